@@ -30,7 +30,7 @@ STAGES: Final[dict[str, tuple[type, str]]] = {
     "take in what was read": (Session, "data_received"),
     "decode; record, CRC, answer (kernel)": (SendBatch, "take"),
     "append to the CommitLog": (CommitLog, "append_encoded"),
-    DISPATCH: (Dispatcher, "take_sends"),
+    DISPATCH: (Dispatcher, "add_sends"),
     "answers to the sockets": (Session, "send_at_once"),
     TURN: (Turn, "handle"),
     "upkeep: index, queues, checkpoint": (MessageStore, "tick"),

@@ -59,6 +59,11 @@ PLAIN: Final = {
     "message.py",
     "namesrv",
     "net",
+    "store/inspect",
+    "store/offline",
+    "store/recovery",
+    "store/upkeep",
+    "store/verify",
     "testing",
     "wire",
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-from cometmq.store.read.reading import InThread, Reading
+from cometmq.store.read.reading import Reading, ThreadStep
 from cometmq.wire.bodies import Body, encode
 from cometmq.wire.frame import Command, response
 
@@ -27,7 +27,7 @@ def made(make: Callable[[], bytes], count: int) -> Reading[bytes]:
     """Return the bytes of ``make``, which encodes ``count`` entries: in a thread if they are many."""
     if count <= TURN_MAX:
         return make()
-    data: bytes = yield InThread(make)
+    data: bytes = yield ThreadStep(make)
     return data
 
 

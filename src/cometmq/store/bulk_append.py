@@ -65,6 +65,6 @@ class BulkAppend:
         except BaseException:
             batch.take_back()
             raise
-        self._dispatcher.take_sends(batch.count, self._readable_offset())
+        self._dispatcher.add_sends(batch.count, self._readable_offset())
         self._end()
         return taken

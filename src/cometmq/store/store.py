@@ -33,7 +33,7 @@ from cometmq.store.read.get import RecordFilter
 from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.reading import Step, run
 from cometmq.store.read.readings import TIME_MAX, Readings
-from cometmq.store.recovery.full_disk import told_if_full
+from cometmq.store.recovery.full_disk import explain_full_disk
 from cometmq.store.recovery.mend import mend
 from cometmq.store.recovery.recent import recent_records
 from cometmq.store.recovery.recover import recover
@@ -96,7 +96,7 @@ class MessageStore(Messages, HasPointers):
         check(or_none(instance_of(StoreSettings)), settings=settings)
         root = Path(directory)
         layer, clock = files or Disk(), clock or SystemClock()
-        with told_if_full(root):
+        with explain_full_disk(root):
             layer.make_directory(root)
             token = layer.lock(layout.lock_path(root))
             if token is None:
@@ -178,7 +178,7 @@ class MessageStore(Messages, HasPointers):
                 if number != NO_QUEUE:
                     self._queues.next_offsets.values[number] -= 1
             raise
-        self._dispatcher.take(numbers, messages, appended, self.confirm_offset)
+        self._dispatcher.add(numbers, messages, appended, self.confirm_offset)
         self._end_append()
         return appended
 
@@ -195,11 +195,11 @@ class MessageStore(Messages, HasPointers):
         return self.flusher.not_writable or self._upkeep.failed or self.retention.disk_full
 
     def on_arrival(
-        self, callback: Callable[[list[Arrival]], None], is_awaited: Callable[[], int] = lambda: True
+        self, callback: Callable[[list[Arrival]], None], waiting_count: Callable[[], int] = lambda: 1
     ) -> None:
-        """Have ``callback`` told what can newly be read, a batch at a time; not while nobody awaits it."""
+        """Call ``callback`` with messages that have become readable, unless ``waiting_count`` returns 0."""
         self._dispatcher.on_arrival = callback
-        self._dispatcher.is_awaited = is_awaited
+        self._dispatcher.waiting_count = waiting_count
 
     def on_arrival_of(self, topic: str, callback: Callable[[], None]) -> None:
         """Call ``callback`` whenever a message of a topic of the broker's own can newly be read."""
@@ -333,9 +333,9 @@ class MessageStore(Messages, HasPointers):
         """See that the store takes messages at this time, ms. Raises StoreNotWritable."""
         self._check_writable()
         if store_time < self._log.written_time:
-            self._upkeep.note_back(store_time)
+            self._upkeep.limit_flushed_time(store_time)
         if store_time <= self._parts.checkpoint.vouched_time:
-            self._upkeep.go_back(store_time - 1)
+            self._upkeep.lower_checkpoint(store_time - 1)
 
     def _end_append(self) -> None:
         self._upkeep.follow()

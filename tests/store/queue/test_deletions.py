@@ -12,17 +12,17 @@ from cometmq.format import layout
 from cometmq.store import MessageStore
 from cometmq.store.queue.deletions import MOVE_WEIGHT, TURN_MAX
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.read.reading import PAUSE, InThread, Reading, Run, run
+from cometmq.store.read.reading import PAUSE, Reading, Run, ThreadStep, run
 from cometmq.testing.memory_disk import MemoryDisk
 
 QUEUES = layout.consume_queues_dir(ROOT)
 
 
-def steps(deletion: Reading[None]) -> Iterator[InThread]:
+def steps(deletion: Reading[None]) -> Iterator[ThreadStep]:
     """Go through the steps of a deletion; each is done in a thread when the next one is asked for."""
     carried_out, fetched = Run(deletion), None
     while not carried_out.go_on(fetched):
-        assert isinstance(carried_out.step, InThread)
+        assert isinstance(carried_out.step, ThreadStep)
         yield carried_out.step
         fetched = carried_out.step.fetch()
 

@@ -515,7 +515,7 @@ def test_a_read_by_leaf_operations_gives_what_one_step_by_step_gives(
         shelves.flip(place, bit)
     for wish in wanted:
         at_hand = seen(shelves.get(wish))
-        with patch.object(get, "_choose_at_hand", lambda *_: None):
+        with patch.object(get, "_read_resident", lambda *_: None):
             assert at_hand == seen(shelves.get(wish)), wish
 
 

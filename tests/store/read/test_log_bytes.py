@@ -1,4 +1,4 @@
-"""Files of the log as kernels take them: where they begin and end, and where there is none."""
+"""Bytes of the log in memory: files and their bounds, and single records."""
 
 import errno
 from pathlib import Path
@@ -12,7 +12,7 @@ from cometmq.format import layout
 from cometmq.io.files import File
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.log.commit_log import CommitLog
-from cometmq.store.read.log_bytes import NOWHERE, bytes_at, record_at, record_at_hand
+from cometmq.store.read.log_bytes import NOWHERE, bytes_at, record_at, resident_record
 from cometmq.store.read.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -64,8 +64,8 @@ def test_a_record_is_read_by_its_place_as_the_log_reads_it(
         for number, size in enumerate(sizes)
     ]
     for place in (*begins, *places):
-        assert record_at_hand(log, place) == run(log.record_at(place)) == run(record_at(log, place))
-    assert None not in [record_at_hand(log, place) for place in begins]
+        assert resident_record(log, place) == run(log.record_at(place)) == run(record_at(log, place))
+    assert None not in [resident_record(log, place) for place in begins]
     for where, bit in flips if log.written_offset else ():
         position = int(where * log.written_offset)
         start = log.chain.start_of(position)
@@ -74,6 +74,6 @@ def test_a_record_is_read_by_its_place_as_the_log_reads_it(
         file.write(position - start, bytes((file.read(position - start, 1)[0] ^ 1 << bit,)))
     for place in begins:
         record = run(log.record_at(place))
-        assert record_at_hand(log, place) in (None, record) and run(record_at(log, place)) == record
+        assert resident_record(log, place) in (None, record) and run(record_at(log, place)) == record
     disk.cold = True
-    assert not any(record_at_hand(log, place) for place in begins)
+    assert not any(resident_record(log, place) for place in begins)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.read.reading import GAP_MAX, Look, Reading, ReadStep, Run, Stretch, run
+from cometmq.store.read.reading import GAP_MAX, FileStep, Reading, ReadStep, Run, Stretch, run
 from cometmq.testing.memory_disk import MemoryDisk
 
 PATH = Path("/file")
@@ -22,7 +22,7 @@ def files(disk: MemoryDisk) -> OpenFiles:
 
 def two_steps(files: OpenFiles) -> Reading[str]:
     (first,) = yield ReadStep(files, PATH, [(0, 1)])
-    second = yield Look(files, PATH, lambda file: file.read(first[0], 1))
+    second = yield FileStep(files, PATH, lambda file: file.read(first[0], 1))
     return f"{first[0]} {second[0]}"
 
 
@@ -40,7 +40,7 @@ def test_a_reading_goes_on_until_a_step_must_be_fetched(files: OpenFiles, disk: 
         assert isinstance(reading.step, ReadStep) is cold
         if cold:
             assert not reading.go_on(reading.step.fetch())
-        assert isinstance(reading.step, Look)
+        assert isinstance(reading.step, FileStep)
         assert reading.go_on(reading.step.fetch())
         assert reading.answer == "0 0"
 
@@ -70,4 +70,4 @@ def test_stretches_come_in_their_order_however_near_they_are(stretches: list[Str
 def test_a_file_that_is_gone_gives_nothing(files: OpenFiles, disk: MemoryDisk) -> None:
     disk.remove(PATH)
     assert ReadStep(files, PATH, [(0, 1)]).fetch() is None
-    assert Look(files, PATH, lambda file: file.size).fetch() is None
+    assert FileStep(files, PATH, lambda file: file.size).fetch() is None

@@ -11,7 +11,7 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.store.log.commit_log import describe
 from cometmq.store.recovery import recover
-from cometmq.store.recovery.full_disk import told_if_full
+from cometmq.store.recovery.full_disk import explain_full_disk
 from cometmq.testing.memory_disk import BLOCK_SIZE, MemoryDisk
 
 MESSAGES = 150
@@ -73,11 +73,11 @@ def test_a_disk_that_is_full_when_a_closed_store_is_opened_is_told_and_leaves_it
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_who_has_used_up_a_quota_is_told_as_of_a_full_disk(number: int) -> None:
     error = OSError(number, os.strerror(number))
-    with pytest.raises(StoreNotWritable, match=f"^{ROOT}: disk full: "), told_if_full(ROOT):
+    with pytest.raises(StoreNotWritable, match=f"^{ROOT}: disk full: "), explain_full_disk(ROOT):
         raise error
     assert describe(error, ROOT).startswith(f"disk full under {ROOT}: free some space")
 
 
 def test_what_else_a_disk_refuses_stays_as_it_is() -> None:
-    with pytest.raises(OSError, match="Input/output error"), told_if_full(ROOT):
+    with pytest.raises(OSError, match="Input/output error"), explain_full_disk(ROOT):
         raise OSError(errno.EIO, os.strerror(errno.EIO))

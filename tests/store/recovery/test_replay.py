@@ -1,5 +1,8 @@
 """Bulk dispatch: what recovery and rebuild put into queues and index, and what they do not."""
 
+import threading
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
@@ -8,7 +11,7 @@ from cometmq.format import layout
 from cometmq.format.record import QUEUE_ID_AT, QUEUE_OFFSET_AT, decode
 from cometmq.store import MessageStore
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE
-from cometmq.store.recovery.replay import keep_due_times
+from cometmq.store.recovery.replay import keep_due_times, read_ahead
 from cometmq.testing.memory_disk import MemoryDisk
 
 FIRST = layout.commitlog_path(ROOT, 0)
@@ -152,7 +155,7 @@ def test_of_two_messages_that_claim_one_place_the_queues_file_tells_which_is_tru
         state.open(FIRST, writable=True).write(at + QUEUE_ID_AT, bytes(4))
     assert bodies(open_store(files=disk)) == [b"%03d" % n for n in range(9)]
     assert bodies(open_store(files=without)) == [b"%03d" % n if n != 4 else b"other" for n in range(9)]
-    assert f"1 messages from {at + len(record)} on are left out" in caplog.text
+    assert f"1 messages from {at + len(record)} on are skipped" in caplog.text
 
 
 def test_when_a_delayed_message_is_due_stays_as_the_file_of_its_queue_says() -> None:
@@ -172,3 +175,40 @@ def test_when_a_delayed_message_is_due_stays_as_the_file_of_its_queue_says() -> 
         116 - 1_700_000_000_000,
         20_000,
     ]
+
+
+def test_items_read_ahead_come_in_their_order() -> None:
+    assert list(read_ahead(iter(range(100)))) == list(range(100))
+    assert list(read_ahead(iter(()))) == []
+
+
+def test_the_next_item_is_read_while_one_is_used() -> None:
+    reading = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        reading.set()
+        yield 2
+
+    items_read = read_ahead(items())
+    assert next(items_read) == 1
+    assert reading.wait(10)
+    assert list(items_read) == [2]
+
+
+def test_an_error_of_reading_ahead_comes_in_place_of_its_item() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise OSError("gone")
+
+    items_read = read_ahead(items())
+    assert next(items_read) == 1
+    with pytest.raises(OSError, match="gone"):
+        next(items_read)
+
+
+def test_no_thread_stays_when_reading_ahead_is_closed() -> None:
+    items_read = read_ahead(iter(range(100)))
+    next(items_read)
+    items_read.close()
+    assert not [thread for thread in threading.enumerate() if "read-ahead" in thread.name]

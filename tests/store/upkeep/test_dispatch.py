@@ -58,7 +58,7 @@ class Desk:
         ]
         appended = self.log.append(messages, [queue_offset for _, queue_offset in taken], time)
         end = self.log.written_offset
-        self.dispatcher.take(
+        self.dispatcher.add(
             [number for number, _ in taken], messages, appended, end if readable is None else readable
         )
         return end

@@ -579,7 +579,7 @@ def test_where_the_clock_of_a_start_says_that_all_is_too_old_nothing_goes_for_an
     for _ in range(3):
         store.retention.run()
     assert files(disk) == there
-    assert caplog.text.count("see that the clock is right") == 1
+    assert caplog.text.count("check that the clock is right") == 1
     clock.set_wall(right)
     clock.advance(HOUR_MS)
     store.retention.run()

@@ -62,7 +62,7 @@ def check(sound: MemoryDisk, findings: Findings) -> KeyCheck:
 
 
 def test_entries_that_fit_their_records_are_sound(check: KeyCheck, findings: Findings) -> None:
-    check.take(10, keys((7, 10), (8, 20), (8, 30)), entries((7, 10, 1), (8, 20, 2), (8, 30, 3)))
+    check.check(10, keys((7, 10), (8, 20), (8, 30)), entries((7, 10, 1), (8, 20, 2), (8, 30, 3)))
     assert [finding.what for finding in findings] == [
         "begin time 1000 ms, by its record 2000 ms",
         "end time 9000 ms, by its record 4000 ms",
@@ -72,7 +72,7 @@ def test_entries_that_fit_their_records_are_sound(check: KeyCheck, findings: Fin
 
 def test_what_does_not_fit_is_told(check: KeyCheck, findings: Findings) -> None:
     found = entries((7, 5, 0), (9, 20, 2), (8, 20, 9), (7, 85, 0), (7, 95, 0))
-    check.take(10, keys((8, 20), (6, 25), (6, 40), (6, 41)), found)
+    check.check(10, keys((8, 20), (6, 25), (6, 40), (6, 41)), found)
     assert [finding.what for finding in findings] == [
         "entry 1 points to 5, no record with its key is there",
         "entry 2 points to 20, no record with its key is there",
@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_told(check: KeyCheck, findings: Findings) -> None:
 
 
 def test_a_key_that_stands_for_tags_may_miss(check: KeyCheck, findings: Findings) -> None:
-    check.take(10, keys((8, 20), may_miss=True), entries())
+    check.check(10, keys((8, 20), may_miss=True), entries())
     assert list(findings) == [] and check.missing == NONE_MISSING
 
 

@@ -34,7 +34,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
 from cometmq.kernels.queries.rows import HOPS_MAX
 from cometmq.store.index.index_view import ENTRY_DTYPE, SLOT_DTYPE
-from cometmq.store.read.reading import Look, Reading
+from cometmq.store.read.reading import FileStep, Reading
 
 BLOCK_ENTRIES = 1_000_000
 """Entries looked at together when a file is cut (20 MB)."""
@@ -198,7 +198,7 @@ class IndexFile:
                 max_count=max_count,
             )
 
-        found = yield Look(self._files, self.path, look)
+        found = yield FileStep(self._files, self.path, look)
         return found or []
 
     def bytes_for(self, mapped: FileMap) -> IndexBytes:

@@ -1,4 +1,4 @@
-"""Showing store files field by field, with the position of each field; damaged ones too."""
+"""Show store files field by field, with the position of each field; damaged files too."""
 
 from cometmq.store.inspect.file import FileView, Kind, open_file
 from cometmq.store.inspect.row import Field, InspectRow

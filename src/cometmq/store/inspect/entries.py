@@ -1,4 +1,4 @@
-"""Showing ConsumeQueue, ConsumeQueueExt and index files, and the checkpoint."""
+"""Rows of ConsumeQueue, ConsumeQueueExt and index files, and of the checkpoint."""
 
 from collections.abc import Iterator
 
@@ -24,9 +24,10 @@ SLOTS_SHOWN_MAX = 20
 
 
 def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[InspectRow]:
-    """Give the entries of a ConsumeQueue file from ``position`` on.
+    """Return the entries of a ConsumeQueue file from ``position`` on.
 
-    ``base_offset`` is that of the file's first byte in its queue.
+    Args:
+        base_offset: position of the file's first byte in its queue.
     """
     used = _data_end(view)
     last = -1
@@ -38,7 +39,7 @@ def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[In
             yield InspectRow(DAMAGED, position, len(view) - position, [], "the file ends within an entry")
             return
         entry = unpack(view, position)
-        what, note = _judge(entry, last)
+        what, note = _classify(entry, last)
         fields = [
             Field(position, "queue_offset", (base_offset + position) // SIZE),
             Field(position, "physical_offset", entry.physical_offset),
@@ -52,9 +53,10 @@ def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[In
 
 
 def ext_rows(view: memoryview, base_offset: int, position: int) -> Iterator[InspectRow]:
-    """Give the units of a ConsumeQueueExt file from ``position`` on, where one must begin.
+    """Return the units of a ConsumeQueueExt file from ``position`` on, where one must begin.
 
-    ``base_offset`` is that of the file's first byte in its chain.
+    Args:
+        base_offset: position of the file's first byte in its chain of files.
     """
     while (unit := consume_queue_ext.unpack(view, position)) is not None:
         fields = [
@@ -67,7 +69,7 @@ def ext_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Insp
         position += unit.size
     rest = bytes(view[position:])
     if rest.startswith(consume_queue_ext.BLANK):
-        yield InspectRow("blank", position, len(rest), [], "goes on in the next file")
+        yield InspectRow("blank", position, len(rest), [], "the next unit is in the next file")
     elif rest:
         is_unused = not rest.strip(b"\0")
         yield InspectRow(
@@ -76,7 +78,7 @@ def ext_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Insp
 
 
 def index_rows(index: IndexView, number: int | None) -> Iterator[InspectRow]:
-    """Give header, slots and entries of an index file; from entry ``number`` on, if given, only entries."""
+    """Return header, slots and entries of an index file, or only the entries from ``number`` on."""
     header = index.header
     if number is None:
         yield _header(header, index)
@@ -97,7 +99,7 @@ def index_rows(index: IndexView, number: int | None) -> Iterator[InspectRow]:
 
 
 def checkpoint_rows(data: memoryview) -> Iterator[InspectRow]:
-    """Give what a checkpoint says. Raises FormatError if it is too short."""
+    """Return the fields of a checkpoint. Raises FormatError if it is too short."""
     checkpoint = Checkpoint.unpack(data)
     fields = [
         time_field(place * 8, name, value) if name.endswith("timestamp") else Field(place * 8, name, value)
@@ -112,7 +114,7 @@ def _tags_code(position: int, code: int) -> Field:
     return Field(position, "tags_code", code, f"in the unit at {consume_queue_ext.offset_of(code)}")
 
 
-def _judge(entry: QueueEntry, last: int) -> tuple[str, str]:
+def _classify(entry: QueueEntry, last: int) -> tuple[str, str]:
     if entry.is_filler:
         return "filler", "its message is lost"
     if entry == (0, 0, 0):
@@ -156,6 +158,6 @@ def _slots(index: IndexView) -> Iterator[InspectRow]:
 
 
 def _data_end(view: memoryview) -> int:
-    """Give the position behind the last entry that is not all zeros."""
+    """Return the position behind the last entry that is not all zeros."""
     used = np.flatnonzero(np.frombuffer(view, np.uint8))
     return int(used[-1]) // SIZE * SIZE + SIZE if len(used) else 0

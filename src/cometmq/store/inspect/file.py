@@ -1,6 +1,6 @@
-"""One store file: which kind it is, and its rows.
+"""Open a store file to show it: determine its kind, and return its rows.
 
-The kind is told by the name and the place in the store, or else, for a copy somewhere, by what it holds.
+The kind is known from the name and the place in the store, or, for a copy elsewhere, from the content.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from cometmq.store.index.index_view import IndexView
 from cometmq.store.inspect.entries import checkpoint_rows, ext_rows, index_rows, queue_rows
 from cometmq.store.inspect.records import record_position, record_rows
 from cometmq.store.inspect.row import DAMAGED, Field, InspectRow
-from cometmq.store.offline.sizes import IndexSizes, tell_index_sizes
+from cometmq.store.offline.sizes import IndexSizes, infer_index_sizes
 from cometmq.store.settings import StoreSettings
 
 _MAGICS = [magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2)]
 
 
 class Kind(Enum):
-    """What a store file is."""
+    """The kind of a store file."""
 
     COMMIT_LOG = "CommitLog file"
     CONSUME_QUEUE = "ConsumeQueue file"
@@ -43,11 +43,10 @@ class Kind(Enum):
 
 
 class FileView:
-    """A store file, open for reading. As a context manager it closes itself.
+    """A store file opened read-only; a context manager, which closes it.
 
     Attributes:
-        kind: what it is.
-        base_offset: offset of its first byte in its log (CommitLog, ConsumeQueue), else 0.
+        base_offset: offset of its first byte in its chain of files (CommitLog, ConsumeQueue), else 0.
     """
 
     def __init__(
@@ -60,28 +59,28 @@ class FileView:
         self._crc = crc
 
     def __enter__(self) -> Self:
-        """Give the file."""
+        """Return the file."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the file."""
         self._file.close()
 
     @property
     def size(self) -> int:
-        """Its length in bytes."""
+        """The file's length in bytes."""
         return self._file.size
 
     def rows(self, at: int | None = None) -> Iterator[InspectRow]:
-        """Give what is in it.
+        """Return the file's rows.
 
         Args:
             at: where to begin: a CommitLog offset, a queue offset, a unit's offset or the number of an index
-                entry; where no record begins at an offset, the next one is taken.
+                entry; if no record begins at a CommitLog offset, the next one is the first row.
 
         Raises:
-            SettingsError: the file holds no such place.
-            FormatError: it is too short for what it should be.
+            SettingsError: the file has no such place.
+            FormatError: the file is too short for its kind.
         """
         view = self._file.view()
         match self.kind:
@@ -120,11 +119,11 @@ class FileView:
         return position
 
     def _index(self) -> IndexView:
-        sizes = self._index_sizes or tell_index_sizes(self._file)
+        sizes = self._index_sizes or infer_index_sizes(self._file)
         path = self._file.path
         if sizes is None:
             raise SettingsError(
-                f"{path}: its length of {self.size} bytes does not tell how many slots and entries it has: "
+                f"{path}: its length of {self.size} bytes does not show how many slots and entries it has: "
                 "give the broker's settings file, or one with maxHashSlotNum and maxIndexNum, with --config"
             )
         if file_size(*sizes) != self.size:
@@ -144,7 +143,7 @@ def open_file(layer: FileLayer, path: Path, settings: StoreSettings | None = Non
     """Open a store file to be shown.
 
     Args:
-        settings: of the broker that wrote it; by default the sizes of an index file are told from it.
+        settings: of the broker that wrote it; by default the sizes of an index file are inferred from it.
 
     Raises:
         SettingsError: it is no store file, or one that cannot be shown.
@@ -164,7 +163,7 @@ def open_file(layer: FileLayer, path: Path, settings: StoreSettings | None = Non
 
 
 def _is_timers(path: Path) -> bool:
-    """Tell whether a file belongs to the timer: none of them is shown."""
+    """Check whether a file belongs to the timer, whose files cannot be shown."""
     return path.name in ("timercheck", "timerwheel") or path.absolute().parent.name == "timerlog"
 
 
@@ -198,7 +197,7 @@ def _by_content(file: File) -> _Identity | None:
         return _Identity(Kind.CHECKPOINT)
     if head[:1] == b"{":
         return _Identity(Kind.TABLE)
-    if file.size and tell_index_sizes(file) is not None:
+    if file.size and infer_index_sizes(file) is not None:
         return _Identity(Kind.INDEX)
     if file.size and file.size % QUEUE_ENTRY_SIZE == 0:
         return _Identity(Kind.CONSUME_QUEUE)

@@ -1,4 +1,4 @@
-"""Showing a CommitLog file: its records, what is damaged between them, the blank, the unused rest."""
+"""Rows of a CommitLog file: its records, damage between them, the blank, the unused rest."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ from cometmq.format.sys_flag import (
 from cometmq.store.inspect.row import DAMAGED, UNUSED, Field, InspectRow, time_field
 
 SHOWN_BODY_MAX = 256
-"""So many bytes of a body are shown."""
+"""Bytes of a body that are shown."""
 
 _MAGICS = {MAGIC_V1: "V1", MAGIC_V2: "V2"}
 _COMPRESSIONS = {int(kind): kind.name for kind in CompressionType}
@@ -46,12 +46,12 @@ _TRANSACTIONS = {
 def record_rows(
     view: memoryview, base_offset: int, position: int, data_end: int, crc: Crc = Crc.BODY
 ) -> Iterator[InspectRow]:
-    """Give what lies in a CommitLog file from ``position`` on.
+    """Return the rows of a CommitLog file from ``position`` on.
 
     Args:
         base_offset: CommitLog offset of the file's first byte.
-        data_end: behind the file's last data.
-        crc: the checksum that tells a whole record.
+        data_end: position behind the file's last data.
+        crc: the checksum that a valid record must have.
     """
     size = len(view)
     while position < size:
@@ -77,7 +77,7 @@ def record_rows(
 def record_position(
     view: memoryview, base_offset: int, position: int, data_end: int, crc: Crc = Crc.BODY
 ) -> int:
-    """Give ``position`` or else where the next record begins; the file's end if none follows."""
+    """Return ``position`` if a record begins there, else that of the next record, or the file's end."""
     if isinstance(check(view, position, len(view), base_offset=base_offset, crc=crc), RecordHead):
         return position
     found = find_next_record(view, position, base_offset=base_offset, end=data_end, crc=crc)

@@ -1,11 +1,11 @@
-"""What is shown of a store file: rows of fields."""
+"""The rows of fields that show a store file."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 TIME_MS_MAX = 253_402_300_799_999
-"""The last ms of the year 9999: later times are not told as dates."""
+"""The last ms of the year 9999: later times are not shown as dates."""
 
 DAMAGED = "damaged"
 UNUSED = "unused"
@@ -15,9 +15,9 @@ class Field(NamedTuple):
     """One field.
 
     Attributes:
-        position: where it begins in the file.
-        value: what programs get.
-        text: how people read it, if not as the value itself.
+        position: of its first byte in the file.
+        value: the value, for programs.
+        text: the value for people, empty if it is shown as it is.
     """
 
     position: int
@@ -27,13 +27,13 @@ class Field(NamedTuple):
 
 
 class InspectRow(NamedTuple):
-    """One thing in a file.
+    """One item of a file.
 
     Attributes:
         what: record, blank, entry, slot, …; DAMAGED for bytes that cannot be read, UNUSED for zeros.
-        position: where it begins in the file.
-        size: how many bytes it takes.
-        note: what there is to say about it, empty if nothing.
+        position: of its first byte in the file.
+        size: in bytes.
+        note: a remark, or empty.
     """
 
     what: str
@@ -44,7 +44,7 @@ class InspectRow(NamedTuple):
 
 
 def time_field(position: int, name: str, time_ms: int) -> Field:
-    """Give the field of a time, ms since the epoch."""
+    """Return the field of a time, ms since the epoch."""
     if not 0 < time_ms <= TIME_MS_MAX:
         return Field(position, name, time_ms)
     moment = (EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds")

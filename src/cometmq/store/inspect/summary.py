@@ -1,4 +1,4 @@
-"""A store directory at a glance: what is there, from when to when, and in which state."""
+"""Summarize a store directory: its files, topics, time range and state."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,7 @@ STEP_BYTES = 64 * 1024
 
 
 class TopicLine(NamedTuple):
-    """One topic's queues: how many have files, and how many messages their offsets span."""
+    """One topic: the number of its queues with files, and of the messages that their offsets span."""
 
     topic: str
     queues: int
@@ -28,7 +28,7 @@ class TopicLine(NamedTuple):
 
 
 class IndexLine(NamedTuple):
-    """One index file."""
+    """One index file; times in ms."""
 
     name: str
     begin_time: int
@@ -38,11 +38,11 @@ class IndexLine(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a store directory holds. Times in ms, 0 if there is no message.
+    """The summary of a store directory. Times in ms, 0 if there is no message.
 
     Attributes:
         was_closed: False if it needs recovery, or is open now.
-        holder: id of the process that has it open, None if nobody does.
+        holder: id of the process that has it open, None if there is none.
         log_begin: CommitLog offset of the first byte.
         log_end: CommitLog offset behind the last record.
         findings: files that cannot be used.
@@ -65,7 +65,7 @@ class Summary(NamedTuple):
 
 
 def summarize(store: StoreDirectory) -> Summary:
-    """Look a store over; reads little of it. Raises OSError."""
+    """Return the summary of a store, from a small part of it. Raises OSError."""
     findings = list(store.findings)
     chain = store.log.chain
     first = _first_record(store, chain.starts[0]) if chain.starts else None
@@ -99,7 +99,7 @@ def summarize(store: StoreDirectory) -> Summary:
 
 
 def _first_record(store: StoreDirectory, start: int) -> int | None:
-    """Give the store time of a file's first record, None if it has none."""
+    """Return the store time of a file's first record, ms; None if it has none."""
     file = store.log.chain.file(start)
     view = file.view()
     found = find_next_record(view, 0, base_offset=start, end=file.data_end(0), crc=store.log.crc)
@@ -107,7 +107,7 @@ def _first_record(store: StoreDirectory, start: int) -> int | None:
 
 
 def log_end(store: StoreDirectory) -> tuple[int, int]:
-    """Give the CommitLog offset behind the last record, and its store time, ms."""
+    """Return the CommitLog offset behind the last record, and its store time, ms."""
     for start in reversed(store.log.chain.starts):
         last = _last_record(store.log.chain.file(start), start, store.log.crc)
         if last is not None:
@@ -116,7 +116,7 @@ def log_end(store: StoreDirectory) -> tuple[int, int]:
 
 
 def _last_record(file: File, start: int, crc: Crc) -> RecordHead | None:
-    """Find a file's last record, from its data's end backwards in growing steps."""
+    """Find a file's last record, searching backwards from the end of its data in growing steps."""
     view, end = file.view(), file.data_end(0)
     step = STEP_BYTES
     while True:

@@ -1,1 +1,1 @@
-"""Stores that no broker runs: inspect, search, salvage and clean them."""
+"""Work on stores without a broker: search, salvage, clean and status."""

@@ -1,10 +1,10 @@
-"""Removing what has expired from a store that is closed.
+"""Remove expired files from a closed store.
 
-As in an open one (see ``retention``), CommitLog files go from the front, each durably before the next, then
-the files of queues and index that point into them; a crash between any two leaves a store that opens.
+As in an open one (see ``retention``), CommitLog files are removed from the front, each durably before the
+next, then the files of queues and index that point into them; a crash between any two leaves a store that
+opens.
 
-A store that was killed is opened and closed first: what its next start would find out about queues may
-stand in the very files that are to go.
+A killed store is opened and closed first, since recovery may need the files that are to be removed.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,14 +12,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from cometmq.errors import StoreDamaged, StoreLocked
+from cometmq.errors import StoreLocked
 from cometmq.format import layout
 from cometmq.format.queue_entry import FILLER
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
-from cometmq.store.finding import Finding, Severity
-from cometmq.store.offline.directory import StoreDirectory, check_is_store
-from cometmq.store.offline.sizes import tell_settings
+from cometmq.store.offline.directory import StoreDirectory, check_is_store, check_undamaged
+from cometmq.store.offline.sizes import infer_settings
 from cometmq.store.progress import Progress
 from cometmq.store.queue.queue_files import QueueFiles
 from cometmq.store.settings import StoreSettings
@@ -35,13 +34,13 @@ class Expired(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """What was removed, or would be.
+    """The files that were removed, or would be.
 
     Attributes:
         commit_log: files of the CommitLog, oldest first.
         queue_files: files of ConsumeQueues.
         index_files: files of the index.
-        min_offset: CommitLog offset at which the log begins then.
+        min_offset: CommitLog offset at which the log begins afterwards.
     """
 
     commit_log: list[Expired]
@@ -51,12 +50,12 @@ class Cleaned(NamedTuple):
 
     @property
     def files(self) -> list[Expired]:
-        """All of them, in the order in which they go."""
+        """All files, in the order of their removal."""
         return self.commit_log + self.queue_files + self.index_files
 
     @property
     def bytes(self) -> int:
-        """Their length."""
+        """The total size of the files."""
         return sum(file.size for file in self.files)
 
 
@@ -71,21 +70,21 @@ def clean(
     progress: Progress | None = None,
     on_removed: Callable[[Expired], None] = lambda _: None,
 ) -> Cleaned:
-    """Remove CommitLog files that were last written to so long ago, and what is derived from them.
+    """Remove expired CommitLog files, and the derived files that point only into them.
 
     Args:
-        settings: of the broker; by default the sizes are told from the files there are.
-        older_than_ms: by default the settings' fileReservedTime.
-        dry_run: change nothing, only say what would go.
-        progress: told how far the recovery of a killed store is.
-        on_removed: told each file once it is gone.
+        settings: of the broker; by default the sizes are inferred from the files.
+        older_than_ms: age of a file's last write from which it is removed; by default fileReservedTime.
+        dry_run: change nothing, only return the files that would be removed.
+        progress: called with the progress of the recovery of a killed store.
+        on_removed: called with each file once it is removed.
 
     Raises:
-        StoreLocked: a process has it open.
+        StoreLocked: a process has the store open.
         StoreDamaged: a file is missing or of the wrong length; nothing is removed then.
-        SettingsError: there is no store, or its sizes cannot be told.
+        SettingsError: there is no store, or its sizes cannot be inferred.
         StoreNotWritable: the store was killed, and the disk is too full to recover it.
-        OSError: the disk refuses.
+        OSError: a disk error.
     """
     root, layer, clock = Path(directory), layer or Disk(), clock or SystemClock()
     check_is_store(layer, root)
@@ -95,7 +94,7 @@ def clean(
         with StoreDirectory(root, settings, layer) as store:
             return _plan(store, _oldest(store, older_than_ms, clock))
     if layer.exists(layout.abort_path(root)):
-        known = settings or tell_settings(layer, root)
+        known = settings or infer_settings(layer, root)
         MessageStore.open(root, known, files=layer, clock=clock, progress=progress).close()
     token = layer.lock(layout.lock_path(root))
     if token is None:
@@ -112,26 +111,26 @@ def clean(
 
 
 def _oldest(store: StoreDirectory, older_than_ms: int | None, clock: Clock) -> int:
-    """Give the time, ms, of the oldest write that keeps a file."""
+    """Return the expiry limit, ms: files last written to at that time or before are expired."""
     if older_than_ms is None:
         older_than_ms = store.settings.file_reserved_time * HOUR_MS
     return clock.now_ms() - older_than_ms
 
 
 def _plan(store: StoreDirectory, oldest_ms: int) -> Cleaned:
-    """Find what goes. Raises StoreDamaged before anything has."""
+    """Find the files to remove. Raises StoreDamaged."""
     findings = list(store.findings)
-    _check(findings)
+    check_undamaged(findings)
     chain, layer = store.log.chain, store.layer
-    used = [start for start in chain.starts if chain.file(start).data_end(0)]  # one may be made ahead
+    used = [start for start in chain.starts if chain.file(start).data_end(0)]  # one may be preallocated
     expired = list(takewhile(lambda start: layer.modified_ms(chain.path(start)) <= oldest_ms, used[:-1]))
     min_offset = expired[-1] + chain.file_size if expired else chain.first_offset
     queues: list[Path] = []
     for queue in store.queues(findings):
-        _check(findings)
+        check_undamaged(findings)
         queues += _expired_files(queue, min_offset)
     index = takewhile(lambda view: view.header.end_physical_offset < min_offset, store.index(findings)[:-1])
-    _check(findings)
+    check_undamaged(findings)
     return Cleaned(
         list(_sized(layer, map(chain.path, expired))),
         list(_sized(layer, queues)),
@@ -141,7 +140,7 @@ def _plan(store: StoreDirectory, oldest_ms: int) -> Cleaned:
 
 
 def _expired_files(queue: QueueFiles, min_offset: int) -> Iterator[Path]:
-    """Give the files from the front whose messages are all gone, but never the last one."""
+    """Yield the files from the front whose messages are all gone, but never the last one."""
     for start in queue.chain.starts[:-1]:
         entries = queue.entries(start)
         alive = (entries["size"] != FILLER.size) & (entries["physical_offset"] >= min_offset)
@@ -152,12 +151,6 @@ def _expired_files(queue: QueueFiles, min_offset: int) -> Iterator[Path]:
 
 def _sized(layer: FileLayer, paths: Iterable[Path]) -> Iterator[Expired]:
     return (Expired(path, layer.size(path)) for path in paths)
-
-
-def _check(findings: list[Finding]) -> None:
-    for finding in findings:
-        if finding.severity is Severity.DAMAGE:
-            raise StoreDamaged(str(finding))
 
 
 def _locked(root: Path) -> StoreLocked:

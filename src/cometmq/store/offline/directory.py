@@ -1,17 +1,17 @@
-"""A store directory that is only read: a dead broker's, or what lies beside a running one.
+"""A store directory opened read-only: of a dead broker, or of a running one.
 
-Nothing is written, repaired or locked. A broker that runs keeps the newest entries of ConsumeQueues and
-Index in memory: here they look as they would after a kill.
+Nothing is written, repaired or locked. A running broker keeps the newest entries of ConsumeQueues and Index
+in memory: its files look like those after a kill.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from cometmq.errors import FormatError, SettingsError
+from cometmq.errors import FormatError, SettingsError, StoreDamaged
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.delay_level import DelayLevels
@@ -24,7 +24,7 @@ from cometmq.store.finding import Finding, Severity
 from cometmq.store.folders import files_in, queues_in, topics_in
 from cometmq.store.index.index_view import IndexView
 from cometmq.store.log.commit_log import CommitLog
-from cometmq.store.offline.sizes import tell_settings
+from cometmq.store.offline.sizes import infer_settings
 from cometmq.store.queue.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.queue.ledger import Ledger
 from cometmq.store.queue.queue_files import QueueFiles
@@ -37,28 +37,26 @@ TOPICS = "topics"
 
 
 class StoreDirectory:
-    """A store, open for reading. As a context manager it closes itself.
+    """A store opened read-only; a context manager, which closes it.
 
     Args:
-        root: the store's directory.
-        settings: of the broker that wrote it; by default the sizes are told from the files.
-        layer: where the files are.
+        settings: of the broker that wrote it; by default the sizes are inferred from the files.
 
     Attributes:
         log: the CommitLog, as far as its files can be used.
-        findings: what cannot be used of the CommitLog's files.
+        findings: the files of the CommitLog that cannot be used.
         was_closed: whether the store was closed; if not, a start recovers it first.
-        checkpoint: what it says, or None if it is not there or broken.
+        checkpoint: the checkpoint, None if it is missing or damaged.
     """
 
     def __init__(
         self, root: Path, settings: StoreSettings | None = None, layer: FileLayer | None = None
     ) -> None:
-        """Raises SettingsError if there is no store or its sizes cannot be told, OSError."""
+        """Open the store. Raises SettingsError if there is none or its sizes cannot be inferred, OSError."""
         self.root = root
         self.layer = layer or Disk()
         check_is_store(self.layer, root)
-        self.settings = settings or tell_settings(self.layer, root)
+        self.settings = settings or infer_settings(self.layer, root)
         self.delay_levels = DelayLevels.parse(self.settings.message_delay_level)
         self._files = OpenFiles(self.layer, writable=False)
         self.log = CommitLog(
@@ -72,7 +70,7 @@ class StoreDirectory:
         self.checkpoint = self._load_checkpoint()
 
     def __enter__(self) -> Self:
-        """Give the store."""
+        """Return the store."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,32 +82,29 @@ class StoreDirectory:
         self._files.close()
 
     def drop_pages(self) -> None:
-        """Let go of the memory that reading took."""
+        """Drop the pages in memory that were read."""
         self._files.drop_pages()
 
     @cached_property
     def deleted(self) -> Mapping[str, int]:
-        """By topic, the CommitLog offset before which its records are those of a deleted topic."""
+        """By topic, the CommitLog offset before which its records belong to a deleted topic."""
         ledger = Ledger(self.layer, self.root)
         ledger.load()
         return ledger.deleted
 
     @property
     def vouched_time(self) -> int:
-        """Store time, ms, up to which damaged bytes are damage; later ones are a torn tail.
-
-        See ``vouched.vouched_time``.
-        """
+        """Store time, ms, up to which invalid bytes are damage, not a torn tail: see ``vouched``."""
         return vouched_time(self.layer, self.root, self.checkpoint)
 
     def data_bytes(self) -> int:
-        """Give how many bytes the CommitLog's files take up to the last data."""
+        """Return the size of the CommitLog's files up to the last data, in bytes."""
         chain = self.log.chain
         last = sum(chain.file(start).data_end(0) for start in chain.starts[-1:])
         return max(len(chain.starts) - 1, 0) * chain.file_size + last
 
     def queues(self, findings: list[Finding]) -> Iterator[QueueFiles]:
-        """Go through the ConsumeQueues; what cannot be used of their files is added to ``findings``."""
+        """Iterate over the ConsumeQueues; files that cannot be used are added to ``findings``."""
         topics = layout.consume_queues_dir(self.root)
         for topic in topics_in(self.layer, topics):
             if not self.layer.is_directory(topics / topic):
@@ -128,7 +123,7 @@ class StoreDirectory:
                 yield queue
 
     def queue(self, topic: str, queue_id: int) -> QueueFiles:
-        """Give one queue, whose files are not looked for yet. Raises IllegalName."""
+        """Return one queue, without listing its files yet. Raises IllegalName."""
         directory = layout.consume_queue_dir(self.root, topic, queue_id)
         chain = FileChain(self._files, directory, self.settings.queue_file_size, SETTING, REMEDY)
         if not self._has_exts:
@@ -143,17 +138,17 @@ class StoreDirectory:
         )
 
     def index(self, findings: list[Finding]) -> list[IndexView]:
-        """Give the index files, oldest first; those that cannot be used are added to ``findings``."""
+        """Return the index files, oldest first; those that cannot be used are added to ``findings``."""
         slot_count, entry_count = self.settings.max_hash_slot_num, self.settings.max_index_num
         views = [
             IndexView(path, np.frombuffer(self._files.get(path).view(), np.uint8), slot_count, entry_count)
             for path in self.index_paths(findings)
         ]
-        # By place in the log: names go back where the clock does, be it at the end of summer time.
+        # By place in the log: names do not ascend if the clock was set back, as at the end of summer time.
         return sorted(views, key=lambda view: view.header.begin_physical_offset)
 
     def index_paths(self, findings: list[Finding]) -> list[Path]:
-        """Return where index files are, by name; those that cannot be used are added to ``findings``."""
+        """Return the paths of index files, by name; those that cannot be used are added to ``findings``."""
         slot_count, entry_count = self.settings.max_hash_slot_num, self.settings.max_index_num
         expected = file_size(slot_count, entry_count)
         paths = []
@@ -177,7 +172,7 @@ class StoreDirectory:
         return paths
 
     def topics(self) -> set[str] | None:
-        """Give the names of the topics that the broker knows; None if its table cannot be read."""
+        """Return the names of the topics in the broker's table; None if it cannot be read."""
         path = layout.config_path(self.root, TOPICS)
         for place in (path, layout.backup_path(path)):
             table = self._load_table(place)
@@ -198,6 +193,13 @@ class StoreDirectory:
             return Checkpoint.unpack(self.layer.load(layout.checkpoint_path(self.root)))
         except (FormatError, FileNotFoundError):
             return None
+
+
+def check_undamaged(findings: Iterable[Finding]) -> None:
+    """Raise StoreDamaged for the first finding of damage."""
+    for finding in findings:
+        if finding.severity is Severity.DAMAGE:
+            raise StoreDamaged(str(finding))
 
 
 def check_is_store(layer: FileLayer, root: Path) -> None:

@@ -1,21 +1,21 @@
-"""Finding messages in a store that is only read, by id, key, time, topic and tags.
+"""Find messages in a store that is only read, by id, key, time, topic and tags.
 
 An offset id names its record. Keys and unique ids are looked up in the index, topic by topic, since its
-hashes are over topic and key; what the index does not reach (the newest records, which a broker had not
-written to it yet) is scanned. Without an index the whole log is. A time leads to its place in the log by
+hashes are of topic and key; records that the index does not cover (the newest, which a broker had not written
+to it yet) are scanned. Without an index the whole log is scanned. A time is mapped to its place in the log by
 bisection (``log_seek``).
 
-Whatever way a record was found, it is held against all that was asked for.
+However a record was found, it is compared with the whole query.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from cometmq import kernels
 from cometmq.errors import DamagedRecord, FormatError
-from cometmq.format import properties
+from cometmq.format import layout, properties
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.java.java_hash import index_key_hash, tags_code
@@ -24,14 +24,15 @@ from cometmq.format.properties import split_keys
 from cometmq.format.record import Record, decode
 from cometmq.kernels.ops import Bytes, Dispatch, Longs, Scan
 from cometmq.store.finding import Finding
-from cometmq.store.index.index_view import IndexView
+from cometmq.store.folders import topics_in
+from cometmq.store.index.index_view import IndexContent
 from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.progress import Progress
 from cometmq.store.read.log_seek import log_offset_by_time
 from cometmq.store.recovery.log_scan import LogScan
 
 TIME_MIN = -(2**63)
-"""No damaged record has an earlier time."""
+"""A store time before all others, those of damaged records too."""
 TIME_MAX = 2**63 - 1
 
 
@@ -47,7 +48,7 @@ class Found(NamedTuple):
 
 
 class FindQuery(NamedTuple):
-    """What is asked for; all of it must hold.
+    """The conditions of a search, all of which a message must meet.
 
     Attributes:
         message_id: an offset id or a unique id.
@@ -65,13 +66,13 @@ class FindQuery(NamedTuple):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Keys of the index, of which a message must have one; none if it is not asked for by a key or id."""
+        """Keys of the index, of which a message must have one; empty if neither key nor id is a condition."""
         if self.message_id:
             return _spellings(self.message_id)
         return (self.key,) if self.key else ()
 
-    def holds(self, record: Record) -> bool:
-        """Tell whether a record is one of those asked for; an offset id has been looked at before."""
+    def matches(self, record: Record) -> bool:
+        """Check whether a record meets the conditions; ``message_id`` must not be an offset id."""
         by_name = properties.decode(record.properties)
         unique_id = by_name.get(properties.UNIQ_KEY)
         keys = split_keys(by_name.get(properties.KEYS, ""))
@@ -84,115 +85,154 @@ class FindQuery(NamedTuple):
         )
 
 
+class SearchableIndex(IndexContent, Protocol):
+    """An index file that can be searched by key."""
+
+    def find(self, key_hash: int) -> list[int]:
+        """Return the CommitLog offsets of all records with the key's hash."""
+        ...
+
+
+class Indexed(NamedTuple):
+    """The part of the log that the index covers.
+
+    Attributes:
+        begin: CommitLog offset of its first record.
+        end: CommitLog offset behind its last record.
+        offsets: CommitLog offsets of the records that may have one of the keys, ascending.
+    """
+
+    begin: int
+    end: int
+    offsets: list[int]
+
+
+class MessageLookup:
+    """Finds messages of a store by offset id and through the index, without a scan of the log.
+
+    A subclass overrides ``read`` and ``index_files`` if the files are better read in another way.
+    """
+
+    def __init__(self, store: StoreDirectory, wanted: FindQuery) -> None:
+        self.store = store
+        self.wanted = wanted
+
+    def read(self, physical_offset: int) -> bytes | None:
+        """Read the record at a CommitLog offset, a damaged one too; None if none begins there."""
+        return self.store.log.read_record(physical_offset, damaged=True)
+
+    def index_files(self, findings: list[Finding]) -> Sequence[SearchableIndex]:
+        """Return the index files; those that cannot be used are added to ``findings``."""
+        return self.store.index(findings)
+
+    def by_offset_id(self) -> list[Found] | None:
+        """Return the message of the query's offset id, if it matches; None if there is no such id."""
+        if self.wanted.message_id is None:
+            return None
+        try:
+            host, physical_offset = parse_offset_message_id(self.wanted.message_id)
+        except FormatError:
+            return None
+        found = self._found_at(physical_offset)
+        if found is None or found.record.store_host != host:
+            return None
+        return [found] if self.wanted._replace(message_id=None).matches(found.record) else []
+
+    def indexed(self) -> Indexed | None:
+        """Look the query's keys up in the index; None without keys, or if the index cannot be used."""
+        if not self.wanted.keys:
+            return None
+        findings: list[Finding] = []
+        files = self.index_files(findings)
+        if findings or any(file.header.next_entry > file.entry_count for file in files):
+            return None
+        used = [file for file in files if len(file.entries) > 1]
+        if not used:
+            return None
+        used.sort(key=lambda file: file.header.begin_physical_offset)
+        first, last = used[0].header.begin_physical_offset, used[-1].header.end_physical_offset
+        topics = [self.wanted.topic] if self.wanted.topic is not None else self._topics()
+        hashes = {index_key_hash(topic, key) for topic in topics for key in self.wanted.keys}
+        offsets = {offset for file in used for key_hash in hashes for offset in file.find(key_hash)}
+        end = last + len(self.read(last) or b"")
+        return Indexed(first, end, sorted(offset for offset in offsets if first <= offset <= last))
+
+    def matching(self, offsets: Iterable[int]) -> Iterator[Found]:
+        """Read the records at these offsets; yield those that match the query."""
+        for offset in offsets:
+            found = self._found_at(offset)
+            if found is not None and self.wanted.matches(found.record):
+                yield found
+
+    def _found_at(self, physical_offset: int) -> Found | None:
+        data = self.read(physical_offset)
+        return None if data is None else found_in(data, self.store.log.crc)
+
+    def _topics(self) -> list[str]:
+        """Return the topics that have queues, and those in the broker's table."""
+        queues = layout.consume_queues_dir(self.store.root)
+        return sorted({*topics_in(self.store.layer, queues), *(self.store.topics() or ())})
+
+
 def find(
     store: StoreDirectory, wanted: FindQuery, *, use_index: bool = True, progress: Progress | None = None
 ) -> Iterator[Found]:
-    """Give the messages asked for, in the order of the log.
+    """Find the messages that match a query, in the order of the log.
 
     Args:
-        use_index: False scans the log even where there is an index, which may be damaged.
-        progress: told the bytes of the log that are done, and all of them, while scanning.
+        use_index: False scans the log even if there is an index, which may be damaged.
+        progress: called while scanning, with the bytes of the log that are done and the total.
     """
     return _Search(store, wanted, progress).run(use_index=use_index)
 
 
-class _Search:
-    """One search."""
+class _Search(MessageLookup):
+    """Finds messages of a store by look-up, and by a scan of the rest of its log."""
 
     def __init__(self, store: StoreDirectory, wanted: FindQuery, progress: Progress | None) -> None:
-        self._store = store
-        self._wanted = wanted
+        super().__init__(store, wanted)
         self._progress = progress
 
     def run(self, *, use_index: bool) -> Iterator[Found]:
-        """Give the messages, in the order of the log."""
-        wanted = self._wanted
-        if (found := self._by_offset_id()) is not None:
-            if wanted._replace(message_id=None).holds(found.record):
-                yield found
+        """Find the messages, in the order of the log."""
+        if (found := self.by_offset_id()) is not None:
+            yield from found
             return
-        keys = wanted.keys
-        begin, end = log_offset_by_time(self._store.log, wanted.begin_time), self._end_of_time()
-        if keys and use_index and (views := self._usable_index()):
-            first, last = views[0].header.begin_physical_offset, views[-1].header.end_physical_offset
-            yield from self._scan(begin, min(first, end))
-            yield from self._true(offset for offset in self._look_up(views, keys) if first <= offset <= last)
-            begin = max(begin, self._behind(last))
+        begin, end = log_offset_by_time(self.store.log, self.wanted.begin_time), self._end_of_time()
+        if use_index and (indexed := self.indexed()) is not None:
+            yield from self._scan(begin, min(indexed.begin, end))
+            yield from self.matching(indexed.offsets)
+            begin = max(begin, indexed.end)
         yield from self._scan(begin, end)
 
-    def _by_offset_id(self) -> Found | None:
-        """Give the record that the id names, if it is an offset id of this store."""
-        if self._wanted.message_id is None:
-            return None
-        try:
-            host, physical_offset = parse_offset_message_id(self._wanted.message_id)
-        except FormatError:
-            return None
-        found = self._read(physical_offset)
-        return found if found is not None and found.record.store_host == host else None
-
-    def _usable_index(self) -> list[IndexView]:
-        """Give the index files; none if one cannot be used."""
-        findings: list[Finding] = []
-        views = self._store.index(findings)
-        broken = findings or any(view.header.next_entry > view.entry_count for view in views)
-        return [] if broken else [view for view in views if len(view.entries) > 1]
-
-    def _look_up(self, views: list[IndexView], keys: Sequence[str]) -> list[int]:
-        """Find the offsets of records that may have one of the keys, ascending."""
-        topics = [self._wanted.topic] if self._wanted.topic is not None else self._topics()
-        hashes = {index_key_hash(topic, key) for topic in topics for key in keys}
-        return sorted({offset for view in views for key_hash in hashes for offset in view.find(key_hash)})
-
-    def _topics(self) -> list[str]:
-        """Give the topics that messages can be of: those with queues, and those that the broker knows."""
-        queues = {queue.topic for queue in self._store.queues([])}
-        return sorted(queues | (self._store.topics() or set()))
-
-    def _behind(self, physical_offset: int) -> int:
-        """Give the offset behind a record; its own if it cannot be read."""
-        data = self._store.log.read_record(physical_offset, damaged=True)
-        return physical_offset + (len(data) if data else 0)
-
     def _scan(self, begin: int, end: int) -> Iterator[Found]:
-        """Give the records asked for of a stretch of the log."""
-        chain, total = self._store.log.chain, self._store.data_bytes()
+        """Scan a stretch of the log; yield the records that match."""
+        chain, total = self.store.log.chain, self.store.data_bytes()
         kernels.load_for(min(end - begin, total))
         for start in chain.starts:
             first, last = max(begin, start), min(end, start + chain.file_size)
             if first >= last:
                 continue
-            for chunk in LogScan(self._store.log, first, last, verify_crc=False):
-                places = candidates(chunk.buffer, chunk.scan, self._wanted, self._store.delay_levels)
-                yield from self._true(chunk.scan.physical_offset[places].tolist())
-                self._store.drop_pages()
+            for chunk in LogScan(self.store.log, first, last, verify_crc=False):
+                places = candidates(chunk.buffer, chunk.scan, self.wanted, self.store.delay_levels)
+                yield from self.matching(chunk.scan.physical_offset[places].tolist())
+                self.store.drop_pages()
                 if self._progress is not None:
                     self._progress(chunk.end_offset - chain.first_offset, total)
-                if chunk.scan.store_time[0] > self._wanted.end_time:
+                if chunk.scan.store_time[0] > self.wanted.end_time:
                     return
 
-    def _true(self, offsets: Iterable[int]) -> Iterator[Found]:
-        """Give of the records at these offsets those that are asked for."""
-        for offset in offsets:
-            found = self._read(offset)
-            if found is not None and self._wanted.holds(found.record):
-                yield found
-
-    def _read(self, physical_offset: int) -> Found | None:
-        data = self._store.log.read_record(physical_offset, damaged=True)
-        return None if data is None else found_in(data, self._store.log.crc)
-
     def _end_of_time(self) -> int:
-        """Give an offset behind the last record that was stored in the time asked for."""
-        log = self._store.log
-        if self._wanted.end_time == TIME_MAX:
+        """Return an offset behind the last record of the query's time range."""
+        log = self.store.log
+        if self.wanted.end_time == TIME_MAX:
             return log.chain.end_offset
-        offset = log_offset_by_time(log, self._wanted.end_time + 1)
-        return log.chain.end_offset if log.read_record(offset, damaged=True) is None else offset
+        offset = log_offset_by_time(log, self.wanted.end_time + 1)
+        return log.chain.end_offset if self.read(offset) is None else offset
 
 
 def candidates(buffer: Bytes, scan: Scan, wanted: FindQuery, delay_levels: DelayLevels) -> Longs:
-    """Return the places of the records that may be asked for, by what the kernels know of them."""
+    """Return which records of a scan of ``buffer``, uint8[n], may match, by their fields: int64[m]."""
     chosen = (scan.store_time >= wanted.begin_time) & (scan.store_time <= wanted.end_time)
     if not chosen.any():
         return np.flatnonzero(chosen)
@@ -213,7 +253,7 @@ def candidates(buffer: Bytes, scan: Scan, wanted: FindQuery, delay_levels: Delay
 
 
 def found_in(data: bytes, crc: Crc) -> Found | None:
-    """Return the message that a record holds, also if only its body is damaged; None if it cannot be read."""
+    """Decode the message of a record, even if its body is damaged; None if it cannot be decoded."""
     try:
         return Found(decode(data, crc=crc))
     except DamagedRecord as damage:
@@ -225,12 +265,12 @@ def found_in(data: bytes, crc: Crc) -> Found | None:
 
 
 def _spellings(message_id: str) -> tuple[str, ...]:
-    """Return an id as it was given, and in capitals, as nearly all clients write theirs."""
+    """Return an id as it is, and in capitals, as nearly all clients write theirs."""
     return tuple(dict.fromkeys((message_id, message_id.upper())))
 
 
 def _records_with(key: str, dispatch: Dispatch) -> Longs:
-    """Give the places of records that may have the key."""
+    """Return the indexes of the records that may have the key, int64[n]."""
     hashes = np.array([index_key_hash(topic, key) for topic, _ in dispatch.queues], np.int32)
     records: Longs = dispatch.key_record[dispatch.key_hash == hashes[dispatch.queue[dispatch.key_record]]]
     return records

@@ -1,14 +1,14 @@
-"""Copying what can be read of a damaged store into a new, sound one; the damaged one is only read.
+"""Salvage a damaged store: copy all readable records into a new, sound one; the damaged one is only read.
 
-Every record keeps its place: its CommitLog offset, and with it its offset id, its queue and its queue offset.
-Where records are lost, the new log must not end, so what is lost is filled:
+Every record keeps its CommitLog offset, and with it its offset id, its queue and its queue offset. The new
+log must not end where records are lost, so lost stretches are filled:
 
 * between two records of a file with one record of that length, a rolled back transaction of the topic
-  ``SALVAGED``: it is in no queue and in no index, and a Java broker passes over it too;
-* behind the last record of a file with a blank; a file that is missing becomes one that is all blank.
+  ``SALVAGED``: it is in no queue and in no index, and a Java broker skips it too;
+* behind the last record of a file with a blank; a missing file becomes one that is all blank.
 
-ConsumeQueues and index are made anew from that log; queue offsets whose messages are lost hold fillers.
-Tables in ``config/`` are copied if they can be read, from their backups otherwise.
+ConsumeQueues and index are rebuilt from that log; queue offsets of lost messages hold fillers. Tables in
+``config/`` are copied, or their backups if they cannot be read.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.io.files import Disk, File, FileLayer
 from cometmq.store.folders import LOST_AND_FOUND, files_in
 from cometmq.store.offline.directory import check_is_store
-from cometmq.store.offline.sizes import tell_settings
+from cometmq.store.offline.sizes import infer_settings
 from cometmq.store.progress import Progress
 from cometmq.store.read.seek import record_store_time
 from cometmq.store.recovery.log_scan import NO_RECORD
@@ -49,12 +49,11 @@ TABLE_SUFFIX: Final = ".json"
 
 
 class Lost(NamedTuple):
-    """A stretch of the old log that is no record.
+    """A stretch of the old log that could not be read.
 
     Attributes:
-        path: the file.
-        position: its first byte there.
-        size: how many bytes.
+        position: of its first byte in the file.
+        size: in bytes.
         reason: why it cannot be read.
     """
 
@@ -65,15 +64,15 @@ class Lost(NamedTuple):
 
 
 class Salvaged(NamedTuple):
-    """What was copied, and what is lost.
+    """The result of a salvage.
 
     Attributes:
         messages: records copied.
-        bytes: what they take.
+        bytes: their size.
         lost: stretches of the log that could not be read.
         gaps: queue offsets whose messages are lost.
         tables: names of the tables copied.
-        lost_tables: those that could not be read.
+        lost_tables: names of the tables that could not be read.
     """
 
     messages: int
@@ -95,14 +94,14 @@ def salvage(
     """Copy every readable record of the store in ``source`` into a new store in ``target``.
 
     Args:
-        settings: of the broker; by default the sizes are told from the files there are.
-        progress: told the bytes of the old log that are done, and all of them.
+        settings: of the broker; by default the sizes are inferred from the files.
+        progress: called with the bytes of the old log that are done, and the total.
 
     Raises:
         StoreLocked: a process has the old store open.
-        SettingsError: there is no store, its sizes cannot be told, or ``target`` is not empty, or one of the
-            two directories lies within the other.
-        OSError: the disk refuses.
+        SettingsError: there is no store, its sizes cannot be inferred, ``target`` is not empty, or one of the
+            two directories is within the other.
+        OSError: a disk error.
     """
     source, target, layer = Path(source), Path(target), layer or Disk()
     check_is_store(layer, source)
@@ -111,7 +110,7 @@ def salvage(
     _check_apart(source, target, layer)
     if layer.exists(target) and set(layer.names(target)) - {LOST_AND_FOUND}:
         raise SettingsError(f"{target}: is not empty: give a new directory")
-    settings = settings or tell_settings(layer, source)
+    settings = settings or infer_settings(layer, source)
     copy = _Copy(source, target, settings, layer)
     copy.run(progress or (lambda _done, _total: None))
     tables, lost_tables = _copy_tables(source, target, layer)
@@ -120,9 +119,9 @@ def salvage(
 
 
 def _check_apart(source: Path, target: Path, layer: FileLayer) -> None:
-    """Raise SettingsError if a directory lies within the other one, wherever links lead.
+    """Raise SettingsError if one directory is within the other, after following links.
 
-    Directories of the store that are links to elsewhere count as its own.
+    Directories of the store that are links to elsewhere count as part of it.
     """
     old, new = source.resolve(), target.resolve()
     parts = (source / name for name in layer.names(source) if layer.is_directory(source / name))
@@ -153,7 +152,7 @@ class _Copy:
         self._last_time = 0
 
     def run(self, progress: Progress) -> None:
-        """Copy all files, those that are missing between them too."""
+        """Copy all files, and fill missing ones between them."""
         layer = self._layer
         layer.make_directory(layout.commitlog_dir(self._target))
         starts = list(self._starts())
@@ -204,12 +203,12 @@ class _Copy:
             if found is None:
                 self._end_file(old, new, position, start, is_last=is_last)
                 return
-            self._note(old, position, found - position, start)
+            self._add_lost(old, position, found - position, start)
             new.write(position, _filler(found - position, start + position, self._last_time))
             position = found
 
     def _next(self, view: memoryview, position: int, start: int, end: int) -> int | None:
-        """Find the next true record: none that an earlier life of the file left, which would be older."""
+        """Find the next valid record, but none of the file's previous use, which would be older."""
         found = find_next_record(view, position + 1, base_offset=start, end=end, crc=self._crc)
         while found is not None and (
             record_store_time(bytes(view[found : found + BODY_AT])) < self._last_time
@@ -223,7 +222,7 @@ class _Copy:
         data = old.read(position, behind) if behind > 0 else b""
         is_used = bool(data.strip(b"\0"))
         if is_used or old.size < self._file_size or not is_last:
-            self._note(
+            self._add_lost(
                 old, position, len(data.rstrip(b"\0")) if is_last else self._file_size - position, start
             )
         left = self._file_size - position
@@ -244,7 +243,7 @@ class _Copy:
             new.write(at, old.read(at, min(COPY_BYTES, end - at)))
         self.bytes += end - begin
 
-    def _note(self, old: File, position: int, size: int, start: int) -> None:
+    def _add_lost(self, old: File, position: int, size: int, start: int) -> None:
         if size <= 0 and old.size >= self._file_size:
             return
         size_max = min(old.size, self._file_size)
@@ -260,9 +259,9 @@ def _holds_filler(size: int, crc: Crc) -> bool:
 
 
 def _filler(size: int, physical_offset: int, store_time: int) -> bytes:
-    """Make one record of a length: a rolled back transaction, which nobody reads.
+    """Build a record of a size: a rolled back transaction, which is never read.
 
-    It ends in the property CRC where there is room: whoever asks for that finds the log whole.
+    It ends in the property CRC if there is room, so that it is sound for settings that require that.
     """
     is_sealed = _holds_filler(size, Crc.RECORD)
     properties = property_crc.reserve(b"") if is_sealed else b""
@@ -290,7 +289,7 @@ def _filler(size: int, physical_offset: int, store_time: int) -> bytes:
 
 
 def _copy_tables(source: Path, target: Path, layer: FileLayer) -> tuple[list[str], list[str]]:
-    """Copy the tables that can be read; give the names of these, and of those that cannot."""
+    """Copy the tables that can be read; return their names, and the names of those that cannot."""
     copied, lost = [], []
     directory = layout.config_dir(source)
     names = {name.removesuffix(layout.BACKUP_SUFFIX) for name in files_in(layer, directory)}

@@ -1,8 +1,8 @@
-"""The sizes that a store was written with, told by its own files when no settings file says them.
+"""Infer the file sizes that a store was written with from its files, when there is no settings file.
 
-The length of a CommitLog or ConsumeQueue file is the setting itself. That of an index file is 40 + 4 ×
-slots + 20 × entries: RocketMQ's default has four entries to a slot, so this proportion is tried, and held
-against the last entry, whose record the header names and to which its slot points.
+The length of a CommitLog or ConsumeQueue file is the setting itself. That of an index file is 40 + 4 × slots
++ 20 × entries: RocketMQ's default has four entries to a slot, so this proportion is tried, and checked by the
+last entry, whose record the header names and to which its slot points.
 """
 
 from collections import Counter
@@ -32,20 +32,20 @@ from cometmq.store.settings import EXT_SIZE_MIN, PAGE_SIZE, StoreSettings, from_
 
 ENTRIES_PER_SLOT = 4
 LOOKED_AT_MAX = 1_000
-"""So many files of a kind are looked at: the most frequent length counts."""
+"""Most files of a kind that are examined; the most frequent length counts."""
 
 
 class IndexSizes(NamedTuple):
-    """How many slots and entries an index file has room for."""
+    """The numbers of slots and entries that an index file has room for."""
 
     slot_count: int
     entry_count: int
 
 
-def tell_settings(layer: FileLayer, root: Path) -> StoreSettings:
-    """Give settings with the sizes of the store's files; the defaults for what has no file yet.
+def infer_settings(layer: FileLayer, root: Path) -> StoreSettings:
+    """Return settings with the sizes of the store's files; the defaults where there is no file yet.
 
-    Raises SettingsError if the sizes of the index cannot be told.
+    Raises SettingsError if the sizes of the index cannot be inferred.
     """
     queues, exts = layout.consume_queues_dir(root), layout.consume_queue_exts_dir(root)
     sizes = {
@@ -58,8 +58,8 @@ def tell_settings(layer: FileLayer, root: Path) -> StoreSettings:
     return from_properties({name: size for name, size in sizes.items() if size})
 
 
-def tell_index_sizes(file: File) -> IndexSizes | None:
-    """Return the sizes of an index file, or None if they cannot be told; a few bytes of it are read."""
+def infer_index_sizes(file: File) -> IndexSizes | None:
+    """Return the sizes of an index file from a few of its bytes; None if they cannot be inferred."""
     slot_count, rest = divmod(file.size - HEADER_SIZE, SLOT_SIZE + ENTRIES_PER_SLOT * ENTRY_SIZE)
     if rest or slot_count <= 0:
         return None
@@ -77,7 +77,7 @@ def tell_index_sizes(file: File) -> IndexSizes | None:
 
 
 def _index_sizes(layer: FileLayer, directory: Path) -> IndexSizes | None:
-    """Give the sizes of the index files; None if there are no files. Raises SettingsError."""
+    """Return the sizes of the index files; None if there are no files. Raises SettingsError."""
     paths = list(_named(layer, directory, layout.parse_index_name))
     length = _usual_length(layer, paths, lambda length: length > HEADER_SIZE)
     for path in paths:
@@ -85,7 +85,7 @@ def _index_sizes(layer: FileLayer, directory: Path) -> IndexSizes | None:
             continue
         file = layer.open(path, writable=False)
         try:
-            sizes = tell_index_sizes(file)
+            sizes = infer_index_sizes(file)
         finally:
             file.close()
         if sizes is not None:
@@ -93,13 +93,13 @@ def _index_sizes(layer: FileLayer, directory: Path) -> IndexSizes | None:
     if not length:
         return None
     raise SettingsError(
-        f"{directory}: files of {length} bytes do not tell how many slots and entries they have room for: "
+        f"{directory}: files of {length} bytes do not show how many slots and entries they have room for: "
         "give the broker's settings file, or one with maxHashSlotNum and maxIndexNum, with --config"
     )
 
 
 def _usual_length(layer: FileLayer, paths: Iterable[Path], is_possible: Callable[[int], bool]) -> int:
-    """Give the most frequent length of the files, the greater one of two; 0 if there is none."""
+    """Return the most frequent length of the files, of equals the greatest; 0 if there is none."""
     lengths = Counter(filter(is_possible, (layer.size(path) for path in islice(paths, LOOKED_AT_MAX))))
     return max(lengths, key=lambda length: (lengths[length], length), default=0)
 
@@ -127,13 +127,13 @@ def _queue_files(layer: FileLayer, topics: Path) -> Iterator[Path]:
 
 
 def _directories(layer: FileLayer, parent: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Find those of the names that are directories; what is wrong with others, checks of the store say."""
+    """Yield the directories among the names; ``verify`` reports the others."""
     paths = (parent / name for name in names)
     return (path for path in paths if layer.is_directory(path))
 
 
 def _named(layer: FileLayer, directory: Path, parse: Callable[[str], int]) -> Iterator[Path]:
-    """Give the files in ``directory`` whose names ``parse`` takes."""
+    """Yield the files in ``directory`` whose names ``parse`` accepts."""
     for name in files_in(layer, directory):
         try:
             parse(name)

@@ -1,4 +1,4 @@
-"""How a store directory stands, told from its files: nobody need hold it, and who does is not disturbed."""
+"""The status of a store directory, read from its files; a process that has it open is not disturbed."""
 
 from enum import Enum
 from pathlib import Path
@@ -14,7 +14,7 @@ from cometmq.store.read.log_seek import log_offset_by_time
 
 
 class StoreState(Enum):
-    """Whether a start finds all as it was left."""
+    """Whether a store is open, was closed, or needs recovery."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -22,15 +22,15 @@ class StoreState(Enum):
 
 
 class StoreStatus(NamedTuple):
-    """How a store directory stands.
+    """The status of a store directory.
 
     Attributes:
-        holder: id of the process that has it open, None if nobody does.
-        pointers: as the files have them.
-        at_least: names of the pointers that can be further: the checkpoint says only from time to time how
-            far some have come, and who has the store open goes on.
+        holder: id of the process that has it open, None if there is none.
+        pointers: the offsets, by the files.
+        at_least: names of the pointers that can be higher: the checkpoint is written only from time to time,
+            and a process that has the store open advances them.
         last_time: store time of the last record, ms; 0 if there is none.
-        checkpoint: None if there is none, or it cannot be read.
+        checkpoint: the checkpoint, None if it is missing or damaged.
         findings: files of the CommitLog that cannot be used.
     """
 
@@ -45,7 +45,7 @@ class StoreStatus(NamedTuple):
 
 
 def status_of(store: StoreDirectory) -> StoreStatus:
-    """Tell how a store stands; reads little of it. Raises OSError."""
+    """Return the status of a store, from a small part of it. Raises OSError."""
     holder = store.layer.lock_holder(layout.lock_path(store.root))
     written, last_time = log_end(store)
     pointers = Pointers(store.log.min_offset, *[written] * 5)

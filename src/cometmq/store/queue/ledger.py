@@ -25,7 +25,7 @@ from cometmq.io.files import FileLayer
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.deletion_notes import DeletionNotes
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.read.reading import InThread, Reading
+from cometmq.store.read.reading import Reading, ThreadStep
 from cometmq.store.tables import JsonTable
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class Ledger:
         def is_needed(topic: str, offset: int) -> bool:
             return offset > min_offset or topic in saved
 
-        error = yield InThread(partial(_refusal, partial(self._notes.add, new, {}, is_needed)))
+        error = yield ThreadStep(partial(_refusal, partial(self._notes.add, new, {}, is_needed)))
         if error is not None:
             self.deleted = {topic: offset for topic, offset in (self.deleted | before).items() if offset}
             raise error
@@ -107,7 +107,7 @@ class Ledger:
                 known.setdefault(topic, {})[queue_id] = written_offset
         if not known:
             return
-        error = yield InThread(partial(_refusal, partial(self._notes.add, {}, known, lambda *_: True)))
+        error = yield ThreadStep(partial(_refusal, partial(self._notes.add, {}, known, lambda *_: True)))
         if error is not None:
             raise error
         for topic, ids in known.items():

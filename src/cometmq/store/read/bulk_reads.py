@@ -1,7 +1,7 @@
-"""Reads of queues, many at a time: asked as rows, and answered by the leaf operations on pulls.
+"""Bulk reads of queues: requests as rows, answered by the leaf operations on pulls.
 
-``get`` defines what a read gives. Here are those that nearly all are: their entries are at hand, their
-records lie sound in one file of the log, and in memory. The others are left to it.
+``get`` defines the result of a read. This is the fast path, for reads whose entries are in memory and whose
+records are sound, in memory and in one file of the log; other reads stay LEFT, for ``get``.
 """
 
 from array import array
@@ -41,33 +41,33 @@ from cometmq.kernels.pulls.rows import (
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.queues import Queues
-from cometmq.store.read.get import entries_at_hand
+from cometmq.store.read.get import resident_entries
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at
 from cometmq.store.read.residency import are_ready
 
 BYTES_MIN: Final = 100
-"""A read asks for so many bytes at least."""
+"""Lower bound of the bytes that a read asks for."""
 FILTERS_MAX: Final = 10_000
-"""Of so many filters the hashes of tags are kept together."""
+"""Most filters whose tag hashes are cached."""
 
 _WORD: Final = np.dtype(">i4")
 _WORDS: Final = SIZE // _WORD.itemsize
 _ASKS_ROOM: Final = 2 * PULLS_MAX
 _ENTRIES_ROOM: Final = 1 << 17
 _SIZE_WORD: Final = 2
-"""An entry's words: its record's offset in two, the record's size, and the tag's hash in two."""
+"""Place of the record's size among an entry's words: offset (two), size, tags code (two)."""
 _ANY: Final = 0, NO_CODES
 
 
 class Answered(NamedTuple):
-    """What came of a read: the last numbers of what was asked, see ``kernels.pulls.rows``.
+    """The result of a read: the last columns of its row in ``Asks``, see ``kernels.pulls.rows``.
 
     Attributes:
-        outcome: a ``ReadOutcome``; of one that is LEFT the other numbers say nothing, but for ``end``.
-        record_count: how many records it gives.
+        outcome: a ``ReadOutcome``; if it is LEFT, only ``end`` is valid.
+        record_count: number of records in the answer.
         next_offset: queue offset to read from next.
-        end: where its answer ends among all; it begins where that of the read before ends.
+        end: position behind its answer in the buffer; it begins at the ``end`` of the read before.
     """
 
     outcome: int
@@ -79,12 +79,12 @@ class Answered(NamedTuple):
 
 
 class BulkReads:
-    """Reads of one log, within the same limits. For one thread.
+    """Answers reads of one log, within the same limits, a batch at a time. For one thread.
 
-    Between ``begin`` and ``answer`` reads are added; answers stay until the next are made.
+    Reads are added between ``begin`` and ``answer``; answers stay until the next ``answer``.
 
     Args:
-        reads_later: whether what is appended can be read only some time later.
+        reads_later: whether messages become readable only some time after their append.
     """
 
     def __init__(
@@ -102,28 +102,32 @@ class BulkReads:
         self._answers: Bytes = np.empty(0, np.uint8)
         self._numbers_asked = array("q")
         self._asks = Asks(np.empty((0, ASK_SIZE), np.int64), np.empty(_ENTRIES_ROOM, np.uint8))
-        self._make_room(_ASKS_ROOM)
+        self._reserve_rows(_ASKS_ROOM)
         self._code_places: dict[frozenset[int], tuple[int, int]] = {}
         self.begin()
 
     def number_of(self, topic: str, queue_id: int) -> int:
-        """Return the number of a queue, NO_NUMBER if it never had a message."""
+        """Return a queue's number; NO_NUMBER if it never had a message."""
         queue = self._queues.find(topic, queue_id)
         return NO_NUMBER if queue is None else queue.number
 
     def begin(self) -> PullOps:
-        """Begin with no reads; returns the leaf operations that serve until this is called again."""
+        """Start a new batch; return the leaf operations to use for it."""
         self._asks.asked = self._asks.entries_end = 0
-        self._first = 0  # the first read that has no answer yet
+        self._first = 0  # the first read without an answer
         if len(self._code_places) >= FILTERS_MAX:
             self._asks.codes, self._code_places = NO_TAGS, {}
         self._ops = kernels.pulls_for(self._log.crc)
         return self._ops
 
     def add_known(self, pulls: Longs, begin: int, targets: Longs) -> int:
-        """Add the reads of pulls from row ``begin`` on, up to the first whose queue's entries are not known.
+        """Add the reads of pulls from row ``begin`` on, up to the first whose queue's entries are not cached.
 
-        Returns which one that is, how many there are if none: see ``PullOps.ask_known``.
+        Args:
+            pulls: int64[n, columns], and ``targets``, int64[m, columns]: see ``PullOps.ask_known``.
+
+        Returns:
+            The row of that pull, n if there is none.
         """
         if self._reads_later:
             return begin
@@ -141,14 +145,14 @@ class BulkReads:
         number: int,
         is_binary: int,
     ) -> PullState:
-        """Add a read, if anything is where it begins; returns whether it is ASKED, AT_END or OUTSIDE.
+        """Add a read and return ASKED, or return AT_END or OUTSIDE if its queue has no message there.
 
         Args:
-            queue_key: topic and id of the queue.
-            max_count: at least 1; as for ``get``, like those before and behind it.
+            queue_key: topic and queue id.
+            max_count: at least 1; for this, ``queue_offset`` and ``max_bytes`` see ``get.get_messages``.
             tags_codes: hashes of the wanted tags; None for any.
-            number: the opaque one, by which the answer finds its request.
-            is_binary: whether the answer has a ROCKETMQ header.
+            number: the request's opaque number, which the answer repeats.
+            is_binary: whether the answer's header is in ROCKETMQ form, not JSON.
         """
         queue = self._queues.find(*queue_key)
         if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
@@ -156,16 +160,16 @@ class BulkReads:
             return PullState.AT_END if is_at_end else PullState.OUTSIDE
         is_filtered = tags_codes is not None
         try:
-            entries = entries_at_hand(queue, queue_offset, self._limits, max_count, is_filtered=is_filtered)
+            entries = resident_entries(queue, queue_offset, self._limits, max_count, is_filtered=is_filtered)
         except OSError:
-            entries = None  # the reading will say so
+            entries = None  # ``get`` will raise it
         if entries is not None and (max_bytes <= ANSWERS_SIZE_MAX or self._has_room(entries, max_bytes)):
-            self._put_entries(entries)
+            self._append_entries(entries)
         asks = self._asks
         if asks.asked == len(asks.rows):
-            self._make_room(2 * asks.asked)
+            self._reserve_rows(2 * asks.asked)
         at = asks.asked * ASK_SIZE
-        codes = _ANY if tags_codes is None else self._place_of(tags_codes)
+        codes = _ANY if tags_codes is None else self._codes_range(tags_codes)
         self._numbers_asked[at : at + ASK_SIZE] = array(
             "q",
             (
@@ -177,9 +181,9 @@ class BulkReads:
         return PullState.ASKED
 
     def answer(self, constants: Constants) -> list[Answered]:
-        """Answer the reads that were added; if there is no room for all only the first, one at least.
+        """Answer the added reads, or the first of them (at least one) if the buffer is too small for all.
 
-        The others are answered when this is called again, which leaves no answer as it was.
+        Call again for the others; that overwrites the answers of this call.
         """
         asks, first = self._asks, self._first
         if not asks.asked:
@@ -194,15 +198,15 @@ class BulkReads:
 
     @property
     def are_all_answered(self) -> bool:
-        """Whether no read that was added lacks an answer."""
+        """Whether every added read has an answer."""
         return self._first == self._asks.asked
 
     def answers(self, begin: int, end: int) -> bytes:
-        """Return a part of the answers."""
+        """Return the bytes of the answer buffer from ``begin`` to ``end``."""
         return bytes(self._answers.data[begin:end])
 
-    def _place_of(self, tags_codes: frozenset[int]) -> tuple[int, int]:
-        """Return where hashes of tags stand; they are put there if need be."""
+    def _codes_range(self, tags_codes: frozenset[int]) -> tuple[int, int]:
+        """Return begin and end of tag hashes in ``Asks.codes``, after adding them if they are missing."""
         place = self._code_places.get(tags_codes)
         if place is None:
             asks = self._asks
@@ -211,7 +215,7 @@ class BulkReads:
             place = self._code_places[tags_codes] = begin, len(asks.codes)
         return place
 
-    def _put_entries(self, entries: Buffer) -> None:
+    def _append_entries(self, entries: Buffer) -> None:
         asks = self._asks
         begin, asks.entries_end = asks.entries_end, asks.entries_end + len(entries)
         if asks.entries_end > len(asks.entries):
@@ -220,17 +224,17 @@ class BulkReads:
             asks.entries = longer
         asks.entries.data[begin : asks.entries_end] = entries
 
-    def _make_room(self, count: int) -> None:
-        """Have room to add so many reads."""
+    def _reserve_rows(self, count: int) -> None:
+        """Grow the rows to ``count``."""
         more = count * ASK_SIZE - len(self._numbers_asked)
         self._numbers_asked = self._numbers_asked + array("q", bytes(8 * more))
         self._asks.rows = np.frombuffer(self._numbers_asked, np.int64).reshape(-1, ASK_SIZE)
 
     def _answer_rows(self, room: AnswerRoom) -> int:
-        """Answer the rows from the first without an answer on, file by file; returns up to where."""
+        """Answer rows from the first without an answer on, file by file; return the row behind the last."""
         first, at, looked = self._first, 0, -1
         mapped, file = self._file_of(first) or (None, NOWHERE)
-        self._bound_by(file)
+        self._set_file(file)
         while True:
             first, at, stop, missing_count = self._ops.answer(
                 self._asks, room, file, self._numbers, first, at
@@ -240,7 +244,7 @@ class BulkReads:
             if stop is AnswerStop.ELSEWHERE:
                 if (opened := self._file_of(first)) is not None:
                     mapped, file = opened
-                    self._bound_by(file)
+                    self._set_file(file)
                     continue
             elif stop is AnswerStop.MISSING and looked != first:
                 looked = first
@@ -250,18 +254,18 @@ class BulkReads:
             first += 1  # it stays LEFT
 
     def _file_of(self, row: int) -> tuple[FileMap, LogBytes] | None:
-        """Return the file of the log that the first record of a row, or of one behind it, lies in."""
+        """Return the file of the log that holds the first record of ``row``, or of a row behind it."""
         begin = int(self._asks.rows[row - 1, ENTRIES_END]) if row else 0
         return bytes_at(self._log, int.from_bytes(self._asks.entries[begin : begin + 8].tobytes(), "big"))
 
-    def _bound_by(self, file: LogBytes) -> None:
-        """Let the next records be of one file."""
+    def _set_file(self, file: LogBytes) -> None:
+        """Set the bounds of the next records to those of one file."""
         numbers = self._numbers
         numbers[FILE_BEGIN], numbers[FILE_END] = file.begin, file.end
         numbers[NEAR_OFFSET] = self._log.written_offset - self._limits.memory_bytes
 
     def _has_room(self, entries: Buffer, max_bytes: int) -> bool:
-        """Check that there is room for what entries stand for: else it would be worked through in vain."""
+        """Check that the records of these entries fit into the buffer: otherwise choosing them is wasted."""
         if min(max_bytes, max(self._limits.memory_size, self._limits.disk_size)) <= ANSWERS_SIZE_MAX:
             return True
         return int(np.frombuffer(entries, _WORD)[_SIZE_WORD::_WORDS].sum()) <= ANSWERS_SIZE_MAX

@@ -1,25 +1,25 @@
-"""Reading a queue: from a queue offset, within limits, through a filter.
+"""Read messages of a queue: from a queue offset, within limits, through a filter.
 
-How a read ends, and where the next one should begin; the rows are tried from the top:
+Status of a read and the offset of the next one; the first row that fits applies:
 
 =========================================  =======================  =====================================
-What is found                              Status                   Next offset
+Condition                                  Status                   Next offset
 =========================================  =======================  =====================================
 no such queue                              NO_MATCHED_LOGIC_QUEUE   0
-a queue that never had a message           NO_MESSAGE_IN_QUEUE      0
-the offset is before the first message     OFFSET_TOO_SMALL         the first message's
-the offset is that of the next message     OFFSET_OVERFLOW_ONE      the same
-the offset is behind that                  OFFSET_OVERFLOW_BADLY    that of the next message
-no entries: their file is missing          OFFSET_FOUND_NULL        the first of the next file
-a message, wanted and there                FOUND                    behind the last entry looked at
-no wanted message, the last that was       MESSAGE_WAS_REMOVING     behind the last entry looked at
-looked for in the log is no longer there
-no wanted message                          NO_MATCHED_MESSAGE       behind the last entry looked at
+the queue never had a message              NO_MESSAGE_IN_QUEUE      0
+offset before the first message            OFFSET_TOO_SMALL         of the first message
+offset right behind the last message       OFFSET_OVERFLOW_ONE      the same
+offset further behind                      OFFSET_OVERFLOW_BADLY    right behind the last message
+the file of the entries is missing         OFFSET_FOUND_NULL        the first of the next file
+a message that matches                     FOUND                    behind the last entry examined
+no match; the last record examined is      MESSAGE_WAS_REMOVING     behind the last entry examined
+deleted or damaged
+no match                                   NO_MATCHED_MESSAGE       behind the last entry examined
 =========================================  =======================  =====================================
 
-Limits hold from the second message on: the first is given whatever its size. There are tighter ones for what
-counts as on the disk: what lies further behind the end of the log than a share of the machine's memory. A
-read goes no further than the queue's file that it begins in, and gives records of one file of the log only.
+Limits hold from the second message on: the first is returned whatever its size. Tighter limits hold for
+records that count as on disk: those further behind the end of the log than a share of the machine's memory.
+A read ends with the queue file that it begins in, and returns records of one file of the log only.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMessageStatus.java``.
 """
@@ -54,20 +54,20 @@ from cometmq.store.read.reading import Reading, ReadStep
 from cometmq.store.read.residency import are_ready
 
 FILTER_WORK_MAX: Final = 4_000_000
-"""A read looks at no more records once their filter has done so much: others wait meanwhile. See ``work``."""
+"""A read ends once its filter has done this much ``work``, so that it does not block other requests."""
 
 
 class RecordFilter(Protocol):
-    """What a reader wants, as far as tags codes cannot say it."""
+    """A filter over records, for what tags codes cannot express."""
 
     def may_match(self, store_time: int, bitmap: bytes) -> bool:
-        """Tell whether a record may be wanted, by what its queue's extension says of it."""
+        """Check whether a record may match, by the unit of its queue's extension."""
 
     def matches(self, record: bytes) -> bool:
-        """Tell whether a record is wanted."""
+        """Check whether a record matches."""
 
     def work(self, record: bytes) -> int:
-        """Return how much work ``matches`` is: of a usual record as much as the filter has characters."""
+        """Return the cost of ``matches``: for a usual record the number of the filter's characters."""
 
 
 def get_messages(
@@ -84,48 +84,48 @@ def get_messages(
     """Read messages of one queue from ``queue_offset`` on.
 
     Args:
-        max_count: most messages wanted; the settings' own limits hold too, and one is given in any case.
-        max_bytes: most bytes wanted; the first message is given whatever its size.
-        tags_codes: the hashes of the wanted tags, or None for all. Different tags can have the same
-            hash: who must be exact compares the tags again.
-        record_filter: looks at each record that would be given, or None.
+        max_count: most messages to return, at least one; the settings' limits hold too.
+        max_bytes: most bytes to return; the first message is returned whatever its size.
+        tags_codes: hashes of the wanted tags, None for all. Different tags can have the same hash: to be
+            exact, compare the tags again.
+        record_filter: a second filter, over whole records, or None.
     """
     if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
         return outside(queue, queue_offset)
-    wish = _Wish(max_count, max_bytes, tags_codes)
+    wanted = _Wanted(max_count, max_bytes, tags_codes)
     if record_filter is None:
-        found = _choose_at_hand(commit_log, queue, queue_offset, limits, wish)
+        found = _read_resident(commit_log, queue, queue_offset, limits, wanted)
         if isinstance(found, ReadStep):
             yield found
-            found = _choose_at_hand(commit_log, queue, queue_offset, limits, wish)
+            found = _read_resident(commit_log, queue, queue_offset, limits, wanted)
         if isinstance(found, GetResult):
             return found
-    return (yield from _read_step_by_step(commit_log, queue, queue_offset, limits, wish, record_filter))
+    return (yield from _read_step_by_step(commit_log, queue, queue_offset, limits, wanted, record_filter))
 
 
-class _Wish(NamedTuple):
-    """What a read is to give: see ``get_messages``."""
+class _Wanted(NamedTuple):
+    """The parameters of a read: see ``get_messages``."""
 
     max_count: int
     max_bytes: int
     tags_codes: Container[int] | None
 
 
-def _choose_at_hand(
-    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, limits: GetLimits, wish: _Wish
+def _read_resident(
+    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, limits: GetLimits, wanted: _Wanted
 ) -> GetResult | ReadStep | None:
-    """Read what nearly all reads give: sound records in memory, of plain entries, of one file of the log.
+    """Fast path for reads whose records are sound, in memory and in one file of the log.
 
-    Returns the step that brings what is missing into memory; None if the choice is not for a leaf operation.
+    Returns a step that loads the records if some are not in memory; None if the fast path does not apply.
     """
-    max_count, max_bytes, tags_codes = wish
+    max_count, max_bytes, tags_codes = wanted
     codes = None
     if tags_codes is not None:
         if not isinstance(tags_codes, frozenset) or not tags_codes:
             return None
         codes = _array_of(tags_codes)
     is_filtered = codes is not None
-    data = entries_at_hand(queue, queue_offset, limits, max_count, is_filtered=is_filtered)
+    data = resident_entries(queue, queue_offset, limits, max_count, is_filtered=is_filtered)
     if not data or (found := bytes_at(commit_log, int.from_bytes(data[:8], "big"))) is None:
         return None
     mapped, file = found
@@ -165,17 +165,17 @@ def _read_step_by_step(
     queue: ConsumeQueue,
     queue_offset: int,
     limits: GetLimits,
-    wish: _Wish,
+    wanted: _Wanted,
     record_filter: RecordFilter | None,
 ) -> Reading[GetResult]:
-    """Read any messages: of extended entries, through a filter, where records are gone, lost or damaged."""
-    max_count, tags_codes = min(max(wish.max_count, 1), limits.most_count), wish.tags_codes
+    """Read any messages: of extended entries, through a filter, of deleted, lost or damaged records."""
+    max_count, tags_codes = min(max(wanted.max_count, 1), limits.most_count), wanted.tags_codes
     next_file = _next_file(queue, queue_offset)
-    wanted = max(limits.scan_count, max_count) if tags_codes or record_filter else max_count
-    data = yield from queue.entries(queue_offset, min(wanted, next_file - queue_offset))
+    count = max(limits.scan_count, max_count) if tags_codes or record_filter else max_count
+    data = yield from queue.entries(queue_offset, min(count, next_file - queue_offset))
     if not data:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, next_file, queue.min_offset, queue.max_offset, [])
-    choice = _Choice(commit_log, limits, max_count, wish.max_bytes, tags_codes, record_filter)
+    choice = _Choice(commit_log, limits, max_count, wanted.max_bytes, tags_codes, record_filter)
     if queue.ext is not None and (tags_codes is not None or record_filter is not None):
         choice.units = yield from queue.ext.units(
             code for *_, code in unpack_tuples(data) if code <= ADDRESS_MAX
@@ -189,13 +189,14 @@ def _read_step_by_step(
     else:
         runs = yield from _read_filtered(choice, data, record_filter)
     checked = sound_records(commit_log, queue, queue_offset, choice.chosen, runs, choice.looked_at)
-    is_gone = choice.is_last_gone or checked.damaged is not None
+    if checked.runs:
+        status = GetStatus.FOUND
+    elif choice.is_last_gone or checked.damaged is not None:
+        status = GetStatus.MESSAGE_WAS_REMOVING
+    else:
+        status = GetStatus.NO_MATCHED_MESSAGE
     return GetResult(
-        GetStatus.FOUND
-        if checked.runs
-        else GetStatus.MESSAGE_WAS_REMOVING
-        if is_gone
-        else GetStatus.NO_MATCHED_MESSAGE,
+        status,
         queue_offset + checked.looked_at,
         queue.min_offset,
         queue.max_offset,
@@ -206,10 +207,10 @@ def _read_step_by_step(
     )
 
 
-def entries_at_hand(
+def resident_entries(
     queue: ConsumeQueue, queue_offset: int, limits: GetLimits, max_count: int, *, is_filtered: bool
 ) -> Buffer | None:
-    """Return the entries that a read has to look at, if they are in memory and in one file; or None."""
+    """Return the entries that a read has to examine; None if they are not in memory or in several files."""
     if not 0 < max_count <= limits.memory_count:
         max_count = min(max(max_count, 1), limits.most_count)
     wanted = max(limits.scan_count, max_count) if is_filtered else max_count
@@ -220,11 +221,10 @@ def entries_at_hand(
 
 
 class _Choice(EntryChoice):
-    """The choice of any records: of extended entries, and of whichever file of the log.
+    """Chooses records of any entries, extended ones too, and of any file of the log.
 
     Attributes:
-        units: of the queue's extension, by their addresses.
-        is_far_behind: whether the last entry looked at is of a record that counts as on the disk.
+        units: the units of the queue's extension, by address.
     """
 
     __slots__ = ("_record_filter", "log", "units")
@@ -245,11 +245,11 @@ class _Choice(EntryChoice):
 
     @property
     def is_far_behind(self) -> bool:
-        """Whether the last entry looked at is of a record that counts as on the disk."""
+        """Whether the record of the last entry examined counts as on disk."""
         return self.last < self.limits.near_offset
 
     def may_match(self, address: int) -> bool:
-        """Decide whether an extended entry may be wanted; if its unit is lost, the record decides."""
+        """Check whether an extended entry may match; without its unit it may, and the record decides."""
         unit = self.units.get(address)
         if unit is None:
             return True
@@ -258,9 +258,9 @@ class _Choice(EntryChoice):
         return self._record_filter is None or self._record_filter.may_match(unit.store_time, unit.bitmap)
 
     def stretch_at(self, offset: int) -> tuple[int, int]:
-        """Return from where to where the file that holds an offset can be read."""
+        """Return the readable range (begin, end) of the file that holds an offset; NOWHERE if it is gone."""
         stretch = self.log.stretch(offset)
-        if stretch is None:  # nor are the other records of that file
+        if stretch is None:  # the file is deleted, with all its records
             file_size = self.log.chain.file_size
             self.gone_before = offset - offset % file_size + file_size
             return NOWHERE
@@ -268,22 +268,22 @@ class _Choice(EntryChoice):
 
 
 def _read(choice: _Choice, data: Buffer) -> Reading[list[Buffer]]:
-    """Read the records that are chosen from the entries in ``data`` that are not done with."""
+    """Choose among the entries in ``data`` that were not examined yet; read the chosen records."""
     before, chain = len(choice.chosen), choice.log.chain
-    choice.begin, choice.end = NOWHERE  # what a filter left of an earlier file does not hold up the next one
+    choice.begin, choice.end = NOWHERE  # records that the filter rejected do not bind the read to their file
     choice.go_on(unpack_tuples(memoryview(data)[choice.looked_at * SIZE :]))
     stretches = runs_of(choice.chosen[before:], choice.begin)
     if not stretches:
         return []
     runs: list[Buffer] | None = yield ReadStep(chain.files, chain.path(choice.begin), stretches)
-    if runs is None:  # removed since
+    if runs is None:  # the file was deleted meanwhile
         del choice.chosen[before:]
         choice.is_last_gone = True
     return runs or []
 
 
 def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -> Reading[list[Buffer]]:
-    """Read records, and return those that are wanted; go on until they reach the limits."""
+    """Read records until the matching ones reach the limits; return these."""
     wanted: list[Buffer] = []
     work = 0
     while choice.looked_at * SIZE < len(data) and work < FILTER_WORK_MAX:
@@ -299,14 +299,14 @@ def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -
         wanted += [record for _, record in matching]
         work += sum(map(record_filter.work, records))
         if wanted and len(wanted) == len(choice.chosen):
-            break  # none was left out, so a limit is reached
+            break  # the filter rejected none, so a limit is reached
         choice.chosen[before:] = [one for one, _ in matching]
         choice.is_last_gone = False
     return wanted
 
 
 def outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
-    """Return why nothing is at ``queue_offset``."""
+    """Return the result of a read at an offset without a message."""
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
     low, high = queue.min_offset, queue.max_offset
@@ -320,6 +320,6 @@ def outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
 
 
 def _next_file(queue: ConsumeQueue, queue_offset: int) -> int:
-    """Return where the queue's next file begins, or where its messages end."""
+    """Return the queue offset at which the queue's next file begins or its messages end."""
     per_file = queue.chain.file_size // SIZE
     return min(queue_offset - queue_offset % per_file + per_file, queue.max_offset)

@@ -1,4 +1,4 @@
-"""What a read of a queue gives."""
+"""The result of a read of a queue, and its status."""
 
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
@@ -9,7 +9,7 @@ from cometmq.message import Buffer
 
 
 class GetStatus(Enum):
-    """How a read ended; RocketMQ's names, which go to the consumer as they are."""
+    """How a read ended, by RocketMQ's names; ``get`` has the conditions."""
 
     FOUND = auto()
     NO_MATCHED_MESSAGE = auto()
@@ -23,16 +23,16 @@ class GetStatus(Enum):
 
 
 class GetResult(NamedTuple):
-    """What a read gave.
+    """The result of a read.
 
     Attributes:
         next_offset: queue offset to read from next.
         min_offset: first queue offset that can be read.
         max_offset: queue offset behind the last message.
-        runs: the messages' CommitLog records, byte for byte; those that lie side by side are one run.
-        sizes: the size of each record.
-        is_far_behind: whether what was looked at last counts as on the disk.
-        damaged: why the first message is not given, if it is damaged; it is passed over.
+        runs: the messages' CommitLog records, byte for byte; adjacent ones are one run.
+        sizes: the size of each record in bytes.
+        is_far_behind: whether the record of the last entry examined counts as on disk.
+        damaged: the error of the first message, if that is damaged and was skipped.
     """
 
     status: GetStatus
@@ -51,7 +51,7 @@ class GetResult(NamedTuple):
 
 
 def split(data: bytes, sizes: Iterable[int]) -> list[bytes]:
-    """Cut records that lie back to back."""
+    """Split adjacent records by their sizes in bytes."""
     records, position = [], 0
     for size in sizes:
         records.append(data[position : position + size])

@@ -1,4 +1,4 @@
-"""How much one read gives at most."""
+"""Upper limits of one read."""
 
 from typing import NamedTuple, Self
 
@@ -12,7 +12,12 @@ from cometmq.store.settings import StoreSettings
 
 
 class GetLimits(NamedTuple):
-    """How much a read gives at most; the tighter limits are for what counts as on the disk."""
+    """Most entries to examine, and most records and bytes to return of those in memory and of those on disk.
+
+    Attributes:
+        scan_count: entries that a read with a filter examines.
+        memory_bytes: records no further than this behind the end of the log count as in memory.
+    """
 
     scan_count: int
     memory_bytes: int
@@ -23,11 +28,11 @@ class GetLimits(NamedTuple):
 
     @property
     def most_count(self) -> int:
-        """No read gives more messages."""
+        """Most records that any read returns."""
         return max(self.memory_count, self.disk_count)
 
     def within(self, written_offset: int, max_count: int, max_bytes: int) -> ReadLimits:
-        """Return the limits of a read that asks for so much, in a log that ends at an offset."""
+        """Return the limits of a read of ``max_count`` records and ``max_bytes``, in a log of this end."""
         return ReadLimits(
             written_offset - self.memory_bytes,
             (min(max_count, self.memory_count), min(max_bytes, self.memory_size)),
@@ -35,17 +40,17 @@ class GetLimits(NamedTuple):
         )
 
     def numbers(self, file: LogBytes, written_offset: int, max_count: int, max_bytes: int) -> Longs:
-        """Return the bounds of such a read of one file: see ``pulls.FILE_BEGIN`` and the others."""
+        """Return the bounds of such a read of one file, int64[7]: columns from ``pulls.FILE_BEGIN`` on."""
         near_offset, memory, disk = self.within(written_offset, max_count, max_bytes)
         return np.array((file.begin, file.end, near_offset, *memory, *disk), np.int64)
 
     def room(self) -> Longs:
-        """Return room for what a read chooses: see ``pulls.RECORD_AT`` and the others."""
+        """Return an empty array for the choice of a read, int64[CHOSEN_SIZE, n]: see ``pulls.RECORD_AT``."""
         return np.empty((CHOSEN_SIZE, self.most_count), np.int64)
 
     @classmethod
     def of(cls, settings: StoreSettings) -> Self:
-        """Give the limits that are set."""
+        """Return the limits of a store's settings."""
         return cls(
             settings.max_filter_message_size // SIZE,
             settings.in_memory_bytes,

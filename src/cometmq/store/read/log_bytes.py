@@ -1,4 +1,4 @@
-"""Files of the log as leaf operations take them, and records that are read from them at once."""
+"""Bytes of the log in memory: files as arguments of leaf operations, and single records."""
 
 from typing import Final
 
@@ -12,28 +12,26 @@ from cometmq.store.log.commit_log import RECORD_START_SIZE, CommitLog, size_of_r
 from cometmq.store.read.reading import Reading
 
 _NOTHING: Final = np.empty(0, np.uint8)
-
-
 NOWHERE: Final = LogBytes(_NOTHING, _NOTHING, 0, 0)
 
 
 def bytes_at(commit_log: CommitLog, offset: int) -> tuple[FileMap, LogBytes] | None:
-    """Give the map of the file that holds an offset, and its bytes; None if it cannot be read there."""
+    """Return the map of the file that holds an offset, and its bytes; None if it cannot be read there."""
     stretch = commit_log.stretch(offset)
     if stretch is None or offset >= stretch[1]:
         return None
     try:
         mapped = commit_log.chain.file(stretch[0]).mapped()
     except OSError:
-        return None  # whoever reads it the plain way will say so
+        return None  # the read without kernels will raise it
     if mapped is None:
         return None
     data, resident = np.frombuffer(mapped.view, np.uint8), np.frombuffer(mapped.resident, np.uint8)
     return mapped, LogBytes(data, resident, *stretch)
 
 
-def record_at_hand(commit_log: CommitLog, physical_offset: int) -> bytes | None:
-    """Return the record that begins at a CommitLog offset, if it is sound and in memory; else None."""
+def resident_record(commit_log: CommitLog, physical_offset: int) -> bytes | None:
+    """Return the record at a CommitLog offset if it is sound and in memory, else None."""
     stretch = commit_log.stretch(physical_offset)
     if stretch is None:
         return None
@@ -50,7 +48,7 @@ def record_at_hand(commit_log: CommitLog, physical_offset: int) -> bytes | None:
 
 
 def record_at(commit_log: CommitLog, physical_offset: int) -> Reading[bytes | None]:
-    """Read the record that begins at a CommitLog offset; None if none does, or it is damaged."""
-    if (record := record_at_hand(commit_log, physical_offset)) is not None:
+    """Read the record at a CommitLog offset; None if none begins there, or it is damaged."""
+    if (record := resident_record(commit_log, physical_offset)) is not None:
         return record
     return (yield from commit_log.record_at(physical_offset))

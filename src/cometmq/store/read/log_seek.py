@@ -1,6 +1,6 @@
-"""Finding a place in the CommitLog by time, by bisection.
+"""Find a CommitLog offset by store time, by bisection.
 
-The log is in the order of store times, if the machine's clock was never set back.
+The log is in the order of store times, unless the machine's clock was set back.
 """
 
 from bisect import bisect_left
@@ -11,14 +11,11 @@ from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.read.seek import AFTER_ALL, record_store_time
 
 NEAR_BYTES = 64 * 1024
-"""Bisection ends when so little is left: it is walked."""
+"""Bisection ends at a stretch of this size, which is scanned."""
 
 
 def log_offset_by_time(log: CommitLog, time_ms: int) -> int:
-    """Give the offset of the first record stored at ``time_ms`` or later.
-
-    It may be that of damage, or of a file's blank, right before it.
-    """
+    """Find the offset of the first record stored at ``time_ms`` or later, or of damage or blank before."""
     chain = log.chain
     if time_ms <= 0:
         return chain.first_offset
@@ -43,7 +40,7 @@ def log_offset_by_time(log: CommitLog, time_ms: int) -> int:
 
 
 def _record_behind(log: CommitLog, start: int, position: int) -> tuple[int, int]:
-    """Give position and store time of a file's next record; AFTER_ALL if there is none."""
+    """Return position and store time of a file's next record; the file's size and AFTER_ALL without one."""
     file = log.chain.file(start)
     view = file.view()
     found = find_next_record(view, position, base_offset=start, end=file.data_end(position), crc=log.crc)

@@ -1,4 +1,4 @@
-"""Finding records by key, through the index of an open store."""
+"""Find records by key, through the index of an open store."""
 
 from typing import Final, NamedTuple
 
@@ -12,11 +12,11 @@ from cometmq.store.read.log_bytes import record_at
 from cometmq.store.read.reading import PAUSE, Reading
 
 COMPARED_AT_ONCE: Final = 64
-"""So many records are compared before others get their turn: each may have the hash and not the key."""
+"""Records compared before the loop gets a turn: many may have the key's hash, but not the key."""
 
 
 class QueryResult(NamedTuple):
-    """What a query by key gave: raw records, oldest first, and how far the index goes."""
+    """Raw records found by key, oldest first, and store time (ms) and offset of the newest indexed record."""
 
     records: list[bytes]
     index_last_update_time: int
@@ -36,25 +36,26 @@ def query_records(
 ) -> Reading[QueryResult]:
     """Find the newest records of a topic with a key, stored within a time range (ms).
 
-    The index compares a hash of topic and key, so each record is compared with both; ``max_count`` is of
-    those that have them. A record that has the key twice is found once.
+    The index holds only a hash of topic and key, so each record is compared with both. A record that has the
+    key twice is found once.
 
     Args:
+        max_count: most records to return.
         kind: which of a message's keys count.
     """
     compared: dict[int, bytes | None] = {}
-    asked = max_count
+    limit = max_count
     while True:
-        offsets = yield from index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=asked)
+        offsets = yield from index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=limit)
         for offset in sorted(set(offsets).difference(compared), reverse=True):
             record = yield from record_at(log, offset)
             compared[offset] = record if record is not None and _has(record, topic, key, kind) else None
             if len(compared) % COMPARED_AT_ONCE == 0:
                 yield PAUSE
         found = sorted(offset for offset, record in compared.items() if record is not None)
-        if len(found) >= max_count or len(offsets) < asked:
+        if len(found) >= max_count or len(offsets) < limit:
             break
-        asked *= 2  # others have the same hash, or a record has the key twice
+        limit *= 2  # others have the same hash, or a record has the key twice
     records = [compared[offset] for offset in found[max(len(found) - max_count, 0) :]]
     return QueryResult([record for record in records if record is not None], *index.last_update)
 

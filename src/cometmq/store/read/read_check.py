@@ -1,4 +1,4 @@
-"""Checking each message as it is read: damaged ones are left out, reported and passed over."""
+"""Check each message as it is read: a damaged one is reported and skipped."""
 
 import logging
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ log = logging.getLogger(__name__)
 
 
 class CheckedRecords(NamedTuple):
-    """What of the records read can be given.
+    """The sound ones among the records of a read.
 
     Attributes:
-        runs: their bytes, ``sizes`` that of each.
-        looked_at: so many entries are done with.
-        damaged: why the first record is not given, if it is damaged.
+        runs: their bytes; ``sizes`` has the size of each.
+        looked_at: number of entries that the read has handled.
+        damaged: the error of the first record, if that is damaged and was skipped.
     """
 
     runs: list[Buffer]
@@ -38,11 +38,12 @@ def sound_records(
     runs: list[Buffer],
     looked_at: int,
 ) -> CheckedRecords:
-    """Leave a damaged message out of what a read gives: a read ends before it, the next passes over it.
+    """Return the records of a read up to the first damaged one; skip that if it is the first of the read.
 
     Args:
-        queue_offset: where the read began.
-        runs: the bytes of the chosen records, side by side.
+        queue_offset: at which the read began.
+        runs: the bytes of the chosen records.
+        looked_at: number of entries examined.
     """
     data, damaged = b"".join(runs), None
     begin, at = 0, 0
@@ -51,7 +52,7 @@ def sound_records(
             if at > begin or damaged is not None:
                 sizes = _sizes(chosen[0 if damaged is None else 1 : count])
                 return CheckedRecords([data[begin:at]] if at > begin else [], sizes, number, damaged)
-            damaged = report(commit_log, queue, queue_offset + number, offset, size)
+            damaged = _report(commit_log, queue, queue_offset + number, offset, size)
             begin = at + size
         at += size
     if damaged is None:
@@ -63,10 +64,10 @@ def _sizes(chosen: Sequence[ChosenRecord]) -> list[int]:
     return [size for _, _, size in chosen]
 
 
-def report(
+def _report(
     commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, physical_offset: int, size: int
 ) -> DamagedRecord:
-    """Log and return what is wrong with a message that is not given out: file, place, what helps."""
+    """Log and return what is wrong with a damaged message: file, position, reason and remedy."""
     start = commit_log.chain.start_of(physical_offset)
     assert start is not None, "it was read there"
     path, position = commit_log.chain.path(start), physical_offset - start

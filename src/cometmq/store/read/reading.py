@@ -1,14 +1,14 @@
-"""Readings: what it takes to answer a question from the store, step by step.
+"""Readings: reads of the store as generators, which do no I/O themselves.
 
-A page that is not in memory costs milliseconds, and must not hold up the loop that owns the store. So a
-question is put as a *reading*: a generator that yields the next step (which bytes it needs), is sent what
-the step gave, and returns the answer. The generator runs in the owner's thread and nowhere else, so it may
-look at everything in the store; a step touches files only, and can be done in any thread::
+To load a page that is not in memory takes milliseconds, and must not block the loop that owns the store. So a
+read is a *reading*: a generator that yields a step (which bytes it needs), is sent the step's result, and
+returns the answer. The generator runs only in the owner's thread, so it may use everything in the store; a
+step only reads files or computes, and can run in any thread::
 
     owner's thread   reading ─► step, ready: yes ─► reading ─► step, ready: no ┐        ┌► reading ─► answer
     another thread                                                             └► fetch ┘
 
-``run`` is for those who may wait: it does all of it where it is called.
+``run`` runs a whole reading in the calling thread, and blocks.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -22,25 +22,25 @@ from cometmq.message import Buffer
 AnswerT = TypeVar("AnswerT")
 
 Stretch: TypeAlias = tuple[int, int]
-"""Bytes of a file: their position and their number."""
+"""Bytes of a file: position and size."""
 
 GAP_MAX = 4096
-"""So many bytes between two stretches are rather read and thrown away than cost a system call more."""
+"""Stretches no further apart than this many bytes are read by one system call."""
 
 
 class ReadStep(NamedTuple):
-    """A step that gives some stretches of a file, or None if that is no longer there."""
+    """A step that reads stretches of a file; its result is None if the file is gone."""
 
     files: OpenFiles
     path: Path
     stretches: list[Stretch]
 
     def ready(self) -> list[Buffer] | None:
-        """Give them if all are in memory, or None."""
+        """Return the stretches if all are in memory, else None."""
         return _read(self.files.get(self.path).read_ready, self.stretches)
 
     def fetch(self) -> list[Buffer] | None:
-        """Give them, and wait for the disk. Safe from any thread. Raises OSError."""
+        """Read the stretches from the disk. Safe from any thread. Raises OSError."""
         try:
             with self.files.held(self.path) as file:
                 return _read(file.read, self.stretches)
@@ -48,53 +48,53 @@ class ReadStep(NamedTuple):
             return None
 
 
-class Look(NamedTuple):
-    """A step that gives what a function finds in a file, None where that is no longer there."""
+class FileStep(NamedTuple):
+    """A step that calls a function with an open file; its result is None if the file is gone."""
 
     files: OpenFiles
     path: Path
-    look: Callable[[File], Any]
+    function: Callable[[File], Any]
 
     def ready(self) -> Any:
-        """Give None: what it will look at cannot be told."""
+        """Return None: which bytes the function needs is not known."""
         return None
 
     def fetch(self) -> Any:
-        """Look, and wait for the disk. Safe from any thread. Raises OSError."""
+        """Call the function, which may read from the disk. Safe from any thread. Raises OSError."""
         try:
             with self.files.held(self.path) as file:
-                return self.look(file)
+                return self.function(file)
         except FileNotFoundError:
             return None
 
 
-class InThread(NamedTuple):
-    """A step that gives what a function makes of values that nobody changes: it would hold up the loop."""
+class ThreadStep(NamedTuple):
+    """A step that calls a function of values that do not change, in a thread: it would block the loop."""
 
-    work: Callable[[], Any]
+    function: Callable[[], Any]
 
     def ready(self) -> Any:
-        """Return None: it is not made yet."""
+        """Return None: the function was not called yet."""
         return None
 
     def fetch(self) -> Any:
-        """Make it. Safe from any thread."""
-        return self.work()
+        """Call the function. Safe from any thread."""
+        return self.function()
 
 
-PAUSE = InThread(tuple)
-"""A step that lets the loop go on before the reading does."""
+PAUSE = ThreadStep(tuple)
+"""A step that yields to the loop."""
 
-Step: TypeAlias = ReadStep | Look | InThread
+Step: TypeAlias = ReadStep | FileStep | ThreadStep
 Reading: TypeAlias = Generator[Step, Any, AnswerT]
 
 
 class Run(Generic[AnswerT]):
-    """A reading on its way.
+    """A reading in progress.
 
     Attributes:
-        answer: once ``go_on`` said that it is there.
-        step: what must be fetched until then.
+        answer: the answer, once ``go_on`` has returned True.
+        step: the step to fetch before that.
     """
 
     __slots__ = ("_reading", "answer", "step")
@@ -105,10 +105,12 @@ class Run(Generic[AnswerT]):
         self._reading = reading
 
     def go_on(self, fetched: Any = None) -> bool:
-        """Read as far as memory goes; tell whether the answer is there. Raises what the reading raises.
+        """Run up to the next step that needs a fetch; return whether the answer is complete.
+
+        Raises what the reading raises.
 
         Args:
-            fetched: what ``step`` gave, but for the first time.
+            fetched: the result of ``step``; none at the first call.
         """
         try:
             while True:
@@ -121,7 +123,7 @@ class Run(Generic[AnswerT]):
 
 
 def run(reading: Reading[AnswerT]) -> AnswerT:
-    """Read, wait for the disk where that must be, and give the answer. Raises OSError."""
+    """Run a reading to its end, blocking on the disk where needed; return the answer. Raises OSError."""
     fetched = None
     try:
         while True:
@@ -135,7 +137,7 @@ def run(reading: Reading[AnswerT]) -> AnswerT:
 
 
 def _read(read: Callable[[int, int], Buffer | None], stretches: Sequence[Stretch]) -> list[Buffer] | None:
-    """Read stretches, near ones together; None if ``read`` gives None for any."""
+    """Read stretches, near ones by one call; None if ``read`` returns None for any."""
     if len(stretches) == 1:
         data = read(*stretches[0])
         return None if data is None else [data]

@@ -1,4 +1,4 @@
-"""What can be asked of an open store, as readings: see ``reading``."""
+"""The reads of an open store, as readings: see ``reading``."""
 
 from collections.abc import Callable, Container
 
@@ -21,15 +21,15 @@ TIME_MAX = 2**63 - 1
 
 
 class Readings:
-    """Makes the readings of one store.
+    """Creates the readings of one store.
 
     Args:
-        catch_up: brings the index up to what is dispatched.
-        confirm_offset: gives the CommitLog offset before which all may be given to readers.
+        catch_up: indexes all dispatched records.
+        confirm_offset: returns the CommitLog offset before which records may be read.
 
     Attributes:
-        bulk: answers many reads of queues at a time.
-        finds: answers many queries by id and key at a time.
+        bulk: answers batches of reads of queues.
+        finds: answers batches of queries by id and key.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Readings:
         )
 
     def entries(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[QueueEntry]]:
-        """Read ``count`` entries of a queue, fewer at its end, and none from before its beginning."""
+        """Read ``count`` entries of a queue, fewer at its end; none if the offset is before its beginning."""
         queue = self._queues.find(topic, queue_id)
         if queue is None or count <= 0 or queue_offset < queue.min_offset:
             return []
@@ -83,7 +83,7 @@ class Readings:
     def tags_codes(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[int]]:
         """Read the tags codes of ``count`` entries of a queue, fewer at its end.
 
-        The address of a unit that is lost stays in the place of the code that it had.
+        If an entry's extension unit is lost, its address is returned in place of the code.
         """
         queue = self._queues.find(topic, queue_id)
         if queue is None or count <= 0:
@@ -97,7 +97,7 @@ class Readings:
         return [units[code].tags_code if code in units else code for code in codes]
 
     def record(self, physical_offset: int) -> Reading[bytes | None]:
-        """Read the record at a CommitLog offset, None if none that may be read begins there."""
+        """Read the record at a CommitLog offset; None if no readable record begins there."""
         if physical_offset >= self._confirm_offset():
             return None
         return (yield from record_at(self._log, physical_offset))
@@ -136,7 +136,7 @@ class Readings:
         return (yield from offset_by_time(self._log, queue, time_ms, upper=upper))
 
     def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> Reading[int]:
-        """Find when a message was stored, ms; -1 if it is not there."""
+        """Return the store time of a message, ms; -1 if it does not exist."""
         queue = self._queues.find(topic, queue_id)
         if queue is None:
             return NEVER

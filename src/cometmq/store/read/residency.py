@@ -6,15 +6,16 @@ from cometmq.io.files import FileMap
 from cometmq.kernels.ops import Longs
 
 DENSE: Final = 16
-"""Records that take a sixteenth of the stretch they lie in, or more, are asked about with one question."""
+"""Records that fill at least this fraction (1/16) of their stretch are checked by one system call."""
 
 
 def are_ready(mapped: FileMap, places: Longs, sizes: Longs) -> bool:
-    """Tell whether records are in memory; what the system says is noted in ``mapped.resident``.
+    """Check whether records are in memory; ``mapped.resident`` caches the system's answers.
 
     Args:
-        mapped: the file they lie in.
-        places: where they begin, in order.
+        mapped: the file that holds them.
+        places: int64[n], the positions of the records in the file, ascending.
+        sizes: int64[n], their sizes in bytes.
     """
     begin, end = int(places[0]), int(places[-1] + sizes[-1])
     if 0 < end - begin <= DENSE * int(sizes.sum()) and mapped.ready(begin, end) is not None:

@@ -1,4 +1,4 @@
-"""Finding a queue offset by time.
+"""Find a queue offset by store time, and the store time of a message.
 
 Source: RocketMQ ``store/ConsumeQueue.java`` (getOffsetInQueueByTime).
 """
@@ -20,16 +20,17 @@ from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.read.reading import Reading
 
 NEVER = -1
-"""The store time of a message that is not there."""
+"""Store time of a message that does not exist."""
 AFTER_ALL = 2**63 - 1
+"""A store time later than all others."""
 
 
 def offset_by_time(commit_log: CommitLog, queue: ConsumeQueue, time_ms: int, *, upper: bool) -> Reading[int]:
-    """Find the queue offset for a store time, among the messages whose records are still there.
+    """Find the queue offset for a store time, among the messages whose records still exist.
 
     Args:
-        upper: False gives the first message stored at or after ``time_ms`` (``max_offset`` if none is);
-            True gives the last one stored at or before it (the first one of all if none is).
+        upper: False finds the first message stored at or after ``time_ms`` (``max_offset`` if none is);
+            True finds the last one stored at or before it (the first of all if none is).
     """
 
     def is_there(queue_offset: int) -> Reading[bool]:
@@ -37,7 +38,7 @@ def offset_by_time(commit_log: CommitLog, queue: ConsumeQueue, time_ms: int, *, 
         return found is None or found[1].physical_offset >= commit_log.min_offset
 
     def is_later(queue_offset: int) -> Reading[bool]:
-        # Of the first message from there on: where fillers stand for lost ones, times must not go back.
+        # A filler of a lost message counts as the message behind it: the times must stay ascending.
         found = yield from queue.find_message(queue_offset)
         time = AFTER_ALL if found is None else (yield from store_time_at(commit_log, queue, found[0]))
         return time > time_ms if upper else time >= time_ms
@@ -53,7 +54,7 @@ def offset_by_time(commit_log: CommitLog, queue: ConsumeQueue, time_ms: int, *, 
 
 
 def store_time_at(commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int) -> Reading[int]:
-    """Find when the message at ``queue_offset`` was stored, ms; NEVER if it is not there."""
+    """Return the store time of the message at ``queue_offset``, ms; NEVER if it does not exist."""
     if not queue.min_offset <= queue_offset < queue.max_offset:
         return NEVER
     found = yield from queue.find_message(queue_offset)
@@ -64,14 +65,14 @@ def store_time_at(commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int)
 
 
 def record_store_time(head: Buffer) -> int:
-    """Give the store time, ms, of a record of which at least the first 76 bytes are given."""
+    """Return the store time, ms, of a record from its first 76 bytes or more."""
     sys_flag = int.from_bytes(head[SYS_FLAG_AT:BORN_TIME_AT], "big")
     at = STORE_TIME_AT + (HOST_GROWTH if sys_flag & BORN_HOST_V6 else 0)
     return int.from_bytes(head[at : at + 8], "big", signed=True)
 
 
 def _bisect(low: int, high: int, holds: Callable[[int], Reading[bool]]) -> Reading[int]:
-    """Find the first number from ``low`` to before ``high`` for which ``holds``, or ``high``."""
+    """Find the first number in ``low <= n < high`` for which ``holds`` is true; ``high`` if there is none."""
     while low < high:
         middle = (low + high) // 2
         if (yield from holds(middle)):

@@ -1,4 +1,4 @@
-"""The checkpoint of an open store: how far recovery may trust what it finds on the disk."""
+"""The checkpoint file of an open store: up to which store time recovery may trust the files."""
 
 import logging
 from pathlib import Path
@@ -11,14 +11,13 @@ log = logging.getLogger(__name__)
 
 
 class CheckpointFile:
-    """The checkpoint file, which is written in place: its fields fit one disk sector.
+    """The checkpoint file, written in place: its fields fit one disk sector.
 
     Attributes:
-        path: where it is.
-        value: what it says. Its times go back only when the clock does.
-        is_known: whether the file was there, and whole.
-        vouched_time: store time, ms, up to which the CommitLog is on the disk: every message that is
-            appended from now on must be stored later.
+        value: the content. Its times only grow, unless the clock is set back.
+        is_known: whether the file existed and was intact.
+        vouched_time: store time, ms, up to which the CommitLog is on the disk: messages that are appended
+            from now on must have later store times.
     """
 
     def __init__(self, files: OpenFiles, path: Path) -> None:
@@ -30,9 +29,9 @@ class CheckpointFile:
         self.path = path
 
     def load(self) -> None:
-        """Read the file, if it is there and whole; otherwise recovery trusts nothing.
+        """Read the file; if it is missing or damaged, recovery trusts nothing.
 
-        If the fields are not those of the copy, a bit was flipped, or a Java broker wrote: the lower counts.
+        If the fields differ from their copy, a bit was flipped or a Java broker wrote them: the lower counts.
         """
         if not self._files.layer.exists(self.path):
             return
@@ -44,20 +43,20 @@ class CheckpointFile:
             return
         copy = Checkpoint.unpack_copy(data)
         if copy is not None and copy != value:
-            log.warning("%s: its fields are not those of the copy in it; the earlier times count", self.path)
+            log.warning("%s: its fields differ from their copy in it; the earlier times count", self.path)
             value = Checkpoint._make(map(min, value, copy))
         self._set(value)
         self.is_known = True
 
-    def make_if_missing(self) -> None:
-        """Make the file: from now on its absence means that it was lost. Raises OSError."""
+    def create_if_missing(self) -> None:
+        """Create the file: from now on its absence means that it was lost. Raises OSError."""
         if self._files.layer.exists(self.path) and self._files.layer.size(self.path) != SIZE:
             self._files.layer.remove(self.path)
         if not self._files.layer.exists(self.path):
-            self.renew(flushed_time=0)
+            self.advance(flushed_time=0)
 
-    def renew(self, *, flushed_time: int, dispatched_time: int = 0) -> None:
-        """Note store times, ms, up to which CommitLog and ConsumeQueues are on the disk. Raises OSError."""
+    def advance(self, *, flushed_time: int, dispatched_time: int = 0) -> None:
+        """Advance the store times, ms, up to which log and queues are on the disk. Raises OSError."""
         value = self.value._replace(
             physic_msg_timestamp=max(flushed_time, self.value.physic_msg_timestamp),
             logics_msg_timestamp=max(dispatched_time, self.value.logics_msg_timestamp),
@@ -72,8 +71,8 @@ class CheckpointFile:
         self._written = value
         self._set(value)
 
-    def go_back(self, time_ms: int) -> None:
-        """Take back what it says of times later than ``time_ms``: they come again. Raises OSError."""
+    def lower(self, time_ms: int) -> None:
+        """Lower the times to ``time_ms``, so that they vouch for no new messages; sync. Raises OSError."""
         value = self.value._replace(
             physic_msg_timestamp=min(time_ms, self.value.physic_msg_timestamp),
             logics_msg_timestamp=min(time_ms, self.value.logics_msg_timestamp),
@@ -84,7 +83,7 @@ class CheckpointFile:
         self._set(value)
 
     def sync(self) -> None:
-        """Wait until the file is on the disk. Raises OSError."""
+        """Sync the file to the disk. Raises OSError."""
         self._files.layer.sync(self.path)
 
     def _set(self, value: Checkpoint) -> None:

@@ -1,4 +1,4 @@
-"""A disk that is full when a store is opened: there is no store yet that could wait for space."""
+"""The error for a full disk while a store is opened, when the store cannot wait for space yet."""
 
 import errno
 from collections.abc import Iterator
@@ -9,14 +9,15 @@ from typing import Final
 from cometmq.errors import StoreNotWritable
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a disk, or of somebody's share of it, that is full."""
+"""Errors of a full disk or an exhausted quota."""
 
 
 @contextmanager
-def told_if_full(root: Path) -> Iterator[None]:
-    """Say what helps if the disk turns out to be full while the store under ``root`` is opened.
+def explain_full_disk(root: Path) -> Iterator[None]:
+    """Raise StoreNotWritable, with the remedy, in place of an OSError that means a full disk.
 
-    Raises StoreNotWritable in place of an OSError that says so.
+    Args:
+        root: directory of the store that is opened in the context.
     """
     try:
         yield
@@ -25,5 +26,5 @@ def told_if_full(root: Path) -> Iterator[None]:
             raise
         raise StoreNotWritable(
             f"{error.filename or root}: disk full: a store that is opened needs room to write what was only "
-            "in memory when it was left; free some space there, then try again: nothing was lost by this"
+            "in memory when it stopped; free some space there, then try again: nothing was lost by this"
         ) from error

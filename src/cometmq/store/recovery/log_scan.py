@@ -1,6 +1,6 @@
-"""Walking the CommitLog in bulk, from an offset to its end, across files and past damage.
+"""Scan the CommitLog in chunks, from an offset to its end, across files and past damage.
 
-Recovery, rebuild, the index and ``verify`` all walk the log through here.
+Recovery, rebuild, index and ``verify`` all use it.
 """
 
 from collections.abc import Iterator
@@ -20,15 +20,15 @@ from cometmq.store.read.seek import record_store_time
 from cometmq.store.recovery.torn import cut_torn
 
 CHUNK_BYTES = 32 * 1024 * 1024
-"""How much is scanned at once; larger than the largest record."""
+"""Size of a chunk; larger than the largest record."""
 NO_RECORD = "zeros where a record should be"
 
 
 class Chunk(NamedTuple):
-    """Some records, one behind the other.
+    """Adjacent records of one file.
 
     Attributes:
-        buffer: the bytes of the file they lie in.
+        buffer: uint8[n], the bytes of the whole file.
         base_offset: CommitLog offset of the buffer's first byte.
         scan: the records' fields; positions are in ``buffer``.
     """
@@ -44,13 +44,12 @@ class Chunk(NamedTuple):
 
 
 class LogDamage(NamedTuple):
-    """Bytes of the log that are no records.
+    """A stretch of the log that holds no records.
 
     Attributes:
-        path: the file.
-        position: first damaged byte in it.
-        size: how many bytes, up to the next true record or the end.
-        reason: which check the first record failed.
+        position: of the first damaged byte in it.
+        size: bytes up to the next valid record or the end.
+        reason: the check that the first record failed.
     """
 
     path: Path
@@ -60,22 +59,22 @@ class LogDamage(NamedTuple):
 
 
 class LogScan:
-    """Walks the log from ``begin``; iterate to get the records by chunks.
+    """Scans the log from ``begin``; iterate over it to get the chunks.
 
-    A damaged stretch is passed over if true records follow that were stored no earlier than the one
-    before it (what an earlier life of the file left behind is older) and no later than
-    ``vouched_time``. Otherwise the log ends there: its tail is torn.
+    A damaged stretch is skipped if valid records follow that were stored no earlier than the one before it
+    (records of the file's previous use are older) and no later than ``vouched_time``. Otherwise the log ends
+    there: its tail is torn.
 
     Args:
         begin: CommitLog offset of a record.
-        end: where to stop, or None for the end of what can be read.
+        end: CommitLog offset to stop at; None for the end of the files.
         vouched_time: store time, ms, up to which the log is known to have been on the disk.
-        verify_crc: whether checksums are compared.
+        verify_crc: whether to compare checksums.
 
     Attributes:
-        end_offset: behind the last good record so far.
+        end_offset: CommitLog offset behind the last valid record so far.
         last_time: store time of that record, ms.
-        damages: the stretches passed over so far.
+        damages: the stretches skipped so far.
     """
 
     def __init__(
@@ -97,10 +96,10 @@ class LogScan:
         self._verify_crc = verify_crc
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the records by chunks."""
+        """Iterate over the chunks."""
         offset, crc = self.end_offset, self._crc if self._verify_crc else Crc.NONE
         while offset < self._end and (start := self._chain.start_of(offset)) is not None:
-            with self._chain.held(start) as file:  # a thread may be in here
+            with self._chain.held(start) as file:  # this may run in a thread
                 buffer = np.frombuffer(file.view(), np.uint8)
             limit = min(start + self._chain.file_size, self._end) - start
             chunk = slice(offset - start, min(offset - start + CHUNK_BYTES, limit))
@@ -112,13 +111,13 @@ class LogScan:
                 self.end_offset = start + scan.stop_position
                 self.last_time = int(scan.store_time[-1])
                 yield Chunk(buffer, start, scan)
-            following = self._following(start, scan, chunk)
+            following = self._next_offset(start, scan, chunk)
             if following is None:
                 return
             offset = following
 
-    def _following(self, start: int, scan: Scan, chunk: slice) -> int | None:
-        """Give the offset at which the walk goes on, or None where the log ends."""
+    def _next_offset(self, start: int, scan: Scan, chunk: slice) -> int | None:
+        """Return the offset at which the scan continues; None at the end of the log."""
         at = scan.stop_position
         if scan.stop_reason is StopReason.BLANK:
             self.end_offset = start + self._chain.file_size
@@ -127,14 +126,14 @@ class LogScan:
         whole = start + chunk.stop >= min(start + self._chain.file_size, self._end)
         if at == chunk.stop or (cut and not whole and at > chunk.start):
             return start + at  # only the chunk ended
-        return self._pass_damage(self._chain.file(start), start, at)
+        return self._skip_damage(self._chain.file(start), start, at)
 
-    def _pass_damage(self, file: File, start: int, position: int) -> int | None:
-        """Find the next true record behind ``position``, in this file or at the beginning of the next."""
+    def _skip_damage(self, file: File, start: int, position: int) -> int | None:
+        """Find the next valid record behind ``position``, in this file or at the beginning of the next."""
         data_end = file.data_end(position)
         view = file.view()
         found = find_next_record(view, position + 1, base_offset=start, end=data_end, crc=self._crc)
-        if found is not None and self._is_alive(view, found):
+        if found is not None and self._is_current(view, found):
             self._report(file, start, position, found)
             return start + found
         following = self._chain.start_of(start + self._chain.file_size)
@@ -142,12 +141,12 @@ class LogScan:
             return None
         view = self._chain.file(following).view()
         whole = isinstance(check(view, 0, len(view), base_offset=following, crc=self._crc), RecordHead)
-        if whole and self._is_alive(view, 0):
+        if whole and self._is_current(view, 0):
             self._report(file, start, position, self._chain.file_size)
             return following
         return None
 
-    def _is_alive(self, view: memoryview, position: int) -> bool:
+    def _is_current(self, view: memoryview, position: int) -> bool:
         time = record_store_time(bytes(view[position : position + BODY_AT]))
         return self.last_time <= time <= self._vouched_time
 

@@ -1,42 +1,41 @@
-"""Rebuilding ConsumeQueues and Index from the CommitLog alone.
+"""Rebuild ConsumeQueues and Index from the CommitLog alone.
 
-The new files are built in ``rebuild/`` inside the store, written to the disk, and swapped in by
-renaming: the old directory moves to ``rebuild/<name>.old``, the new one takes its place, for
-``consumequeue/`` and then for ``index/``; then ``rebuild/`` is removed. A crash leaves
+The new files are built in ``rebuild/`` inside the store, synced, and swapped in by renaming: the old
+directory moves to ``rebuild/<name>.old`` and the new one takes its place, first ``consumequeue/``, then
+``index/``; then ``rebuild/`` is removed. A crash leaves
 
 * while building: the old files, untouched;
-* between two renames: of each directory the old or the new one, whole, or none. A start finds a missing
-  one and dispatches the CommitLog from its beginning.
+* between two renames: of each directory the old or the new one, complete, or none. The next start detects a
+  missing one and dispatches the CommitLog from its beginning.
 
-What a crash leaves in ``rebuild/`` is removed by the next rebuild. CommitLog, checkpoint, ``abort`` and
-tables stay as they are: a store that was killed is recovered by its next start as it would have been.
+The next rebuild removes what a crash leaves in ``rebuild/``. CommitLog, checkpoint, ``abort`` and tables are
+not changed: the next start recovers a killed store as it would have done before.
 
-When a delayed message is due stands in its queue entry only: it is computed anew, by the
-``messageDelayLevel`` of the settings, and the result says which that was.
+The time when a delayed message is due is only in its queue entry: it is computed again, by the settings'
+``messageDelayLevel``, which the result names.
 
-Queue entries are made without extensions: which filters were known when a message was stored is not in the
-log. So ``consumequeue_ext/`` is removed; consumers get the same messages, only each is looked at.
+Queue entries have no extensions: the log does not record which filters existed when a message was stored. So
+``consumequeue_ext/`` is removed; consumers get the same messages, only each is filtered by its record.
 
-The result equals what a broker wrote, byte for byte, but for this: an index file is named by the store
-time of its first record (a broker names it by the time of its making, some ms later); records that a
-broker indexed twice around a restart are there once; and the queues of topics that a Java broker deleted
-come back as far as their messages are still in the log.
+The result equals what a broker wrote, byte for byte, with these exceptions: an index file is named by the
+store time of its first record (a broker names it by the time of its creation, some ms later); records that a
+broker indexed twice around a restart are indexed once; and queues of topics that a Java broker deleted
+reappear, with the messages that are still in the log.
 """
 
 from pathlib import Path
 from typing import NamedTuple
 
 from cometmq import kernels
-from cometmq.errors import StoreDamaged, StoreLocked
+from cometmq.errors import StoreLocked
 from cometmq.format import layout
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.finding import Severity
 from cometmq.store.index.index import Index
-from cometmq.store.offline.directory import StoreDirectory, check_is_store
+from cometmq.store.offline.directory import StoreDirectory, check_is_store, check_undamaged
 from cometmq.store.progress import Progress
 from cometmq.store.queue.queues import Queues
 from cometmq.store.recovery.log_scan import LogDamage, LogScan
@@ -47,22 +46,21 @@ from cometmq.store.upkeep.sync_order import files_then_directories
 BUILD_DIRECTORY = "rebuild"
 OLD_SUFFIX = ".old"
 PENDING_MAX = 16 * 1024 * 1024
-"""Bytes of queue entries that may wait in memory for being written."""
+"""Bytes of queue entries that are buffered before they are written."""
 
 
 class Rebuilt(NamedTuple):
-    """What a rebuild did.
+    """The result of a rebuild.
 
     Attributes:
         messages: records dispatched.
-        queues: queues made.
-        index_files: index files made.
+        queues: queues created.
+        index_files: index files created.
         bytes: length of the log that was read.
-        duration_ms: how long it took.
-        damages: stretches of the log that are no records.
+        damages: stretches of the log that hold no records.
         gaps: stretches of queues whose messages are lost.
-        delayed: how many of the messages are in the queues of the schedule's topic.
-        delay_levels: the ``messageDelayLevel`` by which it was computed when those are due.
+        delayed: number of messages in the queues of the schedule's topic.
+        delay_levels: the ``messageDelayLevel`` by which their due times were computed.
     """
 
     messages: int
@@ -84,18 +82,18 @@ def rebuild(
     clock: Clock | None = None,
     progress: Progress | None = None,
 ) -> Rebuilt:
-    """Replace ``consumequeue/`` and ``index/`` of a closed store by what its CommitLog says.
+    """Rebuild ``consumequeue/`` and ``index/`` of a closed store from its CommitLog.
 
     Args:
-        settings: of the broker; by default the sizes are told from the files there are, and the delay levels
-            are RocketMQ's.
-        progress: told the bytes of the log that are done, and all of them.
+        settings: of the broker; by default the sizes are inferred from the files, and the delay levels are
+            RocketMQ's.
+        progress: called with the bytes of the log that are done, and the total.
 
     Raises:
-        StoreLocked: a process has it open.
+        StoreLocked: a process has the store open.
         StoreDamaged: a file of the CommitLog is missing or of the wrong length.
-        SettingsError: there is no store, or its sizes cannot be told.
-        OSError: the disk refuses; the old files are there then.
+        SettingsError: there is no store, or its sizes cannot be inferred.
+        OSError: a disk error; the old files are still there.
     """
     root, layer, clock = Path(directory), layer or Disk(), clock or SystemClock()
     check_is_store(layer, root)
@@ -105,16 +103,14 @@ def rebuild(
     begin_ms = clock.monotonic_ms()
     try:
         with StoreDirectory(root, settings, layer) as store:
-            rebuilt = _build_andswap(store, layer, progress)
+            rebuilt = _build_and_swap(store, layer, progress)
     finally:
         layer.unlock(token)
     return rebuilt._replace(duration_ms=clock.monotonic_ms() - begin_ms)
 
 
-def _build_andswap(store: StoreDirectory, layer: FileLayer, progress: Progress | None) -> Rebuilt:
-    for finding in store.findings:
-        if finding.severity is Severity.DAMAGE:
-            raise StoreDamaged(str(finding))
+def _build_and_swap(store: StoreDirectory, layer: FileLayer, progress: Progress | None) -> Rebuilt:
+    check_undamaged(store.findings)
     building = store.root / BUILD_DIRECTORY
     remove_tree(layer, building)
     try:
@@ -129,7 +125,7 @@ def _build_andswap(store: StoreDirectory, layer: FileLayer, progress: Progress |
 
 
 def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Progress | None) -> Rebuilt:
-    """Build the new files under ``building``, on the disk on return."""
+    """Build the new files under ``building``, and sync them."""
     settings = store.settings
     files = OpenFiles(layer, writable=True)
     try:
@@ -179,7 +175,7 @@ def _finish_index(index: Index | None) -> list[Path]:
 
 
 def swap(layer: FileLayer, built: Path, place: Path) -> None:
-    """Put directory ``built`` into ``place``; what was there goes to where ``built`` was, marked as old."""
+    """Move directory ``built`` to ``place``; the one there moves to beside ``built``, marked as old."""
     old = built.with_name(built.name + OLD_SUFFIX)
     existed = layer.exists(place)
     if existed:
@@ -193,7 +189,7 @@ def swap(layer: FileLayer, built: Path, place: Path) -> None:
 
 
 def remove_tree(layer: FileLayer, path: Path) -> None:
-    """Remove a file, or a directory with all in it; no error if there is none."""
+    """Remove a file, or a directory with its content; no error if there is none."""
     if not layer.is_directory(path):
         layer.remove(path, durable=False)
         return

@@ -1,7 +1,7 @@
-"""Finding the log's last records that hold some bytes, without walking all the others.
+"""Find the last records of the log that contain some bytes, without scanning all records.
 
-Who has these bytes is found by a search for them, and where its record begins by a search backwards. That is
-for a start, when there are no kernels yet.
+It searches for the bytes, and from a hit backwards for the beginning of its record. A start uses this, before
+the kernels are loaded.
 """
 
 import re
@@ -15,29 +15,29 @@ from cometmq.store.read.log_seek import log_offset_by_time
 
 _MAGICS = [magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2)]
 _REACHES = [1 << 10, 1 << 16, 1 << 32]
-"""So far back a record's begin is looked for: most are short."""
+"""Distances, in bytes, of the searches backwards for the beginning of a record: most are short."""
 
 
 def recent_records(
     log: CommitLog, since_ms: int, bytes_max: int, having: bytes
 ) -> Iterator[tuple[Buffer, RecordHead]]:
-    """Go through the records that hold ``having``, oldest first; gives a file's bytes and the head in them.
+    """Find the records that contain ``having``, oldest first; yield a file's bytes and the head in them.
 
     Args:
-        since_ms: store time, ms, of the earliest record that is wanted.
-        bytes_max: how much of the log's end is searched.
+        since_ms: store time, ms, of the earliest record.
+        bytes_max: size of the log's end that is searched.
     """
     begin = max(log_offset_by_time(log, since_ms), log.written_offset - bytes_max)
     sought = re.compile(re.escape(having))
     for start in list(log.chain.starts):
         if begin >= start + log.chain.file_size or start >= log.written_offset:
             continue
-        with log.chain.held(start) as file:  # a thread may be in here
+        with log.chain.held(start) as file:  # this may run in a thread
             view = file.view()
             position, end = max(begin - start, 0), min(log.written_offset - start, len(view))
             for found in sought.finditer(view, position, end):
                 if found.start() < position:
-                    continue  # in the record that was given last
+                    continue  # in the record that was yielded last
                 head = _record_around(view, found.start(), position, end, start)
                 if head is not None:
                     yield view, head
@@ -45,7 +45,7 @@ def recent_records(
 
 
 def _record_around(view: memoryview, place: int, begin: int, end: int, base_offset: int) -> RecordHead | None:
-    """Find the record that begins at ``begin`` or later and holds the byte at ``place``."""
+    """Find the record that begins at ``begin`` or later and contains the byte at ``place``."""
     behind = place
     for reach in _REACHES:
         low = max(place - reach, begin)
@@ -56,9 +56,9 @@ def _record_around(view: memoryview, place: int, begin: int, end: int, base_offs
             try:
                 head = read_head(view, position, end, physical_offset=base_offset + position)
             except DamagedRecord:
-                continue  # bytes that only look like a begin
+                continue  # bytes that only look like a beginning
             return head if position + head.size > place else None
         if low == begin:
             break
-        behind = min(low + 2 * MAGIC_AT, place)  # one may lie across the border
+        behind = min(low + 2 * MAGIC_AT, place)  # a magic may lie across the border
     return None

@@ -1,30 +1,30 @@
-"""Finding the state of a store that is opened: after a clean stop, and after a kill or power loss.
+"""Recover the state of a store that is opened: after a clean stop, and after a kill or power loss.
 
 ==========================  ===========================  ==========================================
 What                        clean (no ``abort`` file)    unclean
 ==========================  ===========================  ==========================================
-ConsumeQueues               last file of each            last three; cut at the first odd entry,
-                                                         and where the walk begins
-Index                       taken as it is               cut where the walk begins
-CommitLog is walked from    the last dispatched record   the file that the checkpoint vouches for
-… and once more, earlier    if a queue's files are       if a queue's files are missing, be they all
-                            missing, be they all         or the last
+ConsumeQueues               last file of each            last three; cut at the first invalid entry
+                                                         and where the scan begins
+Index                       used as it is                cut where the scan begins
+CommitLog is scanned from   the last dispatched record   the file that the checkpoint vouches for
+… and again, earlier        if all files of a queue      if all files of a queue are missing,
+                            are missing                  or the last ones
 each record's CRC           checked                      checked
-records met                 dispatched                   dispatched
+valid records               dispatched                   dispatched
 a torn tail                 set aside                    set aside
-damage before the tail      reported and passed over     reported and passed over
+damage before the tail      reported and skipped         reported and skipped
 queue entries past the end  cut                          cut
-units of queue entries      taken as they are            none for what is dispatched again
-the log is synced           no, it was                   yes: who reads a message will find it again
+units of queue entries      used as they are             none for what is dispatched again
+the log is synced           no, it was                   yes: a message that is read must not get lost
 ==========================  ===========================  ==========================================
 
-After an unclean stop only what the checkpoint vouches for is trusted: of what came later the page cache may
-show all, and the disk hold none. So entries and keys of the records that are walked are written again, and
-synced before anything is vouched for.
+After an unclean stop only what the checkpoint vouches for is trusted: the page cache may show all that came
+later, while the disk has none of it. So entries and keys of the scanned records are written again, and synced
+before the checkpoint vouches for them.
 
-Nothing is deleted on a failed check: bytes behind the end of the log are copied to ``setaside/`` before
-they are cleared, and they must be cleared, since records of an earlier life would otherwise look true
-once the log has grown up to them.
+Nothing is deleted on a failed check: bytes behind the end of the log are copied to ``setaside/`` before they
+are cleared. They must be cleared, since records of an earlier use of the file would look valid once the log
+has grown up to them.
 
 Source: RocketMQ ``store/CommitLog.java`` (recoverNormally, recoverAbnormally),
 ``store/DefaultMessageStore.java`` (load, recover).
@@ -60,22 +60,22 @@ log = logging.getLogger(__name__)
 SET_ASIDE = "setaside"
 COPY_BYTES = 4 * 1024 * 1024
 WRITE_BACK_BYTES = 16 * 1024
-"""A queue's entries that wait in memory while the log is walked."""
-TOLD_MAX = 5
-"""So many queues are named in a warning."""
+"""Bytes of a queue's entries that are buffered while the log is scanned."""
+NAMED_MAX = 5
+"""Most queues that a warning names."""
 
 
 class Recovered(NamedTuple):
-    """What recovery found.
+    """The result of a recovery.
 
     Attributes:
         clean: whether the store had been closed.
-        begin: CommitLog offset from which the log was walked.
-        end: behind the last record.
-        messages: records walked.
-        damages: stretches of the log that are no records.
+        begin: CommitLog offset from which the log was scanned.
+        end: CommitLog offset behind the last record.
+        messages: records scanned.
+        damages: stretches of the log that hold no records.
         gaps: stretches of queues whose messages are lost.
-        set_aside: where a torn tail was copied to, or None.
+        set_aside: the copy of a torn tail, or None.
     """
 
     clean: bool
@@ -90,12 +90,12 @@ class Recovered(NamedTuple):
 def recover(
     parts: Parts, progress: Progress = lambda _done, _total: None, *, whole: bool = False
 ) -> Recovered:
-    """Load the parts of a store and bring them to one state.
+    """Load the parts of a store and make them consistent.
 
     Args:
-        whole: whether the whole log is walked, though less would do for a store that is sound.
+        whole: whether to scan the whole log, even if a part would do.
 
-    Raises StoreDamaged for a file that cannot be used as it is, OSError if the disk refuses.
+    Raises StoreDamaged for a file that cannot be used, OSError on a disk error.
     """
     commit_log, queues, index, ledger = parts.log, parts.queues, parts.index, parts.ledger
     layer, known = parts.files.layer, parts.checkpoint
@@ -109,7 +109,7 @@ def recover(
     for topic, offset in ledger.deleted.items():
         queues.delete(topic, before=offset)
     for queue in queues:
-        queue.truncate(commit_log.chain.end_offset)  # a damaged entry must not pass for a dispatched record
+        queue.truncate(commit_log.chain.end_offset)  # a damaged entry must not count as a dispatched record
     begin = _begin(parts, clean=clean)
     if whole:
         begin = commit_log.min_offset
@@ -122,14 +122,14 @@ def recover(
         queue.recover_ext(trusted=clean)
     scan, replay = _walk(parts, begin, vouched, progress)
     if replay.lagging:
-        begin = _known_start(commit_log, min(queue.physical_end for queue in replay.lagging))
-        log.warning("%d queues lack files: the log is walked again from %d", len(replay.lagging), begin)
+        begin = _within(commit_log, min(queue.physical_end for queue in replay.lagging))
+        log.warning("%d queues lack files: the log is scanned again from %d", len(replay.lagging), begin)
         scan, replay = _walk(parts, begin, vouched, progress, is_last=True)
     _check_sealed(commit_log, scan.end_offset)
     commit_log.written_offset = scan.end_offset
     commit_log.written_time = scan.last_time or parts.checkpoint.value.physic_msg_timestamp
     ledger.cut(scan.end_offset)
-    _go_on_where_all_expired(commit_log, queues, ledger)
+    _restore_expired_queues(commit_log, queues, ledger)
     if index is not None and index.end_offset >= scan.end_offset:
         index.cut(scan.end_offset, lambda offset: _store_time_at(commit_log, offset))
     set_aside = _set_aside_tail(commit_log, layer, parts.root)
@@ -144,21 +144,20 @@ def recover(
         log.error(
             "%s: %d bytes at %d are damaged: %s", damage.path, damage.size, damage.position, damage.reason
         )
-        _put_blank(commit_log, damage)
+        _write_blank(commit_log, damage)
     if not clean:
         _report_lost_end(parts, scan)
         _sync_log(commit_log, begin, layer)
     try:
-        parts.checkpoint.make_if_missing()
-        # All that can be read now is on the disk, whatever the machine did before.
-        mark_open(layer, parts.root)
+        parts.checkpoint.create_if_missing()
+        mark_open(layer, parts.root)  # in this boot: all that can be read now is on the disk
     except OSError as error:
-        log.warning("that the store is open is not noted: %s", describe(error, parts.root))
+        log.warning("the file abort was not written: %s", describe(error, parts.root))
     return Recovered(clean, begin, scan.end_offset, replay.messages, scan.damages, replay.gaps, set_aside)
 
 
 def _check_sealed(commit_log: CommitLog, end: int) -> None:
-    """Refuse to take records for damage or a torn tail only because they lack what a setting asks for."""
+    """Raise SettingsError if records only lack the property CRC: they are neither damage nor a torn tail."""
     offset = stored_without_crc(commit_log, end)
     if offset is not None and (start := commit_log.chain.start_of(offset)) is not None:
         raise SettingsError(
@@ -168,7 +167,7 @@ def _check_sealed(commit_log: CommitLog, end: int) -> None:
 
 
 def _load(parts: Parts, progress: Progress, *, clean: bool) -> None:
-    """Find what there is."""
+    """Load checkpoint, ledger, log, queues and index from their files."""
     parts.checkpoint.load()
     parts.ledger.load()
     parts.log.chain.load()
@@ -185,9 +184,11 @@ def _load(parts: Parts, progress: Progress, *, clean: bool) -> None:
 def _walk(
     parts: Parts, begin: int, vouched: int, progress: Progress, *, is_last: bool = False
 ) -> tuple[LogScan, Replay]:
-    """Dispatch the log from ``begin`` on.
+    """Scan and dispatch the log from ``begin`` on.
 
-    Unless this ``is_last``, queues that miss messages which may lie before ``begin`` are left out.
+    Args:
+        vouched: store time, ms, up to which the log is known to have been on the disk.
+        is_last: False skips queues that lack messages which may lie before ``begin``.
     """
     scan = LogScan(parts.log, begin, vouched_time=vouched)
     is_whole = is_last or begin == parts.log.min_offset
@@ -208,13 +209,13 @@ def _walk(
 
 
 def _data_end(commit_log: CommitLog) -> int:
-    """Give the offset behind the last data in the log's files."""
+    """Return the offset behind the last data in the log's files."""
     chain = commit_log.chain
     return chain.starts[-1] + chain.file(chain.starts[-1]).data_end(0) if chain.starts else 0
 
 
 def _begin(parts: Parts, *, clean: bool) -> int:
-    """Give the offset from which the log must be walked."""
+    """Return the offset from which the log must be scanned."""
     commit_log = parts.log
     queues = sorted(parts.queues, key=lambda queue: queue.physical_end, reverse=True)
     begin = next(
@@ -225,11 +226,11 @@ def _begin(parts: Parts, *, clean: bool) -> int:
         begin = min(begin, vouched_start(commit_log, parts.checkpoint.value))
     if parts.index is not None:
         begin = min(begin, _index_end(parts, parts.index, begin, clean=clean))
-    return _known_start(commit_log, begin)
+    return _within(commit_log, begin)
 
 
 def _index_end(parts: Parts, index: Index, begin: int, *, clean: bool) -> int:
-    """Cut the index where nobody vouches for it any more, or a file is missing; give where to index from."""
+    """Cut the index at ``begin`` or a missing file unless it is sound; return the offset to index from."""
     lost = _lost_index_files(parts.ledger.index_files, index, parts.log.min_offset)
     if clean and index.is_whole and not lost:
         return begin
@@ -238,9 +239,9 @@ def _index_end(parts: Parts, index: Index, begin: int, *, clean: bool) -> int:
 
 
 def _lost_index_files(known: Mapping[str, int], index: Index, min_offset: int) -> list[int]:
-    """Give where the index files began that are missing, but for those whose records have all expired."""
+    """Return the offsets at which missing index files began, except those whose records have all expired."""
     there = index.begins()
-    begins = sorted({*known.values(), *there.values()})  # files made since then tell where a known one ended
+    begins = sorted({*known.values(), *there.values()})  # a known file ended where a later one begins
     lost = [first for name, first in known.items() if name not in there]
     ends = [next((end for end in begins if end > first), None) for first in lost]
     return [
@@ -251,22 +252,22 @@ def _lost_index_files(known: Mapping[str, int], index: Index, min_offset: int) -
 
 
 def _first_missing(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> int | None:
-    """Give the offset behind which lie records of queues whose files are gone; None if there are none."""
+    """Return the offset behind which records of queues with missing files are; None if no file is missing."""
     names, begins = [], []
     for (topic, queue_id), end in ledger.ends.items():
         queue = queues.find(topic, queue_id)
         begin = 0 if queue is None else queue.physical_end
         if begin < end and end > commit_log.min_offset:
             names.append(f"{topic}-{queue_id}")
-            begins.append(_known_start(commit_log, begin))
+            begins.append(_within(commit_log, begin))
     if names:
-        told = ", ".join(names[:TOLD_MAX]) + (", …" if len(names) > TOLD_MAX else "")
-        log.warning("%d queues lack files (%s): their messages are looked for in the log", len(names), told)
+        some = ", ".join(names[:NAMED_MAX]) + (", …" if len(names) > NAMED_MAX else "")
+        log.warning("%d queues lack files (%s): their messages are searched in the log", len(names), some)
     return min(begins, default=None)
 
 
-def _go_on_where_all_expired(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> None:
-    """Let queues whose files are gone, and of whose messages none is left, not begin at 0 again."""
+def _restore_expired_queues(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> None:
+    """Set queues without files and messages to the ledger's queue offset: they must not restart at 0."""
     for (topic, queue_id), end in ledger.ends.items():
         queue = queues.find(topic, queue_id)
         offset = ledger.offsets.get((topic, queue_id), 0)
@@ -275,20 +276,20 @@ def _go_on_where_all_expired(commit_log: CommitLog, queues: Queues, ledger: Ledg
         try:
             queue = queues.get(topic, queue_id)
         except IllegalName as illegal:
-            log.warning("where the queue was is not to be used: %s", illegal)
+            log.warning("the queue's end in the ledger is ignored: %s", illegal)
             continue
-        log.warning("%s-%d lacks files: it goes on at queue offset %d", topic, queue_id, offset)
+        log.warning("%s-%d lacks files: it continues at queue offset %d", topic, queue_id, offset)
         queue.skip_to(offset)
         queue.physical_end = end
 
 
-def _known_start(commit_log: CommitLog, offset: int) -> int:
-    """Give ``offset`` if the log has it, else where the log begins."""
+def _within(commit_log: CommitLog, offset: int) -> int:
+    """Return ``offset`` if a file of the log holds it, else the log's first offset."""
     return commit_log.min_offset if commit_log.chain.start_of(offset) is None else offset
 
 
 def _ends_with_a_record(queue: ConsumeQueue, commit_log: CommitLog) -> bool:
-    """Tell whether the last entry is true: a damaged one must not say where the log's end is."""
+    """Check that the queue's last entry points to a record: a damaged one must not set where to scan from."""
     entry = queue.last_message()
     if entry is None or (start := commit_log.chain.start_of(entry.physical_offset)) is None:
         return False
@@ -298,7 +299,7 @@ def _ends_with_a_record(queue: ConsumeQueue, commit_log: CommitLog) -> bool:
 
 
 def _store_time_at(commit_log: CommitLog, offset: int) -> int:
-    """Give the store time, ms, of the record at a CommitLog offset; 0 if it is not there any more."""
+    """Return the store time, ms, of the record at a CommitLog offset; 0 if its file is gone."""
     start = commit_log.chain.start_of(offset)
     if start is None:
         return 0
@@ -307,7 +308,7 @@ def _store_time_at(commit_log: CommitLog, offset: int) -> int:
 
 
 def _report_lost_end(parts: Parts, scan: LogScan) -> None:
-    """Say that messages are lost which the checkpoint vouches for, though no trace of them is left."""
+    """Log an error if the log ends before the store time that the checkpoint vouches for."""
     vouched, end = parts.checkpoint.value.physic_msg_timestamp, scan.end_offset
     start = parts.log.chain.start_of(max(end - 1, 0))
     if start is not None and parts.checkpoint.is_known and 0 < scan.last_time < vouched:
@@ -322,34 +323,36 @@ def _report_lost_end(parts: Parts, scan: LogScan) -> None:
 
 
 def _sync_log(commit_log: CommitLog, begin: int, layer: FileLayer) -> None:
-    """Sync what was found, since it can be read from now on, and the zeros behind it."""
+    """Sync the files from ``begin`` on, whose records can be read from now on, and the zeros behind them."""
     for start in commit_log.chain.starts:
         if start + commit_log.chain.file_size > begin:
             layer.sync(commit_log.chain.path(start))
 
 
-def _put_blank(commit_log: CommitLog, damage: LogDamage) -> None:
-    """Close a file that ends in zeros though the log goes on: so a loss of power leaves it at times.
+def _write_blank(commit_log: CommitLog, damage: LogDamage) -> None:
+    """Write the blank of a file that ends in zeros, as a power loss leaves it, though the log continues.
 
-    Without its blank a Java broker would read no further, and every start would call it damaged.
+    Without it a Java broker would read no further, and every start would report damage.
     """
     file = commit_log.chain.file(layout.parse_offset_name(damage.path.name))
     if damage.position + damage.size < file.size or damage.size < END_FILE_MIN_BLANK:
         return
     end = file.data_end(damage.position)
     if any(
-        not _is_empty(file.read(at, min(COPY_BYTES, end - at)))
+        not _is_zeros(file.read(at, min(COPY_BYTES, end - at)))
         for at in range(damage.position, end, COPY_BYTES)
     ):
         return
     try:
         file.write(damage.position, encode_blank(damage.size))
     except OSError as error:
-        log.warning("%s is not closed: %s", damage.path, describe(error, damage.path.parent))
+        log.warning(
+            "%s: no blank was written at its end: %s", damage.path, describe(error, damage.path.parent)
+        )
 
 
 def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path | None:
-    """Copy what lies behind the end of the log to ``setaside/``, and clear it."""
+    """Copy the bytes behind the end of the log to ``setaside/``, and clear them."""
     end = commit_log.written_offset
     target: Path | None = None
     for start in commit_log.chain.starts:
@@ -360,7 +363,7 @@ def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path
         data_end = file.data_end(position)
         for at in range(position, data_end, COPY_BYTES):
             data = file.read(at, min(COPY_BYTES, data_end - at))
-            if _is_empty(data):
+            if _is_zeros(data):
                 continue
             target = root / SET_ASIDE / f"commitlog-{start + at:020d}"
             layer.make_directory(target.parent)
@@ -370,7 +373,7 @@ def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path
         last = commit_log.chain.start_of(end)
         path = commit_log.chain.directory if last is None else commit_log.chain.path(last)
         log.warning(
-            "%s, byte %d: the log ends there, at %d; what lay behind was no record and is now in %s",
+            "%s, byte %d: the log ends there, at %d; the bytes behind were no record and are now in %s",
             path,
             end - (last or 0),
             end,
@@ -379,6 +382,6 @@ def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path
     return target
 
 
-def _is_empty(data: bytes) -> bool:
-    """Tell whether there are only zeros: compared as a whole, for a warmed file has a gigabyte of them."""
+def _is_zeros(data: bytes) -> bool:
+    """Check for zeros only; compared as a whole, since a preallocated file has a gigabyte of them."""
     return data == bytes(len(data))

@@ -1,26 +1,27 @@
-"""Bulk dispatch: what a stretch of the CommitLog puts into ConsumeQueues and Index.
+"""Bulk dispatch of stretches of the CommitLog to ConsumeQueues and Index.
 
-Recovery and rebuild go through here with chunks of records, and so does the running store for its
-index, which follows the log by some hundred kilobytes. Everything is idempotent: what is there already is
-passed over, so a stretch can be dispatched twice.
+Recovery and rebuild use it, and the running store for its index, which follows the log by some hundred
+kilobytes. Dispatch is idempotent: existing entries are skipped, so a stretch can be dispatched twice.
 
-When a delayed message is due stands in its queue entry only, and was computed by the levels of the time when
-it was stored. So where a queue's file still has the entry of a record that is dispatched again, that time is
-kept; only where it is lost it is computed anew, by the levels of now.
+The time when a delayed message is due is only in its queue entry, computed by the delay levels of when it was
+stored. So if a queue's file still has the entry of a record that is dispatched again, its time is kept; if it
+is lost, the time is computed by the current levels.
 
-A topic that is deleted and made again begins its queues anew: queue offset 0, behind the others, tells.
+The queues of a topic that was deleted and created again restart: queue offset 0 behind higher ones shows
+that.
 
-Only a record's body is under a checksum, so damage to the other fields that would do harm is looked for:
-a topic or queue id that cannot be a directory's name, a queue offset that needs more messages before it
-than there is room for in the log, a single queue offset out of a row.
+A checksum covers only a record's body, so the other fields are checked for harmful damage: a topic or queue
+id that cannot be a directory's name, a queue offset that needs more messages before it than fit into the log,
+a single queue offset out of order.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +38,10 @@ from cometmq.store.queue.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.queue.entry_blocks import are_fillers
 from cometmq.store.queue.queues import QueueKey, Queues
 from cometmq.store.recovery.log_scan import Chunk
-from cometmq.store.recovery.read_ahead import ahead
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 EMPTY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -49,7 +50,7 @@ class Gap(NamedTuple):
 
     Attributes:
         first: first missing queue offset.
-        missing: how many are.
+        missing: number of missing queue offsets.
     """
 
     topic: str
@@ -62,15 +63,15 @@ class Replay:
     """Dispatches chunks of the log.
 
     Args:
-        queues: gets the queue entries, or None.
-        index: gets the keys, or None.
-        begin: CommitLog offset of the first record that is dispatched, if there are others before it.
-        deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
+        queues: receive the queue entries, or None.
+        index: receives the keys, or None.
+        begin: CommitLog offset of the first dispatched record, if there are others before it.
+        deleted: by topic, the CommitLog offset before which its records belong to a deleted topic.
 
     Attributes:
-        messages: how many records were looked at.
-        gaps: stretches of queues that are missing in the log (their offsets hold fillers).
-        lagging: queues that miss messages which may lie before ``begin``; they were left as they are.
+        messages: number of records dispatched.
+        gaps: stretches of queues whose records are not in the log (their entries are fillers).
+        lagging: queues that lack messages which may lie before ``begin``; they were skipped.
     """
 
     def __init__(
@@ -92,22 +93,27 @@ class Replay:
 
     def dispatch(self, chunk: Chunk) -> None:
         """Dispatch the records of ``chunk``."""
-        self._take(chunk, self._dispatched(chunk))
+        self._add(chunk, self._dispatched(chunk))
 
     def walk(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Dispatch chunks one after the other, and give each; meanwhile a thread reads the one behind it."""
+        """Dispatch chunks in order and yield each; meanwhile a thread reads the next one."""
 
         def read() -> Iterator[tuple[Chunk, Dispatch]]:
             for chunk in chunks:
                 yield chunk, self._dispatched(chunk)
 
-        with closing(ahead(read())) as pairs:
+        with closing(read_ahead(read())) as pairs:
             for chunk, dispatch in pairs:
-                self._take(chunk, dispatch)
+                self._add(chunk, dispatch)
                 yield chunk
 
     def put(self, key: QueueKey, queue_offsets: NDArray[np.int64], entries: np.ndarray) -> None:
-        """Put the entries (of ENTRY_DTYPE) of some records of one queue, in the order of the log."""
+        """Add entries of one queue, in the order of the log.
+
+        Args:
+            queue_offsets: int64[n], the entries' queue offsets.
+            entries: ENTRY_DTYPE[n].
+        """
         alive = int(np.searchsorted(entries["physical_offset"], self._deleted.get(key[0], 0)))
         if alive == len(entries):
             return
@@ -116,20 +122,21 @@ class Replay:
             self._queues, key, len(entries) - alive, int(entries[alive]["physical_offset"])
         )
         if queue is not None:
-            self._put_queue(queue, queue_offsets[alive:], entries[alive:])
+            self._add_runs(queue, queue_offsets[alive:], entries[alive:])
 
     def _dispatched(self, chunk: Chunk) -> Dispatch:
         named = self._queues is not None
         return kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=named)
 
-    def _take(self, chunk: Chunk, dispatch: Dispatch) -> None:
+    def _add(self, chunk: Chunk, dispatch: Dispatch) -> None:
         self.messages += chunk.scan.count
         if self._queues is not None:
-            self._put_entries(self._queues, chunk, dispatch)
+            self._add_entries(self._queues, chunk, dispatch)
         if self._index is not None:
-            self._put_keys(self._index, chunk, dispatch)
+            scan, record = chunk.scan, dispatch.key_record
+            self._index.insert(dispatch.key_hash, scan.physical_offset[record], scan.store_time[record])
 
-    def _put_entries(self, queues: Queues, chunk: Chunk, dispatch: Dispatch) -> None:
+    def _add_entries(self, queues: Queues, chunk: Chunk, dispatch: Dispatch) -> None:
         entries = EntriesByQueue(chunk, dispatch)
         data = entries.all.tobytes()
         for key, start, last, is_row, queue_offset, begin, end in entries.stretches():
@@ -142,32 +149,32 @@ class Replay:
             if queue is None:
                 continue
             if key[0] == SCHEDULE_TOPIC:
-                self._put_delayed(queue, entries, first, last)
+                self._add_delayed(queue, entries, first, last)
                 continue
             is_next = is_row and queue_offset == queue.max_offset and begin >= max(queue.physical_end, alive)
-            if is_next and queue not in self.lagging:  # as nearly all
+            if is_next and queue not in self.lagging:  # the usual case
                 queue.put_new(queue_offset, data[first * SIZE : last * SIZE], end)
             else:
-                self._put_queue(queue, entries.queue_offsets[first:last], entries.all[first:last])
+                self._add_runs(queue, entries.queue_offsets[first:last], entries.all[first:last])
 
-    def _put_delayed(self, queue: ConsumeQueue, entries: "EntriesByQueue", first: int, last: int) -> None:
-        """Put some of the entries of a queue of the schedule; what is known of when they are due stays."""
+    def _add_delayed(self, queue: ConsumeQueue, entries: "EntriesByQueue", first: int, last: int) -> None:
+        """Add entries of a queue of the schedule's topic; due times in the queue's file are kept."""
         offsets, times = entries.queue_offsets[first:last], entries.store_times(first, last)
         for begin, behind in runs_of(offsets):
             run = entries.all[first + begin : first + behind]
             data = queue.chain.read(int(offsets[begin]) * SIZE, len(run) * SIZE)
             keep_due_times(run, times[begin:behind], whole_entries(data))
-        self._put_queue(queue, offsets, entries.all[first:last])
+        self._add_runs(queue, offsets, entries.all[first:last])
 
     def _queue_of(self, queues: Queues, key: QueueKey, count: int, begin: int) -> ConsumeQueue | None:
         try:
             return queues.get(*key)
         except IllegalName as illegal:
-            log.warning("%d messages from %d on are left out: %s", count, begin, illegal)
+            log.warning("%d messages from %d on are skipped: %s", count, begin, illegal)
             return None
 
-    def _put_queue(self, queue: ConsumeQueue, offsets: np.ndarray, entries: np.ndarray) -> None:
-        """Put one queue's entries, run by run of consecutive queue offsets."""
+    def _add_runs(self, queue: ConsumeQueue, offsets: np.ndarray, entries: np.ndarray) -> None:
+        """Add entries (ENTRY_DTYPE[n]) at queue offsets (int64[n]), run by run of consecutive ones."""
         if queue in self.lagging:
             return
         for first, last in runs_of(offsets):
@@ -175,12 +182,12 @@ class Replay:
             following = int(offsets[last]) if last < len(offsets) else -1
             space = int(run[0]["physical_offset"]) - queue.physical_end
             if space >= 0 and 0 < queue_offset < queue.max_offset:
-                self._settle(queue, queue_offset, run)
+                self._resolve_conflict(queue, queue_offset, run)
             missing = queue_offset - queue.max_offset
             if (missing > 0 and missing * MIN_SIZE > space) or (
-                len(run) == 1 and is_odd(queue_offset, queue.max_offset, following)
+                len(run) == 1 and is_misplaced(queue_offset, queue.max_offset, following)
             ):
-                self._leave_out(queue, queue_offset, run)
+                self._skip(queue, queue_offset, run)
                 continue
             if missing > 0 and queue.physical_end < self._begin:
                 self.lagging.add(queue)
@@ -191,11 +198,11 @@ class Replay:
                 self.gaps.append(Gap(queue.topic, queue.queue_id, queue.max_offset, missing))
             queue.put_run(queue_offset, run)
 
-    def _settle(self, queue: ConsumeQueue, queue_offset: int, run: np.ndarray) -> None:
-        """Decide between a queue's last entry and a run that begins at its queue offset, or before it.
+    def _resolve_conflict(self, queue: ConsumeQueue, queue_offset: int, run: np.ndarray) -> None:
+        """Remove a queue's last entry, or skip the records of a run that overlaps the queue.
 
-        A field of one of the two is damaged. It is the last entry if it stands alone behind a gap (it was the
-        last of its chunk, so nothing told yet), or if the queue's file still names the other record.
+        A field of one of the two is damaged. It is that of the last entry if it is the only one behind a gap
+        (as the last of its chunk it could not be checked yet), or if the queue's file still names the other.
         """
         last = queue.max_offset - 1
         begin = min(queue_offset, last - 1)
@@ -203,16 +210,16 @@ class Replay:
         is_alone = len(block) > 1 and bool(are_fillers(block)[:-1].all())
         is_other = queue_offset == last and queue.chain.read(last * SIZE, SIZE) == run[:1].tobytes()
         if (is_alone or is_other) and not are_fillers(block)[-1]:
-            self._leave_out(queue, last, block[-1:])
+            self._skip(queue, last, block[-1:])
             queue.truncate(int(block[-1]["physical_offset"]))
             place = (queue.topic, queue.queue_id, queue.max_offset)
             self.gaps = [gap for gap in self.gaps if gap[:3] != place]
         else:
-            self._leave_out(queue, queue_offset, run[: queue.max_offset - queue_offset])
+            self._skip(queue, queue_offset, run[: queue.max_offset - queue_offset])
 
-    def _leave_out(self, queue: ConsumeQueue, queue_offset: int, run: np.ndarray) -> None:
+    def _skip(self, queue: ConsumeQueue, queue_offset: int, run: np.ndarray) -> None:
         log.warning(
-            "%d messages from %d on are left out: queue offset %d cannot be in %s-%d, which goes to %d",
+            "%d messages from %d on are skipped: queue offset %d cannot be in %s-%d, which ends at %d",
             len(run),
             run[0]["physical_offset"],
             queue_offset,
@@ -221,20 +228,16 @@ class Replay:
             queue.max_offset,
         )
 
-    def _put_keys(self, index: Index, chunk: Chunk, dispatch: Dispatch) -> None:
-        scan, record = chunk.scan, dispatch.key_record
-        index.insert(dispatch.key_hash, scan.physical_offset[record], scan.store_time[record])
-
 
 def keep_due_times(run: np.ndarray, store_times: NDArray[np.int64], known: np.ndarray) -> None:
-    """Change entries of the schedule's topic: when they are due is what their queue's file already says.
+    """Set the due times of entries of the schedule's topic to those in their queue's file.
 
-    That was computed by the levels of the time when they were stored, which may be others by now.
+    These were computed by the levels of when the messages were stored, which may have changed since.
 
     Args:
-        run: entries (of ENTRY_DTYPE) as they are computed now.
-        store_times: of their records.
-        known: the entries in their places; there may be fewer.
+        run: ENTRY_DTYPE[n], as computed now; changed in place.
+        store_times: int64[n], ms, of their records.
+        known: ENTRY_DTYPE[m], m <= n, the entries in the file at the same queue offsets.
     """
     there, times = run[: len(known)], store_times[: len(known)]
     kept = (known["physical_offset"] == there["physical_offset"]) & (known["size"] == there["size"])
@@ -244,16 +247,16 @@ def keep_due_times(run: np.ndarray, store_times: NDArray[np.int64], known: np.nd
 
 
 def whole_entries(data: Buffer) -> np.ndarray:
-    """Return the entries (of ENTRY_DTYPE) that bytes hold as a whole."""
+    """Return the complete entries in some bytes, ENTRY_DTYPE[n]."""
     return np.frombuffer(data[: len(data) - len(data) % SIZE], ENTRY_DTYPE)
 
 
 class EntriesByQueue:
-    """The queue entries of a chunk's records, those of each queue together.
+    """The queue entries of a chunk's records, grouped by queue.
 
     Attributes:
-        all: the entries (of ENTRY_DTYPE).
-        queue_offsets: of the entries.
+        all: the entries, ENTRY_DTYPE[n].
+        queue_offsets: int64[n], their queue offsets.
     """
 
     def __init__(self, chunk: Chunk, dispatch: Dispatch) -> None:
@@ -271,19 +274,20 @@ class EntriesByQueue:
         self._keys = [dispatch.queues[number] for number in numbers.tolist()]
 
     def __iter__(self) -> Iterator[tuple[QueueKey, NDArray[np.int64], np.ndarray]]:
-        """Go through the queues; give the queue offsets and the entries of each."""
+        """Iterate over the queues, as key, queue offsets (int64[n]) and entries (ENTRY_DTYPE[n])."""
         for key, first, last in zip(self._keys, self._firsts.tolist(), self._lasts.tolist(), strict=True):
             yield key, self.queue_offsets[first:last], self.all[first:last]
 
     def store_times(self, begin: int, behind: int) -> NDArray[np.int64]:
-        """Return when the records of some of ``all`` were stored, ms."""
+        """Return the store times, int64[n] in ms, of the records of ``all[begin:behind]``."""
         return self._scan.store_time[self._order[begin:behind]]
 
     def stretches(self) -> Iterator[tuple[QueueKey, int, int, bool, int, int, int]]:
-        """Go through the queues; give, without making arrays, what nearly all can be put by.
+        """Iterate over the queues without creating arrays; the numbers suffice in the usual case.
 
-        That is where in ``all`` its entries begin and end, whether their queue offsets follow one another,
-        the first queue offset, and the CommitLog offsets of the first record and behind the last.
+        Yields the queue's key, begin and end of its entries in ``all``, whether their queue offsets are
+        consecutive, the first queue offset, and the CommitLog offsets of the first record and behind the
+        last.
         """
         firsts, offsets = self._firsts, self.queue_offsets
         if not len(firsts):
@@ -298,16 +302,33 @@ class EntriesByQueue:
 
 
 def runs_of(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Give the runs of consecutive offsets as (first, behind the last)."""
+    """Return the runs of consecutive ones among offsets, int64[n], as index ranges (first, behind last)."""
     breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
     return pairwise([0, *breaks.tolist(), len(offsets)])
 
 
-def is_odd(queue_offset: int, expected: int, following: int) -> bool:
-    """Tell whether one record's queue offset is damaged, by the expected one and the next record's, or -1.
+def is_misplaced(queue_offset: int, expected: int, following: int) -> bool:
+    """Check whether a record's queue offset is damaged, or its queue id, so that it belongs to another queue.
 
-    Or its queue id is, and it is one of another queue: then this one goes on as if it were not there.
+    Args:
+        expected: the queue offset that the record should have.
+        following: the queue offset of the queue's next record, -1 if unknown.
     """
     return queue_offset != expected and (
         following in (expected, expected + 1) or (queue_offset == 0 and following > expected)
     )
+
+
+def read_ahead(items: Iterator[T]) -> Generator[T, None, None]:
+    """Yield ``items``, each but the first computed in a thread while the one before it is used.
+
+    An error of the iterator is raised in place of its item. Close the generator if it is not used to its end.
+    """
+    item = next(items, None)
+    if item is None:
+        return  # no thread is started, as for a store that was closed
+    with ThreadPoolExecutor(1, thread_name_prefix="cometmq-read-ahead") as thread:
+        while item is not None:
+            following = thread.submit(next, items, None)
+            yield item
+            item = following.result()

@@ -1,10 +1,11 @@
-"""Records at the end of the log that a loss of power has torn, and that no checksum tells from whole ones.
+"""Detect records at the end of the log that a power loss has torn, although their checksums are right.
 
-A record's checksum is that of its body. If of its last bytes, topic and properties, a disk sector was never
-written, zeros stand there, and all else is as it should be. So where nobody vouches for the log yet, a record
-counts as torn if its part of a sector there is all zeros. No producer sends that: names and values are texts.
+A record's checksum covers only its body. If a disk sector of the bytes behind it, topic and properties, was
+never written, it holds zeros, and the rest of the record is valid. So in the part of the log that the
+checkpoint does not vouch for, a record counts as torn if its part of a sector there is all zeros. No producer
+sends that: names and values are texts.
 
-Source: RocketMQ issue 7437 shows what comes of taking such a record for whole.
+Source: RocketMQ issue 7437 shows the harm of accepting such a record.
 """
 
 from typing import Any, Final
@@ -23,10 +24,10 @@ SECTOR_SIZE: Final = 512
 
 
 def stored_without_crc(commit_log: CommitLog, end: int) -> int | None:
-    """Give the offset of a record that is no damage, but was stored without the property CRC asked for.
+    """Return the offset of a record that is sound, but lacks the property CRC that the settings require.
 
-    It is looked for where files begin, and at ``end``, where the log seems to: a Java broker takes it for the
-    end, and discards it and all behind it.
+    Only the beginnings of files and ``end``, the apparent end of the log, are examined: a Java broker takes
+    such a record for the end, and discards it and everything behind it.
     """
     places = [*commit_log.chain.starts, end] if commit_log.crc is Crc.RECORD else []
     return next((offset for offset in places if _only_lacks_crc(commit_log.chain, offset)), None)
@@ -36,7 +37,7 @@ def cut_torn(buffer: Bytes, scan: Scan, vouched_time: int) -> Scan:
     """Cut ``scan`` before its first torn record that was stored later than ``vouched_time``, ms.
 
     Args:
-        buffer: the bytes that were scanned, from the beginning of a sector on.
+        buffer: uint8[n], the scanned bytes, from the beginning of a sector on.
     """
     late = np.flatnonzero(scan.store_time > vouched_time)
     begin = scan.topic_position[late]

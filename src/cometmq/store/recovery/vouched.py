@@ -1,9 +1,9 @@
-"""What the disk surely holds of the CommitLog: bytes there that are no records are damage, not a torn tail.
+"""The part of the CommitLog that is surely on the disk: invalid bytes in it are damage, not a torn tail.
 
-A killed process loses nothing that it wrote. Only a machine that stops takes away what was not synced, and
-then the checkpoint says up to which store time all was. Which of the two happened tells the file ``abort``:
-its second line names the run of the machine in which the store was opened (its first is the process id, as
-RocketMQ writes it).
+A killed process loses nothing that it wrote. Only a machine that stops loses what was not synced, and then
+the checkpoint has the store time up to which everything was. The file ``abort`` tells the two cases apart:
+its second line names the boot of the machine in which the store was opened (its first is the process id, as
+in RocketMQ).
 """
 
 import os
@@ -19,33 +19,33 @@ from cometmq.io.files import File, FileLayer
 from cometmq.store.log.commit_log import CommitLog
 
 ALL: Final = 2**63 - 1
-"""A store time after all others: everything is vouched for."""
+"""A store time later than all others: everything is vouched for."""
 
 
 def mark_open(layer: FileLayer, root: Path) -> None:
-    """Say that the store is open, and in which run of the machine. Raises OSError."""
+    """Write ``abort``: the store is open, in this boot of the machine. Raises OSError."""
     layer.save(layout.abort_path(root), f"{os.getpid()}\n{layer.life(root)}\n".encode())
 
 
 def vouched_time(layer: FileLayer, root: Path, checkpoint: Checkpoint | None) -> int:
-    """Give the store time, ms, up to which all that was written is in the files.
+    """Return the store time, ms, up to which all that was written is in the files.
 
-    A checkpoint that is lost, or that cannot be read, gives the benefit of the doubt.
+    ALL if the checkpoint is lost or unreadable (None): bytes that are no records are reported then.
     """
-    if checkpoint is None or was_closed(layer, root) or _has_run_on(layer, root):
+    if checkpoint is None or was_closed(layer, root) or _is_same_boot(layer, root):
         return ALL
     return checkpoint.physic_msg_timestamp
 
 
 def was_closed(layer: FileLayer, root: Path) -> bool:
-    """Tell whether the store was closed."""
+    """Check whether the store was closed."""
     return not layer.exists(layout.abort_path(root))
 
 
 def vouched_start(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
-    """Give the start of the last file whose first records are older than what the checkpoint vouches for.
+    """Return the start of the last file whose first two records are older than the checkpoint's time.
 
-    Two of them, since a store time is under no checksum: one damaged time must not vouch for a file.
+    Two, since no checksum covers a store time: one damaged time must not vouch for a file.
     """
     for start in reversed(commit_log.chain.starts):
         file = commit_log.chain.file(start)
@@ -59,7 +59,7 @@ def vouched_start(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
 
 
 def _record_at(file: File, start: int, position: int, crc: Crc) -> RecordHead | Stop:
-    """Look for a record at a position of the file that begins at ``start``; no more of it is read."""
+    """Check for a record at a position of the file that begins at ``start``; read no more than that."""
     data = file.read(position, HEAD_MAX_SIZE)
     found = check(data, 0, len(data), base_offset=start + position, crc=crc)
     if isinstance(found, Stop) and found.reason is StopReason.LIMIT:
@@ -68,7 +68,7 @@ def _record_at(file: File, start: int, position: int, crc: Crc) -> RecordHead | 
     return found
 
 
-def _has_run_on(layer: FileLayer, root: Path) -> bool:
-    """Tell whether the machine runs as it did when the store was opened."""
+def _is_same_boot(layer: FileLayer, root: Path) -> bool:
+    """Check that the store is on the same file system, and the machine in the same boot, as when opened."""
     _, _, life = layer.load(layout.abort_path(root)).decode(errors="replace").partition("\n")
     return life.strip() == layer.life(root) != ""

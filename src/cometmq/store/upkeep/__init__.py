@@ -1,1 +1,1 @@
-"""Upkeep of an open store: dispatch, checkpoints, retention, the disk's space."""
+"""Background work of an open store: dispatch, write-back and checkpoint, retention, disk space."""

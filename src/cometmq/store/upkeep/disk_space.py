@@ -1,18 +1,18 @@
-"""How full the disk is, and what follows from it.
+"""Measure the disks' usage, which decides what retention removes and whether messages are accepted.
 
 =================================  ============================  ==========================================
-Used, in percent                   Setting and its range         What follows
+Used, in percent                   Setting and its range         Effect
 =================================  ============================  ==========================================
-over 75, or it cannot be told      diskMaxUsedSpaceRatio         expired files are removed at any hour
+over 75, or unknown                diskMaxUsedSpaceRatio         expired files are removed at any hour
                                    10 to 95
 over 85                            diskSpaceCleanForciblyRatio   files that have not expired are, too
                                    30 to 85
-over 90                            diskSpaceWarningLevelRatio    and no messages are taken …
+over 90                            diskSpaceWarningLevelRatio    and no messages are accepted …
                                    35 to 90
 85 or less again                                                 … until then
 =================================  ============================  ==========================================
 
-CommitLog and ConsumeQueues may lie on different disks: each is looked at.
+CommitLog and ConsumeQueues may be on different disks: each is measured.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService.isSpaceToDelete),
 ``common/UtilAll.java`` (getDiskPartitionSpaceUsedPercent).
@@ -31,11 +31,11 @@ from cometmq.store.settings import StoreSettings
 log = logging.getLogger(__name__)
 
 UNKNOWN: Final = -1
-"""The usage of a disk that cannot be told."""
+"""The usage of a disk that cannot be measured."""
 
 
 class Need(IntEnum):
-    """What the disk asks for."""
+    """Which files the disk's usage requires to be removed."""
 
     NOTHING = 0
     EXPIRED = 1
@@ -43,10 +43,10 @@ class Need(IntEnum):
 
 
 class DiskSpace:
-    """Watches the disks of one store.
+    """Measures the disks of one store.
 
     Attributes:
-        full: why the store takes no messages, as ``measure`` found it; None if it does.
+        full: the error for appends since the last ``measure``; None if messages are accepted.
     """
 
     def __init__(self, layer: FileLayer, root: Path, settings: StoreSettings) -> None:
@@ -55,26 +55,26 @@ class DiskSpace:
         self._max_used = _within(settings.disk_max_used_space_ratio, 10, 95)
         self._forcibly = _within(settings.disk_space_clean_forcibly_ratio, 30, 85)
         self._warning = _within(settings.disk_space_warning_level_ratio, 35, 90)
-        self.full: StoreNotWritable | None = None  # a plain one: each append asks for it
+        self.full: StoreNotWritable | None = None  # no property: each append reads it
         self._full: dict[Path, StoreNotWritable] = {}
 
     def measure(self) -> Need:
-        """Look at the disks and say what they ask for."""
-        need = self._look()
+        """Measure the disks, update ``full``, and return what must be removed."""
+        need = self._measure()
         self.full = next(iter(self._full.values()), None)
         return need
 
-    def _look(self) -> Need:
+    def _measure(self) -> Need:
         directories = layout.commitlog_dir(self._root), layout.consume_queues_dir(self._root)
         need = Need.NOTHING
         for directory in directories:
             used = self._used(directory)
             if used > self._warning:
-                self._note_full(directory, used)
+                self._mark_full(directory, used)
             if used > self._forcibly:
                 return Need.ALL
             if self._full.pop(directory, None):
-                log.warning("%s: the disk is %d %% full; messages are taken again", directory, used)
+                log.warning("%s: the disk is %d %% full; messages are accepted again", directory, used)
             if used > self._max_used or used == UNKNOWN:
                 need = Need.EXPIRED
         return need
@@ -83,10 +83,10 @@ class DiskSpace:
         try:
             return used_percent(self._layer.usage(directory if self._layer.exists(directory) else self._root))
         except OSError as error:
-            log.warning("%s: how full the disk is cannot be told: %s", directory, error)
+            log.warning("%s: the disk's usage cannot be measured: %s", directory, error)
             return UNKNOWN
 
-    def _note_full(self, directory: Path, used: int) -> None:
+    def _mark_full(self, directory: Path, used: int) -> None:
         full = StoreNotWritable(
             f"disk {used} % full under {directory}, diskSpaceWarningLevelRatio is {self._warning}: free some "
             f"space; sending goes on at {self._forcibly} % (diskSpaceCleanForciblyRatio) without a restart"
@@ -97,7 +97,7 @@ class DiskSpace:
 
 
 def used_percent(usage: Usage) -> int:
-    """Give how full a disk is for those who may not use the system's reserve, rounded up, as ``df`` does."""
+    """Return the used percentage of a disk without the system's reserve, rounded up, as ``df`` shows it."""
     total = usage.used + usage.usable
     return -(-usage.used * 100 // total) if total else UNKNOWN
 

@@ -1,8 +1,8 @@
-"""Dispatch in the running store: from what was appended to ConsumeQueues and Index.
+"""Dispatch appended messages to ConsumeQueues and Index, in the running store.
 
-Queue entries are put right after the append (under SYNC_FLUSH after the sync: nobody reads what is not
-on the disk). The index follows the log by reading it, a stretch at a time, so that no append pays for
-it; a query lets it catch up first.
+Queue entries are staged right after the append (under SYNC_FLUSH after the sync: nobody reads what is not on
+the disk). The index follows the log by reading it, a stretch at a time, so that no append pays for it; it
+catches up before a query.
 """
 
 from collections import deque
@@ -26,18 +26,18 @@ from cometmq.store.recovery.log_scan import LogScan
 from cometmq.store.recovery.replay import Replay
 
 INDEX_LAG_BYTES = 1024 * 1024
-"""How far the index follows behind."""
+"""Bytes of the log by which the index may lag behind."""
 
 NO_QUEUE: Final = -1
-"""In place of a queue's number, for messages that go to no queue."""
+"""The queue number of messages that go to no queue."""
 
 TAGS_KNOWN_MAX = 10_000
 TAGS_LENGTH_MAX = 100
-"""Hashes of so many tags are remembered, of those that are not longer: senders decide about both."""
+"""Limits of the cache of tag hashes: number of tags, and length of a tag."""
 
 
 class Arrival(NamedTuple):
-    """A message that can now be read.
+    """A message that can be read from now on.
 
     Attributes:
         next_offset: queue offset behind it.
@@ -51,7 +51,7 @@ class Arrival(NamedTuple):
 
 
 class _AppendedBatch(NamedTuple):
-    """Messages that were appended together, and the numbers of their queues."""
+    """Messages of one append, and the numbers of their queues."""
 
     end_offset: int
     store_time: int
@@ -60,8 +60,8 @@ class _AppendedBatch(NamedTuple):
     appended: Sequence[Appended]
 
 
-class _Sends(NamedTuple):
-    """Sends that were appended in bulk, so many; ``Staged`` has their entries."""
+class _AppendedSends(NamedTuple):
+    """Sends of one bulk append; ``Staged`` has their entries."""
 
     end_offset: int
     store_time: int
@@ -69,21 +69,20 @@ class _Sends(NamedTuple):
 
 
 class Dispatcher:
-    """Dispatches what is appended.
+    """Dispatches appended messages.
 
     Args:
-        index: gets the keys, or None if messages are not indexed.
-        staged: gets the queue entries.
+        index: receives the keys, or None if messages are not indexed.
+        staged: receives the queue entries.
 
     Attributes:
-        dispatched_offset: all records before it can be read through their queues.
+        dispatched_offset: CommitLog offset before which all records can be read through their queues.
         dispatched_time: store time of the last of them, ms.
-        on_arrival: called with what can newly be read.
-        on_arrival_of: by topic, of those that go the plain way only: called when a message can newly be read.
-        calculate_bitmap: says for a message which filters it passes, as the unit in its queue's extension
-            holds it; None if entries get no units.
-        is_awaited: whether anybody wants to be told, or how many do; asked before arrivals of bulk sends are
-            gathered.
+        on_arrival: called with the messages that have become readable.
+        on_arrival_of: by topic, called when its messages have become readable; not for bulk sends.
+        calculate_bitmap: returns the bitmap of the filters that a message passes, for the unit in its queue's
+            extension; None if entries get no units.
+        waiting_count: returns how many wait for arrivals; if 0, those of bulk sends are not collected.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class Dispatcher:
         self.dispatched_time = commit_log.written_time
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
         self.on_arrival_of: dict[str, Callable[[], None]] = {}
-        self.is_awaited: Callable[[], int] = lambda: True
+        self.waiting_count: Callable[[], int] = lambda: 1
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
         self._staged = staged
         self._log = commit_log
@@ -106,62 +105,62 @@ class Dispatcher:
         self._delay_levels = delay_levels
         self._replay = Replay(None, index, delay_levels)
         self._tags_codes: dict[str | None, int] = {None: 0}
-        self._waiting: deque[_AppendedBatch | _Sends] = deque()
+        self._waiting: deque[_AppendedBatch | _AppendedSends] = deque()
 
-    def take(
+    def add(
         self,
         queues: Sequence[int],
         messages: Sequence[NewMessage],
         appended: Sequence[Appended],
         readable_offset: int,
     ) -> None:
-        """Take in what was appended; dispatch all that lies before ``readable_offset``.
+        """Add appended messages; dispatch all before ``readable_offset``.
 
         Args:
-            queues: the numbers of the messages' queues, NO_QUEUE for one that goes to none.
+            queues: the numbers of the messages' queues, NO_QUEUE for a message that goes to none.
         """
         time = self._log.written_time
         self._waiting.append(_AppendedBatch(self._log.written_offset, time, queues, messages, appended))
         self.dispatch(readable_offset)
 
-    def take_sends(self, count: int, readable_offset: int) -> None:
-        """Take in sends that were appended in bulk, like ``take``; their rows lie behind the staged ones."""
+    def add_sends(self, count: int, readable_offset: int) -> None:
+        """Add the sends of a bulk append, whose rows are behind the staged ones; dispatch like ``add``."""
         self._staged.end += count
         end_offset, time = self._log.written_offset, self._log.written_time
         if self._waiting or end_offset > readable_offset:
-            self._waiting.append(_Sends(end_offset, time, count))
+            self._waiting.append(_AppendedSends(end_offset, time, count))
             self.dispatch(readable_offset)
-        elif arrivals := self._release(end_offset, time, count):  # nearly always nobody waits
+        elif arrivals := self._release(end_offset, time, count):  # usually nobody waits
             self.on_arrival(arrivals)
 
     def dispatch(self, readable_offset: int) -> None:
-        """Dispatch what waits and lies before ``readable_offset``."""
+        """Dispatch the added messages before ``readable_offset``."""
         arrivals: list[Arrival] = []
         while self._waiting and self._waiting[0].end_offset <= readable_offset:
             batch = self._waiting.popleft()
-            if isinstance(batch, _Sends):
+            if isinstance(batch, _AppendedSends):
                 arrivals += self._release(*batch)
             else:
-                arrivals += self._put(batch)
+                arrivals += self._stage(batch)
         if arrivals:
             self.on_arrival(arrivals)
 
     @property
     def index_lag(self) -> int:
-        """How far the index is behind, in bytes of the log."""
+        """Bytes of the log by which the index lags behind."""
         return self.dispatched_offset - self._indexed_offset
 
     def catch_up_index(self) -> None:
-        """Bring the index up to what is dispatched. Raises OSError; what is done until then stays."""
+        """Index all dispatched records. Raises OSError; what was indexed before stays."""
         if self._index is None or self._indexed_offset >= self.dispatched_offset:
             return
-        begin = self._index_usual(self._index)
+        begin = self._index_sound_records(self._index)
         for chunk in LogScan(self._log, begin, self.dispatched_offset, verify_crc=False):
             self._replay.dispatch(chunk)
         self._indexed_offset = self.dispatched_offset
 
-    def _index_usual(self, index: Index) -> int:
-        """Index records as nearly all are, in the file that holds the next one; give where they end."""
+    def _index_sound_records(self, index: Index) -> int:
+        """Fast path: index the sound records of the file that holds the next one; return where they end."""
         begin = self._indexed_offset
         if (stretch := self._log.stretch(begin)) is None:
             return begin
@@ -176,11 +175,11 @@ class Dispatcher:
         return start + keys.stop_position
 
     def _release(self, end_offset: int, store_time: int, count: int) -> list[Arrival]:
-        """Let sends be read; give them if somebody waits for any."""
+        """Release staged sends to readers; return them if anybody waits for arrivals."""
         staged = self._staged
         staged.count += count
         self.dispatched_offset, self.dispatched_time = end_offset, store_time
-        if not self.is_awaited():
+        if not self.waiting_count():
             return []
         return [
             Arrival(queue.topic, queue.queue_id, queue_offset + 1, code)
@@ -188,8 +187,8 @@ class Dispatcher:
             if (queue := staged.queues.get(number)) is not None
         ]
 
-    def _put(self, batch: _AppendedBatch) -> list[Arrival]:
-        """Stage the queue entries of messages; give what can be read now."""
+    def _stage(self, batch: _AppendedBatch) -> list[Arrival]:
+        """Stage the queue entries of messages, which makes them readable; return them."""
         arrivals, rows, codes, watched = [], [], self._tags_codes, set()
         for number, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
             if number == NO_QUEUE:
@@ -210,12 +209,12 @@ class Dispatcher:
         return arrivals
 
     def _extended(self, number: int, message: NewMessage, at: Appended, code: int) -> int:
-        """Give what the entry holds: the tags code, or the address of a unit that holds it."""
+        """Return the entry's tags code, or the address of a new unit that holds it."""
         queue = self._staged.queues.get(number)
         if self.calculate_bitmap is None or queue is None or queue.ext is None:
             return code
         if message.topic == SCHEDULE_TOPIC:
-            return code  # when it is due, which nothing but the entry says
+            return code  # the due time, which only the entry holds
         address = queue.ext.put(pack(code, at.store_time, self.calculate_bitmap(message)))
         return code if address is None else address
 
@@ -232,5 +231,5 @@ class Dispatcher:
 
 
 def has_queue_entry(sys_flag: int) -> bool:
-    """Tell whether a record gets a queue entry: prepared and rolled back transactions do not."""
+    """Check whether a record gets a queue entry: prepared and rolled back transactions do not."""
     return sys_flag & TRANSACTION_MASK not in (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)

@@ -1,22 +1,21 @@
-"""Removing what has expired: CommitLog files from the front, then what pointed into them.
+"""Remove expired files: those of the CommitLog from the front, then the derived files that point into them.
 
-A round looks at the hour, the age of the oldest file and how full the disk is, and removes whole files of
-the CommitLog, the oldest first. Then each ConsumeQueue and the index lose the files whose records are all
-gone. A file is first taken out of what the store reads, in the owner's thread, and then removed from the
-disk, in any: unlinking a gigabyte takes time. Each is gone durably before the next, so a crash leaves a log
-that begins later and queues that point before its beginning, which recovery corrects.
+A round checks the hour, the age of the oldest file and the usage of the disk, and removes whole files of the
+CommitLog, the oldest first. Then each ConsumeQueue and the index lose the files whose records are all gone. A
+file is first taken out of the store, in the owner's thread, and then removed from the disk, in any thread:
+unlinking a gigabyte takes time. Each is removed durably before the next, so a crash leaves a log that begins
+later and queues that point before its beginning, which recovery corrects.
 
-Ages are those of the files' last writes, and count time that has passed, not what the wall clock was set to
-meanwhile. If by the clock of a start all is too old, the clock may be what is wrong (a machine without a
-battery, a mistyped year): then nothing goes by its age for an hour, in which NTP or the operator, who is
-warned, can put it right.
+The age of a file is the time since its last write, however the wall clock was set meanwhile. If by the clock
+of a start all files are too old, the clock may be wrong (a machine without a battery, a mistyped year): then
+no file is removed by its age for an hour, in which NTP or the operator, who is warned, can correct it.
 
-What is never removed: the file that is written to, files that are not flushed, and those whose queue entries
-and keys are not on the disk; otherwise a crash could make a queue begin anew whose messages are all gone.
+Never removed are the file that is written to, files that are not flushed, and files whose queue entries and
+keys are not on the disk; otherwise a crash could restart at 0 a queue whose messages are all gone.
 
-A consumer that stands before the beginning is told OFFSET_TOO_SMALL and where the queue begins; one that
-comes between the two steps is given what comes next, or told MESSAGE_WAS_REMOVING. What was given to a
-reader stays as it is.
+A consumer whose offset is before the beginning receives OFFSET_TOO_SMALL and the queue's first offset; one
+that reads between the two steps receives the next messages, or MESSAGE_WAS_REMOVING. Bytes that a reader has
+received stay valid.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService, CleanConsumeQueueService),
 ``store/MappedFileQueue.java`` (deleteExpiredFileByTime).
@@ -43,21 +42,21 @@ log = logging.getLogger(__name__)
 
 HOUR_MS: Final = 3_600_000
 FIRST_ROUND_MS: Final = 60_000
-"""How long after its opening a store removes nothing."""
+"""Time after the opening of a store in which nothing is removed."""
 HOLD_MS: Final = HOUR_MS
-"""How long a store removes nothing by its age that looks as if nobody had written to it for too long."""
+"""Time after the opening in which nothing is removed by its age, if all files look too old."""
 ASKED_ROUNDS: Final = 20
-"""So many rounds remove expired files at any hour once somebody asks for it."""
+"""Number of rounds after ``ask`` that remove expired files at any hour."""
 QUEUES_AT_ONCE: Final = 4
-"""Queues looked at before others have their turn in the owner's thread."""
+"""Queues checked before the owner's thread gets a turn."""
 
 
 class Removal(NamedTuple):
     """One step of a round.
 
     Attributes:
-        paths: files to be removed, in this order: see ``Retention.remove``; there may be none.
-        pause_ms: how long the next step should wait.
+        paths: files to remove in this order, possibly none: see ``Retention.remove``.
+        pause_ms: time to wait before the next step.
     """
 
     paths: tuple[Path, ...]
@@ -65,10 +64,7 @@ class Removal(NamedTuple):
 
 
 class Retention:
-    """Removes what has expired.
-
-    Without a broker, which does it by itself, nothing is removed unless ``run`` is called.
-    """
+    """Removes the expired files of a store. Without a broker, which does it by itself, call ``run``."""
 
     def __init__(
         self, parts: Parts, flusher: Flusher, upkeep: Upkeep, settings: StoreSettings, clock: ClockSteps
@@ -86,38 +82,38 @@ class Retention:
         self._hours = {int(hour) for hour in settings.delete_when.split(";") if hour.strip()}
         self._next_round_ms = clock.monotonic_ms() + FIRST_ROUND_MS
         self._reserved_ms = settings.file_reserved_time * HOUR_MS
-        is_odd = 0 < parts.log.written_time < clock.now_ms() - self._reserved_ms
-        self._by_age_from_ms = clock.monotonic_ms() + (HOLD_MS if is_odd else 0)
-        self._has_told_hold = False
+        is_all_expired = 0 < parts.log.written_time < clock.now_ms() - self._reserved_ms
+        self._by_age_from_ms = clock.monotonic_ms() + (HOLD_MS if is_all_expired else 0)
+        self._has_warned = False
         self._asked_rounds = 0
-        self._cleaned_offset = 0  # what is derived from records before it has been looked at …
-        self._queues_left: deque[ConsumeQueue] = deque()  # … but for these queues
-        # Out of the store, but maybe still on the disk; and the queues whose files they are.
+        self._cleaned_offset = 0  # derived files of records before it have been checked …
+        self._queues_left: deque[ConsumeQueue] = deque()  # … except those of these queues
+        # Files taken out of the store, maybe still on the disk, and the queues that they belong to.
         self._taken: dict[Path, ConsumeQueue | None] = {}
         self._stuck: set[Path] = set()  # directories with a file that could not be removed in this round
-        self._told: set[Path] = set()  # such files
+        self._logged: set[Path] = set()  # such files
 
     @property
     def disk_full(self) -> StoreNotWritable | None:
-        """Why the store takes no messages, by the last round's look at the disk; None if it does."""
+        """The error for appends, by the last round's measurement of the disks; None if there is room."""
         return self._space.full
 
     def is_due(self) -> bool:
-        """Tell whether it is time for the next round."""
+        """Check whether it is time for the next round."""
         return self._clock.monotonic_ms() >= self._next_round_ms
 
     def keeps(self, physical_offset: int) -> bool:
-        """Check whether a record is in the file that is written to, of which nothing is removed."""
+        """Check whether a record is in the file that is written to, which is never removed."""
         return physical_offset >= self._log.chain.starts[-1]
 
     def ask(self) -> None:
-        """Have the next rounds remove expired files whatever the hour."""
+        """Request that the next rounds remove expired files at any hour."""
         self._asked_rounds = ASKED_ROUNDS
 
     def round(self) -> Iterator[Removal]:
-        """Do a round, step by step; between the steps the caller removes files, and lets others work.
+        """Run a round, step by step; the caller removes the files of each step, and yields to the loop.
 
-        What the disk does not let go is left to the next round, with what must not go before it.
+        A file that cannot be removed is retried in the next round, and so are those that must go after it.
         """
         self._next_round_ms = self._clock.monotonic_ms() + self._settings.clean_resource_interval
         self._stuck.clear()
@@ -133,9 +129,9 @@ class Retention:
         yield from self._queue_files()
 
     def remove(self, paths: Iterable[Path]) -> list[Path]:
-        """Remove files from the disk, each durably before the next; give which. Safe from any thread.
+        """Remove files from the disk, each durably before the next; return them. Safe from any thread.
 
-        One that the disk does not let go is logged, once; in its directory nothing more goes in this round.
+        A failure is logged once for each file; nothing else in its directory is removed in this round.
         """
         removed = []
         for path in paths:
@@ -145,23 +141,23 @@ class Retention:
                 self._layer.remove(path)
             except OSError as error:
                 self._stuck.add(path.parent)
-                if path not in self._told:
-                    self._told.add(path)
+                if path not in self._logged:
+                    self._logged.add(path)
                     log.warning("%s: cannot be removed, and is tried again: %s", path, error.strerror)
             else:
                 removed.append(path)
         return removed
 
     def run(self) -> list[Path]:
-        """Do a round here and now, without pauses; gives what was removed."""
+        """Run a round without pauses; return the removed files."""
         return [path for removal in self.round() for path in self.remove(removal.paths)]
 
     def _log_files(self, need: Need) -> Iterator[Removal]:
         asked = self._asked_rounds > 0
         self._asked_rounds -= asked
-        if not (need or asked or self._is_the_hour()):
+        if not (need or asked or self._is_delete_hour()):
             return
-        if need is not Need.ALL and not asked and self._holds_back():
+        if need is not Need.ALL and not asked and self._is_clock_doubtful():
             return
         at_once = need is Need.ALL and self._settings.clean_file_forcibly_enable
         count, directory = 0, self._log.chain.directory
@@ -180,7 +176,7 @@ class Retention:
             log.warning("%s: the disk fills up, and no CommitLog file can be removed yet", directory)
 
     def _queue_files(self) -> Iterator[Removal]:
-        """Go on with the queues until the next round is due: the disk must be looked at meanwhile."""
+        """Remove files of queues until the next round is due, which measures the disk."""
         while self._queues_left and not self.is_due():
             queue = self._queues_left.popleft()
             if queue.next_offset == GONE:  # its topic was deleted meanwhile
@@ -193,9 +189,10 @@ class Retention:
     def _removal(
         self, paths: list[Path], pause_ms: int = 0, queue: ConsumeQueue | None = None
     ) -> Iterator[Removal]:
-        """Have files removed that are out of the store already, after those that could not be before.
+        """Yield the removal of files that are out of the store, after those that could not be removed before.
 
-        Not those of a topic that was deleted since: they are gone, and another queue may have such files.
+        Files of a topic that was deleted meanwhile are skipped: they are gone, and a new queue may have files
+        of the same names.
         """
         self._taken |= dict.fromkeys(paths, queue)
         taken = [
@@ -209,7 +206,7 @@ class Retention:
                 self._files.forget(path)  # a reader in another thread may have opened it in the last moment
                 del self._taken[path]
 
-    def _is_the_hour(self) -> bool:
+    def _is_delete_hour(self) -> bool:
         return time.localtime(self._clock.now_ms() / 1000).tm_hour in self._hours
 
     def _is_first_removable(self, *, at_once: bool) -> bool:
@@ -220,10 +217,10 @@ class Retention:
         return at_once or self._age_ms(chain.starts[0]) >= self._reserved_ms
 
     def _age_ms(self, start: int) -> int:
-        """Return how long ago a CommitLog file was last written to, whatever the wall clock was set to since.
+        """Return the time since the last write to a CommitLog file, ms, however the wall clock was set since.
 
-        Of a file of an earlier process it is not known which of the clocks, before a step and after it, is
-        the right one: the younger of both ages counts.
+        For a file of an earlier process it is not known whether the clock was right before a step or after
+        it: the lower of both ages counts.
         """
         chain = self._log.chain
         end = start + chain.file_size
@@ -231,16 +228,16 @@ class Retention:
         passed = by_wall - self._clock.since(end - 1)
         return passed if end > self._clock.begin_offset else min(passed, by_wall)
 
-    def _holds_back(self) -> bool:
-        """Check whether nothing is removed by its age yet, as the clock may be wrong."""
+    def _is_clock_doubtful(self) -> bool:
+        """Check whether nothing may be removed by its age yet, since the clock may be wrong; warn once."""
         if self._clock.monotonic_ms() >= self._by_age_from_ms:
             return False
-        if not self._has_told_hold:
-            self._has_told_hold = True
+        if not self._has_warned:
+            self._has_warned = True
             log.warning(
                 "%s: by the clock nothing was written for longer than fileReservedTime before the start: "
-                "nothing is removed by its age in the first hour, unless the disk fills up or somebody asks; "
-                "see that the clock is right",
+                "nothing is removed by its age in the first hour, unless the disk fills up or an operator "
+                "requests it; check that the clock is right",
                 self._log.chain.directory,
             )
         return True

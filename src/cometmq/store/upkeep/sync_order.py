@@ -1,7 +1,7 @@
-"""What must be synced for files to outlive a loss of power, if their making was not waited for.
+"""The order in which files and their directories are synced, so that new files survive a power loss.
 
-The files of ConsumeQueues and Index are made by the hundred, in the loop that serves, so nobody waits for
-the disk then. The checkpoint vouches for them only when they, and the directories that name them, are synced.
+The files of ConsumeQueues and Index are created by the hundred, in the loop that serves, without waiting for
+the disk. The checkpoint vouches for them only once they and the directories that name them are synced.
 """
 
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 
 
 def files_then_directories(paths: Iterable[Path], root: Path) -> Iterator[Path]:
-    """Give ``paths``, all under ``root``, then their directories up to it, the deepest first."""
-    outermost, directories = str(root), set[str]()  # there can be tens of thousands: texts take least memory
+    """Yield ``paths``, all under ``root``, then their directories up to it, the deepest first."""
+    outermost, directories = str(root), set[str]()  # strings: tens of thousands of Paths take more memory
     for path in paths:
         yield path
         directory = os.path.dirname(path)

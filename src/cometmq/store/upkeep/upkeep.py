@@ -1,11 +1,10 @@
-"""Keeping up: ConsumeQueues and Index follow the CommitLog to the disk, and the checkpoint vouches for them.
+"""Write ConsumeQueues and Index to the disk behind the CommitLog, and advance the checkpoint.
 
-They are written back each second by the page, or sooner where many queues have little each. In a thorough
-round, once a minute, all that is left is written, the files are synced, and only then the checkpoint says
-so. Neither takes more than a blink of the loop at a time: what many queues have waits for the next ticks. A
-full disk stops the store from taking messages until what waits can be written. A failed sync is final, as
-it is for the CommitLog: the checkpoint vouches for no further round, so that the next start walks the log
-from the last one.
+Full pages are written back each second, and more if many queues have little each. In a thorough round, once a
+minute, the rest is written, the files are synced, and only then the checkpoint is advanced. A tick does this
+for at most WRITE_MS_MAX: the rest waits for the next ticks. On a full disk the store accepts no messages
+until the rest can be written. A failed sync is final, as for the CommitLog: the checkpoint vouches for no
+further round, and the next start scans the log from the last one.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (FlushConsumeQueueService).
 """
@@ -28,28 +27,23 @@ from cometmq.store.upkeep.sync_order import files_then_directories
 
 log = logging.getLogger(__name__)
 
-
 WRITE_MS_MAX = 2
-"""So long queues are written back within one tick, or the index; or queues are asked for their files."""
-
-
+"""Time within one tick for each of: writing queues, writing the index, collecting the queues' files."""
 TAILS_MAX_BYTES = 16 * 1024 * 1024
-"""What the tails of all queues together may keep in memory: of ten thousand queues each may have little."""
-
-
+"""Memory for the unwritten tails of all queues together: each of ten thousand queues may have little."""
 MAPPED_MAX_BYTES = 32 * 1024 * 1024
-"""What the index may read until pages that nobody uses are let go: mapped ones count as our memory."""
+"""Bytes of the log that the index reads before unused pages are dropped: mapped pages count as our memory."""
 
 
 class Upkeep:
-    """Writes back, syncs and vouches.
+    """Writes and syncs the derived files of a store, and advances its checkpoint.
 
     Args:
         in_thread: calls a function soon, in another thread.
 
     Attributes:
-        failed: why the derived files cannot be written now, or None.
-        vouched_offset: CommitLog offset before which all that is derived from records is on the disk.
+        failed: the error of the last write of derived files, None if it succeeded.
+        vouched_offset: CommitLog offset before which the derived entries of all records are on the disk.
     """
 
     def __init__(
@@ -76,28 +70,28 @@ class Upkeep:
         self._clock = clock
         self._in_thread = in_thread
         self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
-        self._waiting: deque[ConsumeQueue] = deque()  # to be written back in this tick or the next ones
+        self._unwritten: deque[ConsumeQueue] = deque()  # to write back in this tick or the next ones
         self._in_round = False  # a thorough one
-        self._unasked: deque[ConsumeQueue] = deque()  # to be asked in this round what must be synced …
-        self._unsynced: list[Path] = []  # … which is this, of those that were asked
+        self._uncollected: deque[ConsumeQueue] = deque()  # queues whose files to sync in this round …
+        self._unsynced: list[Path] = []  # … are collected here
         self._round_time = 0
-        self._back_offset = -1  # where the log was when the clock was put back …
-        self._back_time = 0  # … and to when; the earliest, if that was more than once since a sync
+        self._back_offset = -1  # the log's end when the clock was set back …
+        self._back_time = 0  # … and the time it was set to; the earliest, if several times since a sync
         self._can_vouch = False
         self._sync_failed = False
-        self._put_off: list[Path] = []  # files that could not be synced for want of descriptors
+        self._postponed: list[Path] = []  # files that could not be synced for lack of descriptors
         self._dropped_offset = dispatcher.dispatched_offset
 
     @property
     def is_behind(self) -> bool:
-        """Whether more is due than was done in one go, and can be done."""
-        return (self._in_round or bool(self._waiting)) and self.failed is None
+        """Whether the last tick left work, and the disk accepts writes."""
+        return (self._in_round or bool(self._unwritten)) and self.failed is None
 
     def tick(self, *, begins_round: bool = True) -> list[Path]:
-        """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``."""
+        """Write what is due; at the end of a thorough round return the files to sync before ``vouch``."""
         now, settings = self._clock.monotonic_ms(), self._settings
         is_due = now - self._last_write_back_ms >= settings.flush_interval_consume_queue
-        if not is_due and not self._waiting and not self._in_round:
+        if not is_due and not self._unwritten and not self._in_round:
             return []
         if is_due:
             self._last_write_back_ms = now
@@ -108,20 +102,20 @@ class Upkeep:
                 self._begin_round(now)
             elif is_due:
                 least_bytes = settings.flush_consume_queue_least_pages * PAGE_SIZE
-                self._waiting = deque(self._queues.due(least_bytes, TAILS_MAX_BYTES))
-        is_over = self._go_on()
+                self._unwritten = deque(self._queues.due(least_bytes, TAILS_MAX_BYTES))
+        is_over = self._write_part()
         if is_due or is_over:
             self.vouch(0)
         if not is_over:
             return []
         self._in_round = False
         self._can_vouch = not self._sync_failed
-        return [*self._take_unsynced(), self._checkpoint.path]  # as the round before this one left it
+        return [*self._take_unsynced(), self._checkpoint.path]  # the checkpoint of the round before
 
     def follow(self) -> None:
-        """Let the index catch up if it has fallen far behind; keep little of what it read mapped."""
+        """Index what was dispatched if the index lags far behind; drop pages that it has read."""
         if self._dispatcher.dispatched_time < self._round_time:
-            self._round_time = self._dispatcher.dispatched_time - 1  # the clock was put back
+            self._round_time = self._dispatcher.dispatched_time - 1  # the clock was set back
         if self._dispatcher.index_lag >= INDEX_LAG_BYTES:
             self.catch_up()
             if self._dispatcher.dispatched_offset - self._dropped_offset >= MAPPED_MAX_BYTES:
@@ -129,26 +123,26 @@ class Upkeep:
                 self._drop_unused_pages()
 
     def catch_up(self) -> None:
-        """Bring the index up to what is dispatched, in memory; on a full disk as far as it goes."""
+        """Index all dispatched records, in memory; on a disk error set ``failed``."""
         try:
             self._dispatcher.catch_up_index()
         except OSError as error:
-            self._note_failure(error)
+            self._record_failure(error)
 
     def write_back(self) -> None:
-        """Write all that is in memory only; ``failed`` says whether that worked."""
+        """Write all that is in memory only; update ``failed``."""
         try:
             self._dispatcher.catch_up_index()
             self._queues.write_back()
             if self._index is not None:
                 self._index.write_back()
         except OSError as error:
-            self._note_failure(error)
+            self._record_failure(error)
         else:
             self.failed = None
 
     def sync(self, paths: Sequence[Path]) -> None:
-        """Sync files, and the directories that name them; those of topics deleted by now are passed over.
+        """Sync files and the directories that name them; files of topics deleted meanwhile are skipped.
 
         Safe from any thread.
         """
@@ -157,90 +151,93 @@ class Upkeep:
         except OSError as error:
             self._can_vouch = False
             if is_scarce(error):
-                log.warning("a sync has to wait for the next round: %s", error)
-                self._put_off += paths
+                log.warning("a sync is postponed to the next round: %s", error)
+                self._postponed += paths
                 return
             self._sync_failed = True
             place = Path(error.filename or self._root)
             log.critical("%s; the next start reads more of the log", describe(error, place))
 
     def vouch(self, dispatched_time: int) -> None:
-        """Note in the checkpoint that the derived files are on the disk up to a store time, ms.
+        """Write to the checkpoint that the derived files are on the disk up to a store time, ms.
 
-        For the CommitLog it vouches up to the millisecond before that of its last sync: more messages may
-        have come in that one, and if the clock was put back, in those since.
+        The CommitLog's time is the millisecond before its last sync: more messages may have been stored in
+        that millisecond and, if the clock was set back, in those since.
         """
         offset, time = self._flusher.flushed_offset, self._flusher.flushed_time  # in this order
         if offset <= self._back_offset:
             time = min(time, self._back_time)
-        self._renew(min(time, self._log.written_time) - 1, dispatched_time)
+        self._advance(min(time, self._log.written_time) - 1, dispatched_time)
 
-    def note_back(self, time_ms: int) -> None:
-        """Note that the clock was put back: what comes now is not on the disk, though later times may be."""
+    def limit_flushed_time(self, time_ms: int) -> None:
+        """Limit the log's time in the checkpoint until the next sync: the clock was set back to ``time_ms``.
+
+        Messages with later times may be on the disk, but those that get such times from now on are not yet.
+        """
         is_known = self._flusher.flushed_offset <= self._back_offset
         self._back_time = min(time_ms, self._back_time) if is_known else time_ms
         self._back_offset = self._log.written_offset
 
-    def go_back(self, time_ms: int) -> None:
-        """Take back what the checkpoint says of later times: the clock was put back, they come again.
+    def lower_checkpoint(self, time_ms: int) -> None:
+        """Lower the checkpoint to ``time_ms``: the clock was set back, it must not vouch for new messages.
 
-        Raises StoreNotWritable if the disk refuses.
+        Raises StoreNotWritable on a disk error.
         """
         self._can_vouch = False
         try:
-            self._checkpoint.go_back(time_ms)
+            self._checkpoint.lower(time_ms)
         except OSError as error:
             raise StoreNotWritable(describe(error, self._root)) from error
 
     def finish(self, written_time: int) -> bool:
-        """Write and sync everything; tell whether all is on the disk. Raises OSError."""
+        """Write and sync everything; return whether all is on the disk. Raises OSError."""
         self.write_back()
         if self.failed or self._sync_failed:
             return False
         self._can_vouch = True
         self._round_time = written_time
         self.sync(self._queues.take_unsynced() + self._take_unsynced())
-        self._renew(written_time, written_time)
+        self._advance(written_time, written_time)
         self._checkpoint.sync()
         return self._can_vouch
 
-    def _renew(self, flushed_time: int, dispatched_time: int) -> None:
+    def _advance(self, flushed_time: int, dispatched_time: int) -> None:
         try:
-            self._checkpoint.renew(
+            self._checkpoint.advance(
                 flushed_time=flushed_time,
                 dispatched_time=min(dispatched_time, self._round_time) if self._can_vouch else 0,
             )
             if dispatched_time and self._can_vouch:
                 self.vouched_offset = self._round_offset
         except OSError as error:
-            log.warning("checkpoint not renewed: %s", describe(error, self._root))
+            log.warning("the checkpoint was not written: %s", describe(error, self._root))
 
     def _begin_round(self, now: int) -> None:
-        """Begin to write all that is in memory only; what comes from now on is the next round's."""
+        """Begin to write all that is in memory only; messages from now on belong to the next round."""
         self._last_thorough_ms = now
         self._round_time = self._dispatcher.dispatched_time
         self._round_offset = self._dispatcher.dispatched_offset
         self._can_vouch = False
         self._in_round = True
-        self._waiting = deque(self._queues.pending())
-        self._unasked = deque(self._queues.by_number.values())
+        self._unwritten = deque(self._queues.pending())
+        self._uncollected = deque(self._queues.by_number.values())
 
-    def _go_on(self) -> bool:
-        """Write back for a while; tell whether a thorough round is over."""
+    def _write_part(self) -> bool:
+        """Write back for WRITE_MS_MAX; return whether a thorough round is over."""
         try:
             self._dispatcher.catch_up_index()
-            is_over = self._with_each(self._waiting, self._queues.write_back_queue) and self._in_round
-            is_over = is_over and self._with_each(self._unasked, self._ask) and self._write_index()
+            is_over = self._drain(self._unwritten, self._queues.write_back_queue) and self._in_round
+            is_over = is_over and self._drain(self._uncollected, self._collect) and self._write_index()
         except OSError as error:
-            self._note_failure(error)
+            self._record_failure(error)
             if not self._in_round:
-                self._waiting.clear()  # they are due again in a while
+                self._unwritten.clear()  # they will be due again
             return False
         self.failed = None
         return is_over
 
-    def _with_each(self, queues: deque[ConsumeQueue], action: Callable[[ConsumeQueue], None]) -> bool:
-        """Do something with each queue for a while, and take it away; tell whether none is left."""
+    def _drain(self, queues: deque[ConsumeQueue], action: Callable[[ConsumeQueue], None]) -> bool:
+        """Remove queues for WRITE_MS_MAX after an action on each; return whether none is left."""
         deadline_ms = self._clock.monotonic_ms() + WRITE_MS_MAX
         while queues:
             action(queues[0])
@@ -249,12 +246,12 @@ class Upkeep:
                 break
         return not queues
 
-    def _ask(self, queue: ConsumeQueue) -> None:
-        """Ask a queue which of its files must be synced."""
+    def _collect(self, queue: ConsumeQueue) -> None:
+        """Collect the files of a queue that must be synced."""
         self._unsynced += queue.take_unsynced()
 
     def _write_index(self) -> bool:
-        """Write the index for a while; tell whether all is that was there at the first time in a round."""
+        """Write the index for WRITE_MS_MAX; return whether all of the round's first call is written."""
         deadline_ms = self._clock.monotonic_ms() + WRITE_MS_MAX
         while self._index is not None and not self._index.write_part():
             if self._clock.monotonic_ms() >= deadline_ms:
@@ -264,12 +261,12 @@ class Upkeep:
     def _drop_unused_pages(self) -> None:
         self._in_thread(self._files.unused_pages())  # to unmap a gigabyte takes some 30 ms
 
-    def _note_failure(self, error: OSError) -> None:
+    def _record_failure(self, error: OSError) -> None:
         self.failed = StoreNotWritable(describe(error, self._root))
         log.warning("%s", self.failed)
 
     def _take_unsynced(self) -> list[Path]:
-        """Take what the round has found of the queues, and the index's files."""
+        """Return and clear the files to sync: postponed ones, those collected of queues, and the index's."""
         index = self._index.take_unsynced() if self._index is not None else []
-        paths, self._unsynced, self._put_off = [*self._put_off, *self._unsynced, *index], [], []
+        paths, self._unsynced, self._postponed = [*self._postponed, *self._unsynced, *index], [], []
         return list(dict.fromkeys(paths))

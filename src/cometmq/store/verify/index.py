@@ -1,4 +1,4 @@
-"""Checking the index against the CommitLog, both ways, while the log is walked."""
+"""Check the index against the CommitLog, both ways, while the log is scanned."""
 
 from collections.abc import Iterator
 
@@ -20,10 +20,10 @@ BLOCK_ENTRIES = 1 << 16
 
 
 class IndexCheck:
-    """Holds the index against the records, which come by chunks.
+    """Compares the index with the records, chunk by chunk.
 
     Attributes:
-        entries: entries of the index files that can be used.
+        entries: number of entries of the usable index files.
     """
 
     def __init__(
@@ -33,8 +33,7 @@ class IndexCheck:
         self._findings = findings
         listed: list[Finding] = []
         views = store.index(listed) if store.settings.message_index_enable else []
-        for finding in listed:
-            findings.add(finding)
+        findings.add_all(listed)
         self.entries = sum(view.header.next_entry - FIRST_ENTRY for view in views)
         checks = [
             IndexFileCheck(view, findings, recovered_from, is_newest=view.path == views[-1].path)
@@ -49,27 +48,27 @@ class IndexCheck:
         self._keys = KeyCheck(store, log, findings, files, recovered_from, is_whole=self._is_whole)
         self._blocks = _blocks(self._views)
         self._waiting = NOTHING
-        self._reach = -1.0  # CommitLog offset in the middle of the last block read
+        self._reach = -1.0  # median CommitLog offset of the last block read
 
-    def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
+    def check(self, chunk: Chunk, dispatch: Dispatch) -> None:
         """Check the entries that should point to a chunk's records."""
         if not self._store.settings.message_index_enable:
             return
         begin = int(chunk.scan.physical_offset[0])
-        self._keys.take(begin, keys_of(chunk, dispatch), self._entries_before(chunk.end_offset))
+        self._keys.check(begin, keys_of(chunk, dispatch), self._entries_before(chunk.end_offset))
 
     def finish(self) -> None:
-        """Check what is left: entries behind the log's end, keys behind the index's."""
+        """Check the rest: entries behind the log's end, keys behind the index's end."""
         for block in self._blocks:
             self._waiting = self._waiting.followed_by(block)
-        self._keys.judge_strays(self._waiting)
-        judge_unindexed(self._store, self._keys.missing, self._findings, is_whole=self._is_whole)
+        self._keys.report_strays(self._waiting)
+        report_unindexed(self._store, self._keys.missing, self._findings, is_whole=self._is_whole)
 
     def _entries_before(self, offset: int) -> Entries:
-        """Take the entries that point before a CommitLog offset.
+        """Return the next entries, those that point before a CommitLog offset.
 
-        The index is in the log's order, but for damaged entries: so it is read on as long as most of
-        what was read points before ``offset``.
+        The index is in the log's order, except damaged entries: so blocks are read until most entries of a
+        block point behind ``offset``.
         """
         while self._reach < offset and (block := next(self._blocks, None)) is not None:
             self._reach = float(np.median(block.physical_offset))
@@ -79,8 +78,8 @@ class IndexCheck:
         return mine
 
 
-def judge_unindexed(store: StoreDirectory, missing: Missing, findings: Findings, *, is_whole: bool) -> None:
-    """Report that keys of records behind the index's end have no entry."""
+def report_unindexed(store: StoreDirectory, missing: Missing, findings: Findings, *, is_whole: bool) -> None:
+    """Report keys of records behind the index's end, which have no entry."""
     if not missing.keys:
         return
     directory = layout.index_dir(store.root)
@@ -94,7 +93,7 @@ def judge_unindexed(store: StoreDirectory, missing: Missing, findings: Findings,
 
 
 def entries_of(file: int, view: IndexContent, at: int) -> Entries:
-    """Return a block of an index file's entries, from one number on."""
+    """Return at most BLOCK_ENTRIES entries of an index file, from number ``at`` on."""
     block = view.entries[at : at + BLOCK_ENTRIES]
     return Entries(
         np.full(len(block), file, np.int32),

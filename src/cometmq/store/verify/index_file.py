@@ -1,4 +1,4 @@
-"""Checking an index file in itself: header, chains, slots.
+"""Check an index file in itself: header, chains, slots.
 
 Each entry holds the number of the one before it in its slot, the slot that of the newest one.
 """
@@ -27,12 +27,12 @@ NEVER = 2**31
 
 
 class IndexFileCheck:
-    """Checks one file.
+    """Checks one index file.
 
     Args:
-        recovered_from: CommitLog offset from which the next start indexes the log again, if the store was
-            not closed. It cuts the entries from there on, and sets the slots of the newest file anew.
-        is_newest: whether it is that file.
+        recovered_from: CommitLog offset from which the next start indexes the log again, if the store was not
+            closed. It cuts the entries from there on, and rebuilds the slots of the newest file.
+        is_newest: whether this is the newest file.
 
     Attributes:
         view: the file.
@@ -46,10 +46,10 @@ class IndexFileCheck:
         self._findings = findings
         self.cut_from = NEVER if recovered_from is None else _first_cut(view, recovered_from)
         is_cut = self.cut_from < view.header.next_entry
-        self._is_set_anew = recovered_from is not None and (is_newest or is_cut)
+        self._is_rebuilt = recovered_from is not None and (is_newest or is_cut)
 
     def run(self) -> bool:
-        """Check it; return whether its entries can be looked at."""
+        """Check the file; return whether its entries can be used."""
         view, header = self.view, self.view.header
         if header.next_entry > view.entry_count:
             what = f"next entry {header.next_entry}, but there is room for {view.entry_count}"
@@ -62,7 +62,7 @@ class IndexFileCheck:
         return True
 
     def indexed(self) -> IndexedFile:
-        """Return what is known of the file for the check of its entries."""
+        """Return the data of the file that the check of its entries needs."""
         view, first, last = self.view, None, -1
         if FIRST_ENTRY < view.header.next_entry <= view.entry_count:
             first, last = (int(view.entries[at]["physical_offset"]) for at in (FIRST_ENTRY, -1))
@@ -79,7 +79,7 @@ class IndexFileCheck:
             self._add(0, HEADER_SIZE, what, recovered=self.cut_from < header.next_entry)
 
     def _check_chains(self, next_entry: int) -> Ints:
-        """Check what each entry says of the one before it in its slot; gives each slot's newest entry."""
+        """Check the chains of entries; return the number of each slot's newest entry, int32[slot_count]."""
         view = self.view
         newest = np.zeros(view.slot_count, np.int32)
         for at in range(FIRST_ENTRY, next_entry, BLOCK_ENTRIES):
@@ -87,7 +87,7 @@ class IndexFileCheck:
             slots = (block["key_hash"].astype(np.int64) & 0x7FFF_FFFF) % view.slot_count
             order = np.argsort(slots, kind="stable")
             sorted_slots, numbers = slots[order], (at + order).astype(np.int32)
-            opens = np.ones(len(block), np.bool_)  # the first of its slot in this block
+            opens = np.ones(len(block), np.bool_)  # whether it is the first of its slot in this block
             opens[1:] = sorted_slots[1:] != sorted_slots[:-1]
             previous = np.empty(len(block), np.int32)
             previous[1:] = numbers[:-1]
@@ -108,11 +108,11 @@ class IndexFileCheck:
         slots = self.view.slots
         for slot in np.flatnonzero(slots != newest).tolist():
             what = f"slot {slot} holds {slots[slot]}, its newest entry is {newest[slot]}"
-            self._add(slot_position(slot), SLOT_SIZE, what, recovered=self._is_set_anew)
+            self._add(slot_position(slot), SLOT_SIZE, what, recovered=self._is_rebuilt)
         used = int(np.count_nonzero(newest))
         if header.used_slots != used:
             what = f"used slots {header.used_slots}, but {used} are"
-            self._add(0, HEADER_SIZE, what, recovered=self._is_set_anew)
+            self._add(0, HEADER_SIZE, what, recovered=self._is_rebuilt)
 
     def _add_entry(self, number: int, what: str) -> None:
         position = entry_position(number, self.view.slot_count)
@@ -124,7 +124,7 @@ class IndexFileCheck:
 
 
 def _first_cut(view: IndexContent, physical_offset: int) -> int:
-    """Give the first entry that ``index.IndexFile.cut`` would cut for a CommitLog offset; NEVER if none."""
+    """Return the first entry that ``IndexFile.cut`` would cut for a CommitLog offset; NEVER if none."""
     for at in range(FIRST_ENTRY, len(view.entries), BLOCK_ENTRIES):
         offsets = view.entries[at - 1 : at + BLOCK_ENTRIES]["physical_offset"].astype(np.int64)
         fits = (offsets[1:] < physical_offset) & (np.diff(offsets) >= 0)

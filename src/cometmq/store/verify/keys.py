@@ -1,7 +1,7 @@
-"""Checking index entries against the keys of records, stretch by stretch of the log.
+"""Check index entries against the keys of records, stretch by stretch of the log.
 
-Each entry's record has a key of its hash, and each key of the records has its entry. RocketMQ before 5.4
-did not index tags: that they are missing is no damage.
+Each entry's record must have a key of its hash, and each key of a record its entry. RocketMQ before 5.4 did
+not index tags: missing entries of tags are no damage.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ HASH_MASK = 2**HASH_BITS - 1
 
 
 class IndexedFile(NamedTuple):
-    """What is known of an index file whose entries can be used.
+    """An index file whose entries are to be checked.
 
     Attributes:
         cut_from: number of the first entry that the next start cuts.
-        first: CommitLog offset of the record of its first entry, None if it has none that can be used.
-        last: of its last entry.
+        first: CommitLog offset of the record of its first entry, None if it has no usable entry.
+        last: CommitLog offset of the record of its last entry, -1 if it has no usable entry.
     """
 
     path: Path
@@ -41,11 +41,11 @@ class IndexedFile(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Some entries of the index, in its order; one array per field.
+    """Entries of the index, in its order; an array [n] per field.
 
     Attributes:
-        file: which file each one is of.
-        number: its number there.
+        file: the number of the entry's file.
+        number: the entry's number in that file.
     """
 
     file: Ints
@@ -55,14 +55,14 @@ class Entries(NamedTuple):
     time_diff_s: Ints
 
     def chosen(self, places: Flags | Longs) -> "Entries":
-        """Return some of the entries."""
+        """Return some entries: by their places, int64[m], or whether each is one, bool[n]."""
         file, number, key_hash, physical_offset, time_diff_s = self
         return Entries(
             file[places], number[places], key_hash[places], physical_offset[places], time_diff_s[places]
         )
 
     def followed_by(self, other: "Entries") -> "Entries":
-        """Return these entries and others."""
+        """Return these entries with others behind them."""
         return Entries(
             np.concatenate((self.file, other.file)),
             np.concatenate((self.number, other.number)),
@@ -73,10 +73,10 @@ class Entries(NamedTuple):
 
 
 class RecordKeys(NamedTuple):
-    """The keys of some records, in the order of the log; one array per field.
+    """Keys of records, in the order of the log; an array [n] per field.
 
     Attributes:
-        may_miss: whether it is the key that stands for the tags.
+        may_miss: whether the entry may be missing: the key is that of the tags.
     """
 
     key_hash: Longs
@@ -86,9 +86,10 @@ class RecordKeys(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Keys of records behind the index's end.
+    """Keys without entries, of records behind the index's end.
 
     Attributes:
+        keys: their number.
         begin: CommitLog offset of the first of these records.
     """
 
@@ -96,7 +97,7 @@ class Missing(NamedTuple):
     begin: int
 
     def plus(self, other: "Missing") -> "Missing":
-        """Return these and others."""
+        """Return the sum of these and others."""
         begins = [missing.begin for missing in (self, other) if missing.keys]
         return Missing(self.keys + other.keys, min(begins, default=0))
 
@@ -108,13 +109,13 @@ class KeyCheck:
     """Compares entries with the keys of the records that they should point to.
 
     Args:
-        log: how far it goes; it may still be walked.
+        log: the extent of the log, as far as it was scanned.
         files: the index files, in the order of the log.
-        is_whole: whether there are all index files that there were, and all can be used.
+        is_whole: whether no index file is missing or unusable.
         recovered_from: CommitLog offset from which the next start indexes the log again, None if it does not.
 
     Attributes:
-        missing: what of the keys behind the index's end has no entry.
+        missing: the keys without entries behind the index's end.
     """
 
     def __init__(
@@ -137,26 +138,26 @@ class KeyCheck:
         ends = [(file.first, file.last) for file in files if file.first is not None]
         self._first, self._last = (ends[0][0], ends[-1][1]) if ends else (-1, -1)
 
-    def take(self, begin: int, keys: RecordKeys, entries: Entries) -> None:
-        """Check a stretch of the log: its keys, and the entries that point into it, or to before it.
+    def check(self, begin: int, keys: RecordKeys, entries: Entries) -> None:
+        """Check a stretch of the log: its keys, and the entries that point into or before it.
 
         Args:
             begin: CommitLog offset at which it begins.
         """
         outside = entries.physical_offset < begin
-        self.judge_strays(entries.chosen(outside))
+        self.report_strays(entries.chosen(outside))
         mine = entries.chosen(~outside)
         code, wanted = _codes(mine, begin), _codes(keys, begin)
-        if np.array_equal(code, wanted):  # all is as it should be
+        if np.array_equal(code, wanted):  # the usual case
             self._check_times(mine, keys.store_time)
             return
         place, missing = _matched(code, wanted)
-        self.judge_strays(mine.chosen(place < 0))
+        self.report_strays(mine.chosen(place < 0))
         self._check_times(mine.chosen(place >= 0), keys.store_time[place[place >= 0]])
-        self._judge_missing(keys, missing)
+        self._report_missing(keys, missing)
 
-    def judge_strays(self, strays: Entries) -> None:
-        """Report entries that point to no record with their key, unless that has expired or is damaged."""
+    def report_strays(self, strays: Entries) -> None:
+        """Report entries that point to no record with their key, unless it has expired or is damaged."""
         offsets = strays.physical_offset
         wanted = (offsets >= self._log.begin_offset) | (offsets < 0)
         for begin, end in self._log.damaged:
@@ -172,7 +173,7 @@ class KeyCheck:
         begin_times = np.array([file.header.begin_time for file in self._files], np.int64)
         begin_time = begin_times[entries.file] if len(self._files) else store_time
         expected = np.where(begin_time > 0, np.maximum(store_time - begin_time, 0) // 1000, 0)
-        # The first entry is made before the header has its time: that of the file before it holds.
+        # The first entry is written before the header has its time: its difference is from the file before.
         wrong = (expected != entries.time_diff_s) & (entries.number != FIRST_ENTRY)
         for place in np.flatnonzero(wrong).tolist():
             what = f"time difference {entries.time_diff_s[place]} s, by its record {expected[place]} s"
@@ -193,8 +194,8 @@ class KeyCheck:
                 recovered = name == "end" and known.cut_from < known.header.next_entry
                 self._report(known.path, 0, HEADER_SIZE, what, recovered=recovered)
 
-    def _judge_missing(self, keys: RecordKeys, missing: Flags) -> None:
-        """Report keys without an entry, where the index should have them."""
+    def _report_missing(self, keys: RecordKeys, missing: Flags) -> None:
+        """Report keys without an entry; count those behind the index's end in ``missing``."""
         missing = missing & ~keys.may_miss & (keys.physical_offset > self._first)
         # The keys of one record can lie in two files, of which a kill may leave the first one only.
         last = self._last if self._store.was_closed else self._last - 1
@@ -237,13 +238,13 @@ def keys_of(chunk: Chunk, dispatch: Dispatch) -> RecordKeys:
 
 
 def _codes(keys: Entries | RecordKeys, begin: int) -> Longs:
-    """Return place in the log, from ``begin`` on, and hash in one number."""
+    """Return for each key its CommitLog offset from ``begin`` on and its hash in one number, int64[n]."""
     codes: Longs = (keys.physical_offset - begin) << HASH_BITS | keys.key_hash & HASH_MASK
     return codes
 
 
 def _matched(found: Longs, wanted: Longs) -> tuple[Longs, Flags]:
-    """Return the place of each code found among the wanted ones, or -1; and which of these are missing."""
+    """Return each found code's place in ``wanted`` or -1, int64[n], and which wanted are missing, bool[m]."""
     if not len(found) or not len(wanted):
         return np.full(len(found), -1, np.int64), np.ones(len(wanted), np.bool_)
     order = np.argsort(wanted, kind="stable")

@@ -1,7 +1,7 @@
-"""Checking the CommitLog: each record's head, lengths and CRC, its place, the blank at each file's end.
+"""Check the CommitLog: each record's head, lengths, CRC and place, and the blank at each file's end.
 
-Where damage ends and the torn tail of a killed broker begins: a store that was closed has no torn tail;
-otherwise the checkpoint says up to which store time the log was on the disk.
+The torn tail of a killed broker is no damage: a closed store has none; otherwise the checkpoint has the store
+time up to which the log was on the disk.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,17 +28,17 @@ from cometmq.store.read.seek import record_store_time
 from cometmq.store.recovery.log_scan import Chunk, LogDamage, LogScan
 from cometmq.store.verify.findings import Findings
 
-LOST = f"what is there is lost, the rest can be read; {REBUILD} if a queue or the index is damaged too"
+LOST = f"these bytes are lost, the rest can be read; {REBUILD} if a queue or the index is damaged too"
 TO_MISSING_FILE = "no record begins here, nor behind it up to the missing file"
 BLOCK_BYTES = 4 * 1024 * 1024
 
 
 class LogExtent(Protocol):
-    """How far a log goes."""
+    """The extent of a log, as far as it was scanned."""
 
     @property
     def begin_offset(self) -> int:
-        """CommitLog offset of the first byte there is."""
+        """CommitLog offset of the first file's first byte."""
         ...
 
     @property
@@ -48,19 +48,19 @@ class LogExtent(Protocol):
 
     @property
     def damaged(self) -> list[tuple[int, int]]:
-        """Stretches of it that are no records: CommitLog offsets of begin and end."""
+        """Stretches that hold no records, as CommitLog offsets (begin, end)."""
         ...
 
 
 class LogWalk:
-    """Goes through all records of a store, file by file, over damage and over missing files.
+    """Scans all records of a store, file by file, past damage and missing files.
 
     Attributes:
         messages: records so far.
-        begin_offset: CommitLog offset of the first byte there is.
+        begin_offset: CommitLog offset of the first file's first byte.
         end_offset: CommitLog offset behind the last record so far.
-        last_time: its store time, ms.
-        damaged: stretches of the log that are no records: CommitLog offsets of begin and end.
+        last_time: store time of that record, ms.
+        damaged: stretches that hold no records, as CommitLog offsets (begin, end).
     """
 
     def __init__(self, store: StoreDirectory, findings: Findings) -> None:
@@ -74,7 +74,7 @@ class LogWalk:
         self._ends: dict[int, int] = {}  # by file: position behind its last record
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Give the records by chunks."""
+        """Iterate over the chunks of records."""
         stretches = self._stretches()
         for begin, end in stretches:
             scan = LogScan(self._store.log, begin, end, vouched_time=self._store.vouched_time)
@@ -95,16 +95,16 @@ class LogWalk:
                 self._report([LogDamage(path, position, end - scan.end_offset, TO_MISSING_FILE)])
         self._check_blanks()
 
-    def judge_end(self, claimed_end: int) -> None:
-        """Judge what lies behind the last record: see ``judge_end``."""
+    def check_end(self, claimed_end: int) -> None:
+        """Check the bytes behind the last record: see ``check_end``."""
         chain, end = self._chain, self.end_offset
         behind = sum(self._data_behind(start) for start in chain.starts if start + chain.file_size > end)
-        found = judge_end(self._store, end, claimed_end, behind, self._why_not)
+        found = check_end(self._store, end, claimed_end, behind, self._why_not)
         if found is not None:
             self._findings.add(found)
 
     def _stretches(self) -> list[tuple[int, int]]:
-        """Give the parts of the log without a file missing, as (begin, end)."""
+        """Return the parts of the log without missing files, as CommitLog offsets (begin, end)."""
         starts, size = self._chain.starts, self._chain.file_size
         breaks = [number for number, (a, b) in enumerate(pairwise(starts), 1) if b != a + size]
         return [
@@ -114,7 +114,7 @@ class LogWalk:
         ]
 
     def _report(self, damages: list[LogDamage]) -> None:
-        """Report damages, and take them off the list."""
+        """Report damages, and clear the list."""
         for damage in damages:
             begin = layout.parse_offset_name(damage.path.name) + damage.position
             self.damaged.append((begin, begin + damage.size))
@@ -130,7 +130,7 @@ class LogWalk:
                 self._findings.add(wrong_blank(self._chain.path(start), position, size, left))
 
     def _data_behind(self, start: int) -> int:
-        """Give how far data goes in a file behind the end of the log."""
+        """Return the size of the data in a file behind the end of the log, in bytes."""
         file, position = self._chain.file(start), max(self.end_offset - start, 0)
         return _data_size(file.view(), position, file.data_end(position))
 
@@ -140,16 +140,16 @@ class LogWalk:
         return found.detail if isinstance(found, Stop) else ""
 
 
-def judge_end(
+def check_end(
     store: StoreDirectory, end: int, claimed_end: int, behind: int, why_not: Callable[[int, int], str]
 ) -> Finding | None:
-    """Return what lies behind the last record, if that is to be known.
+    """Check the bytes behind the last record: damage, a torn tail, or remains of an earlier recovery.
 
     Args:
-        end: CommitLog offset behind the last record that can be read.
-        claimed_end: behind the last one that the ConsumeQueues know.
-        behind: how far data goes behind ``end``, in bytes.
-        why_not: returns why no record can be read in the file that begins at an offset, at a position.
+        end: CommitLog offset behind the last readable record.
+        claimed_end: CommitLog offset behind the last record that the ConsumeQueues have entries of.
+        behind: bytes of data behind ``end``.
+        why_not: returns why no record can be read at a position of the file that begins at an offset.
     """
     if not behind and claimed_end <= end:
         return None
@@ -170,13 +170,13 @@ def judge_end(
 
 
 def wrong_blank(path: Path, position: int, size: int, left: int) -> Finding:
-    """Return that the blank at a position says to be ``size`` bytes long, where another number is left."""
+    """Return the finding of a blank of ``size`` bytes where the file has ``left`` bytes left."""
     what = f"the blank says {size} bytes, but {left} are left in the file"
     return Finding(Severity.DAMAGE, path, position, START_SIZE, what, "no message is lost")
 
 
 def _is_vouched(store: StoreDirectory, start: int | None, position: int) -> bool:
-    """Tell whether a record lies there that the checkpoint says was on the disk."""
+    """Check whether a record at a position, damaged or not, was on the disk by the checkpoint."""
     if start is None or store.checkpoint is None:
         return False
     head = store.log.chain.file(start).read(position, BODY_AT)
@@ -188,7 +188,7 @@ def _is_vouched(store: StoreDirectory, start: int | None, position: int) -> bool
 
 
 def _data_size(view: memoryview, begin: int, end: int) -> int:
-    """Give how far from ``begin`` the last byte other than 0 lies before ``end``."""
+    """Return the number of bytes from ``begin`` to the last non-zero byte before ``end``."""
     for first in range(begin, end, BLOCK_BYTES)[::-1]:
         used = np.flatnonzero(np.frombuffer(view[first : min(first + BLOCK_BYTES, end)], np.uint8))
         if len(used):

@@ -1,9 +1,8 @@
-"""Checking ConsumeQueues against the CommitLog, both ways.
+"""Check ConsumeQueues against the CommitLog, both ways.
 
-Forward: each record has its entry, with its offset, size and tags code; of a delayed message, with a time
-that can be when it is due, whatever the levels are now. Backward: each entry has its
-record, or stands for one that has expired or is lost. Queue offsets follow each other without gap or
-repeat.
+Forward: each record must have its entry, with its offset, size and tags code; a delayed message with a
+possible due time, whatever the levels are now. Backward: each entry must have its record, unless that has
+expired or is lost. Queue offsets must be consecutive.
 """
 
 from collections.abc import Iterable
@@ -23,21 +22,23 @@ from cometmq.store.offline.directory import REBUILD, StoreDirectory
 from cometmq.store.queue.queue_files import QueueFiles
 from cometmq.store.queue.queues import QueueKey
 from cometmq.store.recovery.log_scan import Chunk
-from cometmq.store.recovery.replay import EntriesByQueue, is_odd, keep_due_times, runs_of, whole_entries
+from cometmq.store.recovery.replay import EntriesByQueue, is_misplaced, keep_due_times, runs_of, whole_entries
 from cometmq.store.recovery.vouched import vouched_start
 from cometmq.store.verify.findings import AT_START, Findings
 from cometmq.store.verify.log import LogExtent
 
 WRONG_MAX = 1_000
-"""So many stretches of wrong entries are kept for one queue."""
+"""Most stretches of wrong entries that are kept for a queue."""
 
 
 class _Wrong(NamedTuple):
-    """Consecutive entries that are not what the records say.
+    """Consecutive entries that differ from their records.
 
     Attributes:
-        expected: what the first one should be.
-        actual: what it is, None if the file ends before it.
+        first: queue offset of the first one.
+        length: number of entries.
+        expected: the first entry, by its record.
+        actual: the first entry as it is, None if the file ends before it.
     """
 
     first: int
@@ -52,12 +53,13 @@ class _Wrong(NamedTuple):
 
 @dataclass(slots=True)
 class _Queue:
-    """What is known of one queue.
+    """The state of the check of one queue.
 
     Attributes:
         next_offset: queue offset that the next record must have, -1 before the first one.
         physical_end: CommitLog offset behind the last record.
-        covered: queue offsets of the records met, as (first, behind the last).
+        covered: queue offsets of the records so far, as ranges (first, behind the last).
+        wrong: entries that differ from these records.
     """
 
     files: QueueFiles
@@ -67,12 +69,12 @@ class _Queue:
     wrong: list[_Wrong] = field(default_factory=list)
 
     def actual(self, queue_offset: int, count: int) -> np.ndarray:
-        """Return the entries that are there, fewer at the end, with their tags codes."""
+        """Read ``count`` entries, fewer at the end, with their tags codes: ENTRY_DTYPE[n]."""
         data = self.files.chain.read(queue_offset * SIZE, count * SIZE)
         return self.files.with_tags_codes(whole_entries(data))
 
     def cover(self, queue_offset: int, count: int, physical_end: int) -> None:
-        """Note that the next records have been met."""
+        """Record that the next ``count`` records were found."""
         self.next_offset = queue_offset + count
         self.physical_end = physical_end
         if self.covered and self.covered[-1][1] == queue_offset:
@@ -82,13 +84,13 @@ class _Queue:
 
 
 class Recorded(NamedTuple):
-    """Records of one queue that follow each other in the log.
+    """Successive records of one queue, in the order of the log.
 
     Attributes:
-        queue_offsets: theirs.
-        entries: the queue entries that they should have (of ENTRY_DTYPE).
-        store_times: when they were stored, ms; None if the queue is none of the schedule.
-        following: queue offset of the record of this queue behind them, -1 if that is not known.
+        queue_offsets: int64[n].
+        entries: ENTRY_DTYPE[n], the queue entries that they should have.
+        store_times: int64[n], ms; None if the queue is not of the schedule's topic.
+        following: queue offset of the queue's next record, -1 if unknown.
     """
 
     queue_offsets: NDArray[np.int64]
@@ -98,16 +100,15 @@ class Recorded(NamedTuple):
 
 
 def list_queues(store: StoreDirectory, findings: Findings) -> list[QueueFiles]:
-    """Return the queues that have files; what cannot be used of them is added to ``findings``."""
+    """Return the queues that have files; files that cannot be used are added to ``findings``."""
     listed: list[Finding] = []
     queues = list(store.queues(listed))
-    for finding in listed:
-        findings.add(finding)
+    findings.add_all(listed)
     return queues
 
 
 def claimed_end(store: StoreDirectory, queues: Iterable[QueueFiles]) -> int:
-    """Return the CommitLog offset behind the last record that any of these queues knows."""
+    """Return the CommitLog offset behind the last record that any of these queues has an entry of."""
     room = store.log.chain.end_offset
     return max((queue.physical_end(room) for queue in queues), default=0)
 
@@ -116,7 +117,7 @@ def redispatched_from(store: StoreDirectory, claimed: int) -> int:
     """Return the CommitLog offset from which the next start dispatches the log again.
 
     Args:
-        claimed: behind the last record that any queue knows.
+        claimed: the result of ``claimed_end``.
     """
     if store.was_closed or store.checkpoint is None:
         return store.log.min_offset
@@ -124,12 +125,12 @@ def redispatched_from(store: StoreDirectory, claimed: int) -> int:
 
 
 class QueueCheck:
-    """Compares queues with their records, which come in the log's order, and at the end with what is left.
+    """Compares the entries of queues with the records, in the log's order, and at the end the other entries.
 
     Args:
-        log: how far the log goes; it may still be walked until ``finish`` is called.
-        queues: those that have files; others are added if there are records of them.
-        recovered_from: what ``redispatched_from`` returns.
+        log: the extent of the log; it must be complete when ``finish`` is called.
+        queues: the queues with files; others are added if there are records of them.
+        recovered_from: the result of ``redispatched_from``.
     """
 
     def __init__(
@@ -149,21 +150,21 @@ class QueueCheck:
         self._topics = store.topics()
         self._recovered_from = recovered_from
 
-    def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
+    def check(self, chunk: Chunk, dispatch: Dispatch) -> None:
         """Check the entries of a chunk's records."""
         found = EntriesByQueue(chunk, dispatch)
         data = found.all.tobytes()
         for key, begin, behind, is_row, queue_offset, _, end in found.stretches():
             row = data[begin * SIZE : behind * SIZE]
             is_delayed = key[0] == SCHEDULE_TOPIC
-            if is_row and not is_delayed and self._take_row(key, queue_offset, row, end):
+            if is_row and not is_delayed and self._cover_if_sound(key, queue_offset, row, end):
                 continue
             times = found.store_times(begin, behind) if is_delayed else None
-            self.take_entries(
+            self.check_entries(
                 key, Recorded(found.queue_offsets[begin:behind], found.all[begin:behind], times)
             )
 
-    def take_entries(self, key: QueueKey, records: Recorded) -> None:
+    def check_entries(self, key: QueueKey, records: Recorded) -> None:
         """Check the entries of one queue's records."""
         deleted_before = self._store.deleted.get(key[0], 0)
         alive = int(np.searchsorted(records.entries["physical_offset"], deleted_before))
@@ -176,10 +177,10 @@ class QueueCheck:
                 times = records.store_times[alive + first : alive + last]
                 keep_due_times(entries[first:last], times, queue.actual(int(offsets[first]), last - first))
             following = int(offsets[last]) if last < len(offsets) else records.following
-            self._take_run(key, queue, int(offsets[first]), entries[first:last], following)
+            self._check_run(key, queue, int(offsets[first]), entries[first:last], following)
 
     def finish(self) -> None:
-        """Report what is wrong in each queue, and check the entries that no record asked for."""
+        """Report the wrong entries of each queue, and check the entries without records."""
         for key in list(self._queues):
             self.finish_queue(key)
 
@@ -188,7 +189,7 @@ class QueueCheck:
         self._queues[files.topic, files.queue_id] = _Queue(files)
 
     def finish_queue(self, key: QueueKey) -> None:
-        """Report and check one queue as ``finish`` does, and forget it; nothing if it is not known."""
+        """Finish the check of one queue, and remove it; do nothing for an unknown queue."""
         queue = self._queues.pop(key, None)
         if queue is None:
             return
@@ -199,7 +200,7 @@ class QueueCheck:
         self._store.drop_pages()
 
     def _queue_of(self, key: QueueKey, entries: np.ndarray) -> _Queue | None:
-        """Return a queue that has records; None if it was deleted, or there can be none."""
+        """Return the queue of records; None if its topic was deleted, or has an illegal name."""
         queue = self._queues.get(key)
         if queue is not None:
             return queue
@@ -211,8 +212,8 @@ class QueueCheck:
             self._report_record(int(entries[0]["physical_offset"]), str(error), "it cannot be consumed")
         return queue
 
-    def _take_row(self, key: QueueKey, queue_offset: int, row: bytes, physical_end: int) -> bool:
-        """Take entries that go on where the last ones ended, if they are what is there, as nearly all are."""
+    def _cover_if_sound(self, key: QueueKey, queue_offset: int, row: bytes, physical_end: int) -> bool:
+        """Fast path: cover consecutive entries that continue the queue and equal its file; False if not."""
         queue = self._queues.get(key)
         if queue is None or queue_offset != queue.next_offset or key[0] in self._store.deleted:
             return False
@@ -221,14 +222,14 @@ class QueueCheck:
         queue.cover(queue_offset, len(row) // SIZE, physical_end)
         return True
 
-    def _take_run(
+    def _check_run(
         self, key: QueueKey, queue: _Queue, queue_offset: int, run: np.ndarray, following: int
     ) -> None:
         physical_offset = int(run[0]["physical_offset"])
         expected = queue.next_offset
         if expected < 0:
             expected = queue_offset if self._log.begin_offset else 0
-        odd = len(run) == 1 and is_odd(queue_offset, expected, following)
+        odd = len(run) == 1 and is_misplaced(queue_offset, expected, following)
         if queue_offset == 0 and expected > 0 and not odd:  # the topic was deleted and made again
             queue.covered.clear()
             queue.wrong.clear()
@@ -258,9 +259,10 @@ class QueueCheck:
             self._keep(queue, _Wrong(queue_offset + at, last - first, _entry(run[at]), found))
 
     def _lack_units(self, queue: _Queue, actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-        """Tell which entries lack nothing but their units, and are put right by the next start.
+        """Return which entries (bool[n]) only lack their units, which the next start corrects.
 
-        A start after a kill removes the units of what it dispatches anew; another kill leaves the entries.
+        A start after a kill removes the units of records that it dispatches again; another kill leaves the
+        entries.
         """
         lack = actual["tags_code"] <= ADDRESS_MAX
         if self._store.was_closed or queue.files.ext is None or not lack.any():
@@ -270,7 +272,7 @@ class QueueCheck:
         return lack & (actual["physical_offset"] >= self._recovered_from)
 
     def _keep(self, queue: _Queue, wrong: _Wrong) -> None:
-        """Keep a stretch for the report, joined to the one right before it: chunks may end anywhere."""
+        """Keep a stretch for the report, joined with an adjacent one before it: a chunk may end within it."""
         last = queue.wrong[-1] if queue.wrong else None
         if last is not None and last.first + last.length == wrong.first:
             queue.wrong[-1] = last._replace(length=last.length + wrong.length)
@@ -296,7 +298,7 @@ class QueueCheck:
         self._add(queue, wrong.first, wrong.length, what, recovered=recovered)
 
     def _check_uncovered(self, queue: _Queue, start: int) -> None:
-        """Check the entries of one file that stand for no record met."""
+        """Check the entries of one file that no record covers."""
         entries = queue.files.entries(start)
         first = start // SIZE
         offsets = entries["physical_offset"].astype(np.int64)
@@ -309,9 +311,9 @@ class QueueCheck:
         places = np.flatnonzero(suspect)
         for begin, end in runs_of(places) if len(places) else ():
             at, count = int(places[begin]), end - begin
-            self._judge_uncovered(queue, first + at, count, _entry(entries[at]))
+            self._report_uncovered(queue, first + at, count, _entry(entries[at]))
 
-    def _judge_uncovered(self, queue: _Queue, queue_offset: int, count: int, entry: QueueEntry) -> None:
+    def _report_uncovered(self, queue: _Queue, queue_offset: int, count: int, entry: QueueEntry) -> None:
         behind = f" and {count - 1} behind it" if count > 1 else ""
         what = f"entry of queue offset {queue_offset}{behind}: is {_text(entry)}, "
         if any(begin <= entry.physical_offset < end for begin, end in self._log.damaged):
@@ -337,8 +339,8 @@ class QueueCheck:
         """Report entries.
 
         Args:
-            recovered: the next start puts it right.
-            lost: the log is damaged there, not the queue.
+            recovered: whether the next start corrects them.
+            lost: whether their records are damaged, not the queue.
         """
         start = queue.files.chain.start_of(queue_offset * SIZE)
         if start is None:
@@ -364,12 +366,12 @@ class QueueCheck:
         self._findings.damage(path, physical_offset - start, None, what, remedy)
 
     def _is_filled(self, queue: _Queue, first: int, end: int) -> bool:
-        """Tell whether a queue itself says of the entries from ``first`` to ``end`` that they are lost."""
+        """Check whether the queue has fillers from ``first`` to ``end``: the messages were lost before."""
         data = queue.files.chain.read(first * SIZE, (end - first) * SIZE) if 0 <= first < end else b""
         return data != b"" and len(data) == (end - first) * SIZE and data == pack(*FILLER) * (end - first)
 
     def _is_lost_before(self, queue: _Queue, physical_offset: int) -> bool:
-        """Tell whether damage that is reported lies between a queue's last record and this one."""
+        """Check whether reported damage is between a queue's last record and this one."""
         return any(queue.physical_end <= begin < physical_offset for begin, _ in self._log.damaged)
 
 

@@ -1,4 +1,4 @@
-"""Checking the small files: the checkpoint, and the broker's tables in JSON."""
+"""Check the small files: the checkpoint, and the broker's tables in JSON."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ TABLE_SUFFIX = ".json"
 def check_checkpoint(store: StoreDirectory, last_time: int, findings: Findings) -> None:
     """Check the checkpoint; ``last_time`` is the store time of the last record, ms."""
     path = layout.checkpoint_path(store.root)
-    remedy = "remove it: a start after a kill then reads the whole log, and makes it anew"
+    remedy = "remove it: a start after a kill then reads the whole log, and creates it again"
     if not store.layer.exists(path):
         if store.log.chain.starts:
             findings.note(path, "is not there", "a start after a kill will read the whole log")
@@ -46,7 +46,7 @@ def check_tables(store: StoreDirectory, findings: Findings) -> None:
 
 def _check_table(store: StoreDirectory, path: Path, findings: Findings) -> None:
     if path.suffix == layout.BACKUP_SUFFIX:
-        remedy = "the broker makes it anew when the table changes"
+        remedy = "the broker writes it again when the table changes"
     else:
         remedy = f"the broker reads {layout.backup_path(path).name} in its place; copy that over it"
     data = store.layer.load(path)

@@ -1,8 +1,8 @@
-"""Checking a whole store: what is checked in which order, and what comes out of it.
+"""Verify a whole store: the order of the checks, and their result.
 
-A store is *damaged* if bytes are lost or wrong. It *needs recovery* if it was not closed and has only what
-a killed process leaves (an ``abort`` file, a torn tail, entries not written yet): the next start puts that
-right by itself, so this is no damage. A store that is open in another process looks like that too.
+A store is *damaged* if bytes are lost or wrong. It *needs recovery* if it was not closed and has only what a
+killed process leaves (an ``abort`` file, a torn tail, entries not written yet): the next start corrects that
+by itself, so it is no damage. A store that is open in another process looks like that too.
 """
 
 from enum import Enum
@@ -24,7 +24,7 @@ from cometmq.store.verify.tables import check_checkpoint, check_tables
 
 
 class State(Enum):
-    """What a store is."""
+    """The state of a store."""
 
     SOUND = "sound"
     NEEDS_RECOVERY = "needs recovery"
@@ -32,11 +32,11 @@ class State(Enum):
 
 
 class Verified(NamedTuple):
-    """What a check found.
+    """The result of a verification.
 
     Attributes:
-        messages: records that can be read.
-        bytes: from the log's first byte to the end of the last record.
+        messages: readable records.
+        bytes: size of the log from its first byte to the end of the last record.
         queues: ConsumeQueues that have files.
         index_entries: entries of the index files.
     """
@@ -56,22 +56,19 @@ def verify(
     layer: FileLayer | None = None,
     progress: Progress | None = None,
 ) -> Verified:
-    """Check a store; nothing is written, not even the lock.
+    """Verify a store; nothing is written, not even the lock.
 
     Args:
-        settings: of the broker; by default the sizes are told from the files.
-        progress: told the bytes of the log that are done, and all of them.
+        settings: of the broker; by default the sizes are inferred from the files.
+        progress: called with the bytes of the log that are done, and the total.
 
     Raises:
-        SettingsError: there is no store, or its sizes cannot be told.
+        SettingsError: there is no store, or its sizes cannot be inferred.
         OSError: a file cannot be read.
     """
     with StoreDirectory(Path(directory), settings, layer) as store:
         findings = Findings()
-        for finding in store.findings:
-            findings.add(finding)
-        for finding in not_closed(store):
-            findings.add(finding)
+        findings.add_all([*store.findings, *not_closed(store)])
         walk = LogWalk(store, findings)
         listed = list_queues(store, findings)
         claimed = claimed_end(store, listed)
@@ -82,12 +79,12 @@ def verify(
         kernels.load_for(total)
         for chunk in walk:
             dispatch = kernels.current().dispatch(chunk.buffer, chunk.scan, store.delay_levels)
-            queues.take(chunk, dispatch)
-            index.take(chunk, dispatch)
+            queues.check(chunk, dispatch)
+            index.check(chunk, dispatch)
             store.drop_pages()
             if progress is not None:
                 progress(chunk.end_offset - walk.begin_offset, total)
-        walk.judge_end(claimed)
+        walk.check_end(claimed)
         queues.finish()
         index.finish()
         check_checkpoint(store, walk.last_time, findings)
@@ -97,14 +94,14 @@ def verify(
 
 
 def not_closed(store: StoreDirectory) -> list[Finding]:
-    """Return that a store was not closed, if that is so."""
+    """Return the finding of a store that was not closed; none if it was."""
     path, what = layout.abort_path(store.root), "the store was not closed, or is open now"
     finding = Finding(Severity.RECOVERY, path, None, None, what, "the next start recovers it")
     return [] if store.was_closed else [finding]
 
 
 def state_of(findings: Findings) -> State:
-    """Return what a store is by what was found in it."""
+    """Return the state of a store by its findings."""
     if findings.has(Severity.DAMAGE):
         return State.DAMAGED
     return State.NEEDS_RECOVERY if findings.has(Severity.RECOVERY) else State.SOUND

@@ -134,10 +134,10 @@ def _check_queues(store: StoreDirectory, seen: StoreSeen, rows: Iterator[RowOf])
             if not len(records.entries):
                 continue
             if before is not None:
-                check.take_entries(key, before._replace(following=int(records.queue_offsets[0])))
+                check.check_entries(key, before._replace(following=int(records.queue_offsets[0])))
             before = records
         if before is not None:
-            check.take_entries(key, before)
+            check.check_entries(key, before)
         check.finish_queue(key)
     return CheckOutcome(findings.reported())
 
@@ -191,12 +191,12 @@ class _Place:
     def finish(self) -> None:
         """Check what is left."""
         self._check_before(None)
-        self._check.judge_strays(self._entries)
+        self._check.report_strays(self._entries)
 
     def _check_before(self, begin: int | None) -> None:
         """Check the keys that lie before a CommitLog offset; all if there is none."""
         while self._keys and (begin is None or self._keys[0].physical_offset[-1] < begin):
             keys = self._keys.pop(0)
             mine = self._entries.physical_offset <= keys.physical_offset[-1]
-            self._check.take(int(keys.physical_offset[0]), keys, self._entries.chosen(mine))
+            self._check.check(int(keys.physical_offset[0]), keys, self._entries.chosen(mine))
             self._entries = self._entries.chosen(~mine)

@@ -23,9 +23,9 @@ from cometmq.store.recovery.log_scan import NO_RECORD
 from cometmq.store.recovery.vouched import vouched_start
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify.findings import PER_FILE_MAX, Findings, Reported
-from cometmq.store.verify.index import judge_unindexed
+from cometmq.store.verify.index import report_unindexed
 from cometmq.store.verify.keys import Missing
-from cometmq.store.verify.log import LOST, judge_end, wrong_blank
+from cometmq.store.verify.log import LOST, check_end, wrong_blank
 from cometmq.store.verify.queues import claimed_end, list_queues
 from cometmq.store.verify.tables import check_checkpoint, check_tables
 from cometmq.store.verify.whole import not_closed
@@ -178,10 +178,10 @@ def judge(root: Path, verdict: LastLook) -> Reported:
             assert start is not None
             position = blank.offset - start
             findings.add(wrong_blank(chain.path(start), position, blank.size, chain.file_size - position))
-        end = judge_end(store, seen.end_offset, verdict.claimed, seen.data_behind, why_not)
+        end = check_end(store, seen.end_offset, verdict.claimed, seen.data_behind, why_not)
         if end is not None:
             findings.add(end)
-        judge_unindexed(store, verdict.missing, findings, is_whole=verdict.index_is_whole)
+        report_unindexed(store, verdict.missing, findings, is_whole=verdict.index_is_whole)
         check_checkpoint(store, seen.last_time, findings)
         check_tables(store, findings)
     return findings.reported()
