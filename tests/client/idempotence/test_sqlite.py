@@ -82,7 +82,7 @@ def test_after_a_start_of_the_machine_the_wall_clock_tells_how_long_it_was_off(
 def test_a_process_that_is_killed_leaves_an_anchor_of_its_last_thousand_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "FORGET_EVERY", 10)
+    monkeypatch.setattr(sqlite, "CLEAN_EVERY", 10)
     path, clock = tmp_path / "claims.db", ManualClock()
     killed = SqliteClaims(path, clock=clock)
     clock.set_wall(clock.now_ms() + 10**9)
@@ -95,7 +95,7 @@ def test_a_process_that_is_killed_leaves_an_anchor_of_its_last_thousand_claims(
 
 
 def test_what_expired_is_forgotten_in_the_end(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(sqlite, "FORGET_EVERY", 10)
+    monkeypatch.setattr(sqlite, "CLEAN_EVERY", 10)
     clock = ManualClock()
     with closing(SqliteClaims(tmp_path / "claims.db", clock=clock)) as store:
         for number in range(9):

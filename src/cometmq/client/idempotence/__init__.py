@@ -1,4 +1,4 @@
-"""Handling each message once, although it may come more than once."""
+"""Handle each message once, although it may be delivered more than once."""
 
 from cometmq.client.idempotence.deduplicator import Deduplicator
 from cometmq.client.idempotence.memory import MemoryClaims

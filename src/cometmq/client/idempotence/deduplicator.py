@@ -1,9 +1,9 @@
-"""Handling a message once, although it comes more than once.
+"""Handle a message once, although it is delivered more than once.
 
-Before a message is handled its key is claimed, afterwards it is marked as done. A duplicate that comes later
-finds the mark and is passed over; one that comes at the same time is put off. A crash between the end of a
-handler and its mark lets the message be handled again. A handler that writes to the same SQLite file can rule
-that out, by ``transaction``, which keeps the effect and the mark together.
+Before a message is handled its key is claimed, afterwards it is marked as done. A later duplicate finds the
+mark and is passed over; a concurrent one is put off. After a crash between the end of a handler and its mark
+the message is handled again. A handler that writes to the same SQLite file can rule that out by
+``transaction``, which commits its effect and the mark together.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Final, Self
 from cometmq.arguments import ArgumentKind, check, number
 from cometmq.client.consumer.outcome import PutOff
 from cometmq.client.idempotence.key import IdempotentBy, key_by
-from cometmq.client.idempotence.renewal import Renewal, Taken
+from cometmq.client.idempotence.renewal import ClaimedMessage, Renewal
 from cometmq.client.idempotence.sqlite import SqliteClaims
 from cometmq.client.idempotence.store import ClaimStore
 from cometmq.cluster.claims import ClaimState
@@ -37,14 +37,13 @@ _DELAYS_MS: Final = DelayLevels.parse().delays_ms
 
 
 class Deduplicator:
-    """Remembers which messages are handled, or are being handled.
+    """Records which messages are done or being handled.
 
     Args:
-        store: where: the path of an SQLite file, or a store.
-        lease_ms: for how long a message that is being handled is left to whoever began. It is renewed while
-            the handler runs; after a crash the message waits for so long.
-        keep_ms: how long it is remembered that a message was handled.
-        clock: gives the time to the store that is made of a path; another store has its own.
+        store: the path of an SQLite file, or a store.
+        lease_ms: lease of a claim, renewed while the handler runs; after a crash its message waits so long.
+        keep_ms: how long the mark of a handled message is kept.
+        clock: of the store that is created for a path; another store has its own.
 
     Raises:
         SettingsError: a time is not above 0.
@@ -66,28 +65,28 @@ class Deduplicator:
         self.lease_ms = lease_ms
         self.keep_ms = keep_ms
         self.store = SqliteClaims(store, clock=clock) if isinstance(store, Path | str) else store
-        self._in_hand: dict[int, str] = {}
-        """The keys of the messages that handlers have now, by the messages' identity."""
+        self._handled_keys: dict[int, str] = {}
+        """The keys of the messages that are being handled, by the messages' identity."""
 
     def once(self, scope: str, idempotent_by: IdempotentBy, *, ordered: bool = False) -> "Once":
-        """Give what handles each message of a scope, such as a group's share of a topic, once."""
+        """Return the handling of a scope, such as a group's topic, that handles each message once."""
         return Once(self, scope, key_by(idempotent_by), ordered)
 
     def transaction(self, message: StoredMessage) -> AbstractContextManager[Connection]:
-        """Give a transaction of the SQLite file which also marks ``message``, that is being handled, as done.
+        """Begin a transaction of the SQLite file that also marks ``message`` as done.
 
-        It is kept at the end of the block, and dropped if the block raises. The message is the one that the
-        handler got. To be used in a thread: it waits for the transactions of others.
+        It is committed at the end of the ``with`` block, and rolled back if the block raises. ``message``
+        must be the object that the handler got. Call it in a thread: it waits for other transactions.
 
         Raises:
-            SettingsError: the message is not being handled, the store is not SQLite, or this is an event
-                loop.
-            PutOff: somebody else has handled the message meanwhile, as the lease was lost: let it pass.
+            SettingsError: the message is not being handled, the store is not SQLite, or the caller runs in an
+                event loop.
+            PutOff: another consumer has handled the message after a lost lease; do not catch it.
             sqlite3.Error: the file cannot be used.
         """
         if not isinstance(self.store, SqliteClaims):
             raise SettingsError("only an SQLite file holds effects and marks together: Deduplicator('a.db')")
-        if (key := self._in_hand.get(id(message))) is None:
+        if (key := self._handled_keys.get(id(message))) is None:
             raise SettingsError(f"message {message.message_id} is not being handled with idempotent_by")
         if _is_in_loop():
             raise SettingsError(
@@ -100,27 +99,27 @@ class Deduplicator:
         self.store.close()
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
+        """Close the store."""
         self.close()
 
-    def take(self, message: StoredMessage, key: str) -> None:
-        """Note that a handler has a message."""
-        self._in_hand[id(message)] = key
+    def begin_handling(self, message: StoredMessage, key: str) -> None:
+        """Register a message that is being handled, so that ``transaction`` finds its key."""
+        self._handled_keys[id(message)] = key
 
-    def drop(self, message: StoredMessage) -> None:
-        """Note that it has it no more."""
-        del self._in_hand[id(message)]
+    def end_handling(self, message: StoredMessage) -> None:
+        """Unregister a message after its handler has ended."""
+        del self._handled_keys[id(message)]
 
 
 class Once:
     """Handles each message of a scope once.
 
     Args:
-        ordered: whether nothing may be handled before a message that is being handled elsewhere.
+        ordered: whether later messages must wait for one that is being handled elsewhere.
     """
 
     def __init__(
@@ -134,52 +133,52 @@ class Once:
     async def handle(
         self, messages: list[StoredMessage], call: Callable[[list[StoredMessage]], Awaitable[None]]
     ) -> None:
-        """Call a handler with those of the messages that nobody handled.
+        """Call a handler with the messages that are neither done nor being handled elsewhere.
 
-        Their claims are renewed while it runs. A cancelled one keeps its claims until their leases end: its
-        thread, if it has one, runs on.
+        Their claims are renewed while it runs. A cancelled handler keeps its claims until their leases end:
+        its thread, if it has one, runs on.
 
         Raises:
             PutOff: some are being handled elsewhere.
-            Exception: what the handler, or the store, raises; then all that was claimed is given back.
+            Exception: what the handler or the store raises; then all claims are released.
         """
-        taken: dict[str, Taken] = {}
+        claimed: dict[str, ClaimedMessage] = {}
         try:
-            wait_ms = await self._claim(messages, taken)
-            if taken:
-                await self._call(call, taken)
+            wait_ms = await self._claim(messages, claimed)
+            if claimed:
+                await self._call(call, claimed)
         except Exception:
-            for key, one in taken.items():
+            for key, one in claimed.items():
                 await self._of.store.release(key, one.mark)
             raise
         finally:
-            for one in taken.values():
-                self._of.drop(one.message)
-        for key in taken:
+            for one in claimed.values():
+                self._of.end_handling(one.message)
+        for key in claimed:
             await self._of.store.finish(key, self._of.keep_ms)
         if wait_ms > 0:
             raise PutOff(delay_level=_level(wait_ms), suspend_ms=wait_ms)
 
     async def _call(
-        self, call: Callable[[list[StoredMessage]], Awaitable[None]], taken: dict[str, Taken]
+        self, call: Callable[[list[StoredMessage]], Awaitable[None]], claimed: dict[str, ClaimedMessage]
     ) -> None:
-        renewal = Renewal(self._of.store, self._of.lease_ms, taken)
+        renewal = Renewal(self._of.store, self._of.lease_ms, claimed)
         try:
-            await call([one.message for one in taken.values()])
+            await call([one.message for one in claimed.values()])
         finally:
             await renewal.stop()
 
-    async def _claim(self, messages: list[StoredMessage], taken: dict[str, Taken]) -> int:
-        """Claim messages, into ``taken`` by key; give for how long one of them is somebody else's, ms."""
+    async def _claim(self, messages: list[StoredMessage], claimed: dict[str, ClaimedMessage]) -> int:
+        """Claim messages into ``claimed``, by key; return the longest lease of another claimant in ms."""
         wait_ms = 0
         for message in messages:
             key = f"{self._scope}/{self._key_of(message)}"
-            if key in taken:
-                continue  # a duplicate in one batch: it succeeds or fails with the first
+            if key in claimed:
+                continue  # a duplicate in the batch: it succeeds or fails with the first
             ours, mark, left_ms = await self._of.store.claim(key, self._of.lease_ms)
             if ours:
-                self._of.take(message, key)
-                taken[key] = Taken(message, mark)
+                self._of.begin_handling(message, key)
+                claimed[key] = ClaimedMessage(message, mark)
             elif mark.state is ClaimState.IN_PROGRESS:
                 wait_ms = max(wait_ms, left_ms)
                 if self._ordered:
@@ -188,7 +187,7 @@ class Once:
 
 
 def _level(wait_ms: int) -> int:
-    """Give the first delay level that is not shorter: so waiting costs one try, not many."""
+    """Return the first delay level that is not shorter, so that waiting costs only one retry."""
     return min(bisect_left(_DELAYS_MS, wait_ms) + 1, len(_DELAYS_MS))
 
 

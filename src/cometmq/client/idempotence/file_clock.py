@@ -1,25 +1,24 @@
-"""One clock for all processes that share a file, also after the machine was started again.
+"""A clock for all processes that share a file, which goes on after a reboot.
 
-Theory of operation: the file keeps an *anchor*, one moment on several clocks. While the machine runs, its
-monotonic clock is the same for all of its processes and says how much time has passed since. Only across a
-start of the machine the wall clock must say that; it may have been set meanwhile, but time does not go back.
-So to set the wall clock neither ends a lease nor extends it. Where the system does not tell one start of the
-machine from another (it has no boot id), the wall clock is all there is.
+Theory of operation: the file stores an *anchor*, one moment on several clocks. Until the next reboot the
+monotonic clock, which all processes of the machine share, measures the time since the anchor. Across a reboot
+the wall clock does; it may have been set meanwhile, but this clock never goes back. So setting the wall clock
+neither ends a lease nor extends it. On a system without boot ids the wall clock measures always.
 
-Pure: readings come in, anchors go out.
+Pure: readings in, anchors out.
 """
 
 from typing import NamedTuple
 
 
 class Anchor(NamedTuple):
-    """One moment.
+    """One moment on three clocks.
 
     Attributes:
-        boot_id: names the run of the machine; empty where the system does not tell.
-        monotonic_ms: the moment by the clock of that run …
-        wall_ms: … by the wall clock …
-        file_ms: … and by the file's clock, which began at the wall clock's time.
+        boot_id: changes at each reboot; empty where the system has none.
+        monotonic_ms: the moment on the monotonic clock since that boot.
+        wall_ms: the moment on the wall clock.
+        file_ms: the moment on the file's clock, which began at the wall clock's time.
     """
 
     boot_id: str
@@ -29,7 +28,7 @@ class Anchor(NamedTuple):
 
 
 def anchor_of(known: Anchor | None, boot_id: str, monotonic_ms: int, wall_ms: int) -> Anchor:
-    """Return this moment, by an earlier one if one is known."""
+    """Return the anchor of the present moment, computed from an earlier one if there is one."""
     if known is None:
         return Anchor(boot_id, monotonic_ms, wall_ms, wall_ms)
     if boot_id and known.boot_id == boot_id:

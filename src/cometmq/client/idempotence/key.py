@@ -1,4 +1,4 @@
-"""By what messages are told to be the same."""
+"""The idempotence keys of consumed messages: messages with the same key are duplicates."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,7 +14,7 @@ KEYS: Final = "keys"
 
 
 def key_by(idempotent_by: IdempotentBy) -> Callable[[StoredMessage], str]:
-    """Give the function that makes a message's key; one that lacks what is asked for has its unique id."""
+    """Return the function that makes a message's key; the unique id is used where the chosen key is empty."""
     if idempotent_by == MESSAGE_ID:
         return unique_id
     if idempotent_by == KEYS:
@@ -25,7 +25,7 @@ def key_by(idempotent_by: IdempotentBy) -> Callable[[StoredMessage], str]:
 
 
 def unique_id(message: StoredMessage) -> str:
-    """Give the id that a message keeps when its producer sends it again, and when it comes again."""
+    """Return the id that a message keeps through retries of its producer and redeliveries."""
     for name in (properties.UNIQ_KEY, properties.ORIGIN_MESSAGE_ID):
         if found := message.properties.get(name):
             return found

@@ -1,4 +1,4 @@
-"""Marks in memory: for tests, and where a duplicate after a restart does no harm."""
+"""Marks in memory, for tests and where a duplicate after a restart does no harm."""
 
 from typing import Final
 
@@ -12,15 +12,15 @@ class MemoryClaims:
     """Keeps the marks of one process.
 
     Args:
-        limit: of how many keys; above it those are forgotten that have been done for the longest time.
-        clock: measures how long marks count, by its monotonic clock.
+        limit: of the number of keys; above it the keys that have been done longest are evicted.
+        clock: measures leases and marks by its monotonic time.
     """
 
     def __init__(self, limit: int = KEYS_MAX, *, clock: Clock | None = None) -> None:
         self._limit = limit
         self._now_ms = (clock or SystemClock()).monotonic_ms
         self._marks: dict[str, Mark] = {}
-        """The longest untouched first."""
+        """In the order of their last change."""
 
     def __len__(self) -> int:
         return len(self._marks)
@@ -31,7 +31,7 @@ class MemoryClaims:
         claimed = claim(self._marks.get(key), now_ms, lease_ms)
         if claimed.ours:
             self._put(key, claimed.mark)
-            self._forget(now_ms)
+            self._evict(now_ms)
         return claimed
 
     async def finish(self, key: str, keep_ms: int) -> None:
@@ -52,15 +52,15 @@ class MemoryClaims:
             del self._marks[key]
 
     def close(self) -> None:
-        """Forget all."""
+        """Delete all marks."""
         self._marks.clear()
 
     def _put(self, key: str, mark: Mark) -> None:
         self._marks.pop(key, None)
         self._marks[key] = mark
 
-    def _forget(self, now_ms: int) -> None:
-        """Make room for a key that came: what is in progress stays, as its message is being handled."""
+    def _evict(self, now_ms: int) -> None:
+        """Delete one mark above the limit; keys in progress stay, as their messages are being handled."""
         if len(self._marks) <= self._limit:
             return
         for key, mark in self._marks.items():

@@ -1,11 +1,11 @@
 """Marks in Redis, which the processes of several machines may share.
 
-Each key is a string below a prefix, ``STATE UNTIL_MS`` in decimal digits, as :mod:`cometmq.cluster.claims`
-has them. What changes a mark is a script, which Redis runs as one step and by its own clock: so the clocks of
-those who share it do not matter. Redis removes a mark some time after it has expired. Its clock is its
-machine's wall clock: to set that ahead by an hour ends leases early, to set it back makes those of the dead
-last for an hour longer, as with all that expires in Redis. A mark lives as long as Redis keeps what it is
-told: one that loses its last second (``appendfsync everysec``) may let what was handled in it come again.
+A mark of :mod:`cometmq.cluster.claims` is the string ``STATE UNTIL_MS``, in decimal digits, under a prefixed
+key. It is changed by scripts, which Redis runs atomically and by its own clock, so the clients' clocks do not
+matter. Redis deletes a mark some time after it has expired. Its clock is its machine's wall clock: setting it
+ahead by an hour ends leases early, setting it back makes those of dead processes last an hour longer, as with
+all expiry in Redis. A mark is as durable as Redis: if that loses its last second (``appendfsync everysec``),
+messages that were handled in it may be handled again.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ if TYPE_CHECKING:  # an extra
 
 PREFIX: Final = "cometmq:claim:"
 THREADS: Final = 8
-"""So many requests may be under way at a time."""
+"""How many requests may be in flight."""
 LINGER_MS: Final = 60_000
-"""So long an expired mark stays: its claim can be renewed as long as nobody else has the key."""
+"""How long an expired mark stays: its claim can be renewed until another process claims the key."""
 
 _NOW: Final = """
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local mark = string.format('%d %.0f', ARGV[2], now_ms + ARGV[1])
 """
-"""The mark of what begins now and lasts for the first argument, ms; its state is the second."""
+"""Computes the mark that begins now; the arguments are its duration in ms and its state."""
 _CLAIM: Final = f"""{_NOW}
 local found = redis.call('GET', KEYS[1])
 local left_ms = found and tonumber(string.match(found, '%d+$')) - now_ms
@@ -58,16 +58,16 @@ end
 
 
 class RedisClaims:
-    """Keeps marks in Redis; its methods raise ``redis.RedisError`` when that cannot be asked.
+    """Keeps marks in Redis; its methods raise ``redis.RedisError`` when Redis does not respond.
 
     Args:
-        redis: a URL such as ``redis://localhost:6379/0``, or a client of the package ``redis``, which is not
-            closed with this.
-        prefix: what the names of all keys begin with.
+        redis: a URL such as ``redis://localhost:6379/0``, or a client of the package ``redis``, which
+            ``close`` leaves open.
+        prefix: of all keys.
 
     Raises:
-        MissingExtra: a URL is given, and the package ``redis`` is not there.
-        ValueError: the URL is none of Redis.
+        MissingExtra: a URL is given and the package ``redis`` is not installed.
+        ValueError: the URL is not a Redis URL.
     """
 
     def __init__(self, redis: "Redis | str", *, prefix: str = PREFIX) -> None:
@@ -99,7 +99,7 @@ class RedisClaims:
         await self._run(self._release, key, _text(mark))
 
     def close(self) -> None:
-        """Wait for what is under way, and close the connections."""
+        """Wait for requests in flight, and close the connections."""
         self._threads.shutdown()
         if self._is_own:
             self._redis.close()

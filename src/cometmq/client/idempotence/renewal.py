@@ -1,4 +1,4 @@
-"""Renewing claims while their messages are being handled, however long that takes."""
+"""Renew claims while their messages are being handled, however long that takes."""
 
 import asyncio
 import logging
@@ -9,41 +9,41 @@ from cometmq.cluster.claims import Mark
 from cometmq.message import StoredMessage
 
 RENEWALS_PER_LEASE: Final = 3
-"""So two in a row may fail."""
+"""Two in a row may fail."""
 
 _log = logging.getLogger(__name__)
 
 
-class Taken(NamedTuple):
-    """A message that was claimed."""
+class ClaimedMessage(NamedTuple):
+    """A claimed message and the mark of its claim."""
 
     message: StoredMessage
     mark: Mark
 
 
 class Renewal:
-    """Renews claims until it is stopped; nearly all handlers return before the first time.
+    """Renews claims until it is stopped; nearly all handlers return before the first renewal.
 
     Args:
-        taken: the claims by key; their marks are kept as the store has them.
+        claimed: the claims by key; their marks are replaced by the renewed ones.
     """
 
-    def __init__(self, store: ClaimStore, lease_ms: int, taken: dict[str, Taken]) -> None:
+    def __init__(self, store: ClaimStore, lease_ms: int, claimed: dict[str, ClaimedMessage]) -> None:
         self._store = store
         self._lease_ms = lease_ms
-        self._taken = taken
+        self._claimed = claimed
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
-        self._wait()
+        self._schedule()
 
     async def stop(self) -> None:
-        """Renew no more; wait for what is being written."""
+        """Stop renewing, and wait for a renewal that is being written."""
         self._stopped = True
         self._timer.cancel()
         if self._task is not None:
             await asyncio.wait((self._task,))
 
-    def _wait(self) -> None:
+    def _schedule(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._lease_ms / 1000 / RENEWALS_PER_LEASE, self._begin)
 
@@ -51,15 +51,15 @@ class Renewal:
         self._task = asyncio.create_task(self._renew())
 
     async def _renew(self) -> None:
-        for key, one in self._taken.items():
+        for key, one in self._claimed.items():
             try:
                 renewed = await self._store.renew(key, one.mark, self._lease_ms)
-            except Exception:  # noqa: BLE001 a store may be anybody's, and the next try may succeed
+            except Exception:  # noqa: BLE001 the store may be the application's; the next renewal may succeed
                 _log.warning("the claim of %s could not be renewed", key, exc_info=True)
                 continue
             if renewed is not None:
-                self._taken[key] = one._replace(mark=renewed)
+                self._claimed[key] = one._replace(mark=renewed)
             else:
                 _log.warning("the claim of %s was lost: its lease ended before it was renewed", key)
         if not self._stopped:
-            self._wait()
+            self._schedule()

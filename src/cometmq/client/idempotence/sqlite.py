@@ -1,16 +1,15 @@
 """Marks in an SQLite file, which several processes of a machine may share.
 
-The file is in WAL mode. Marks alone are not synced: a kill loses none, a loss of power may lose the last,
-whose messages may then be handled again. A transaction, which holds what a handler wrote, is synced: its
-message is acknowledged after it and does not come again. Tables of the user's own can be in the file beside
-these::
+The file is in WAL mode. Single marks are not synced: a kill loses none, a loss of power may lose the last,
+whose messages may then be handled again. A transaction with a handler's effects is synced before its message
+is acknowledged, so the message is not handled again. The user's tables can be in the file beside these::
 
     cometmq_claims(key TEXT PRIMARY KEY, state INTEGER, until_ms INTEGER)
     cometmq_claims_clock(id INTEGER PRIMARY KEY, boot_id TEXT, monotonic_ms INTEGER, wall_ms INTEGER,
                          file_ms INTEGER)
 
-Times in it are those of the file's own clock, which goes on while the machine's wall clock is set: see
-``file_clock.py``. The second table has one row, its anchor.
+Its times are those of the file's clock, which is independent of changes of the wall clock: see
+``file_clock.py``. The second table has one row, the clock's anchor.
 """
 
 import asyncio
@@ -29,11 +28,12 @@ from cometmq.cluster.claims import Claimed, ClaimState, Mark, claim, is_done
 from cometmq.io.clock import Clock, SystemClock, boot_id
 
 BUSY_TIMEOUT_S: Final = 30.0
-"""How long one waits for the transactions of others."""
-FORGET_EVERY: Final = 1_000
-FORGET_MAX: Final = 10 * FORGET_EVERY
-"""Of so many claims one forgets expired marks, so many at most, to hold nobody up for long; and it renews the
-anchor of the file's clock: how long the machine is off from now on, the wall clock says as it is set now."""
+"""How long to wait for the transactions of other processes and threads."""
+CLEAN_EVERY: Final = 1_000
+CLEAN_MAX: Final = 10 * CLEAN_EVERY
+"""One of so many claims deletes expired marks, at most CLEAN_MAX to keep the delay short. It also stores a
+new anchor of the file's clock, so that the time of a later power-off is measured by the wall clock as it is
+set now."""
 
 _SCHEMA: Final = (
     "PRAGMA journal_mode = WAL",
@@ -57,13 +57,13 @@ _PUT: Final = (
 )
 _RENEW: Final = "UPDATE cometmq_claims SET until_ms = ? WHERE key = ? AND state = ? AND until_ms = ?"
 _RELEASE: Final = "DELETE FROM cometmq_claims WHERE key = ? AND state = ? AND until_ms = ?"
-_FORGET: Final = (
+_DELETE_EXPIRED: Final = (
     "DELETE FROM cometmq_claims WHERE key IN (SELECT key FROM cometmq_claims WHERE until_ms <= ? LIMIT ?)"
 )
 
 
 class SqliteClaims:
-    """Keeps marks in a file, which is made if it is not there.
+    """Keeps marks in a file, which is created if missing.
 
     Raises:
         sqlite3.Error: the file cannot be used.
@@ -107,11 +107,11 @@ class SqliteClaims:
 
     @contextmanager
     def transaction(self, key: str, keep_ms: int) -> Iterator[sqlite3.Connection]:
-        """Give a transaction that marks a key as done; what else is written in it is kept with that, or not.
+        """Begin a transaction that marks a key as done; the mark commits together with the block's writes.
 
         Raises:
-            PutOff: the key is done already; nothing is to be written.
-            sqlite3.Error: the file cannot be used, or others held it for 30 s.
+            PutOff: the key is done already.
+            sqlite3.Error: the file cannot be used, or other transactions held it for 30 s.
         """
         with (
             self._in_turn(),
@@ -120,20 +120,20 @@ class SqliteClaims:
         ):
             now_ms = self._now_ms()
             if is_done(_found(connection, key), now_ms):
-                raise PutOff(delay_level=1)  # when the message comes again, its mark is seen
+                raise PutOff(delay_level=1)  # the next delivery finds the mark
             connection.execute(_PUT, (key, ClaimState.DONE, now_ms + keep_ms))
             yield connection
 
     def close(self) -> None:
-        """Wait for what is being written, and close the file."""
+        """Wait for the last write, and close the file."""
         self._thread.shutdown()
-        with suppress(sqlite3.Error):  # the anchor that is there will do
+        with suppress(sqlite3.Error):  # the stored anchor is good enough
             self._connection.execute(_PUT_ANCHOR, self._read_clock(self._anchor))
         self._connection.close()
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """Let one handler write after the other: SQLite lets those who wait sleep, and most take no time."""
+        """Queue the threads of this process: SQLite's own wait sleeps longer than most transactions last."""
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_S):
             raise sqlite3.OperationalError(f"{self._path}: others held it for {BUSY_TIMEOUT_S:.0f} s")
         try:
@@ -142,7 +142,7 @@ class SqliteClaims:
             self._turn.release()
 
     async def _run(self, statement: str, *values: object) -> int:
-        """Give how many rows changed."""
+        """Execute a statement; return how many rows changed."""
         execute = partial(self._connection.execute, statement, values)
         return (await asyncio.get_running_loop().run_in_executor(self._thread, execute)).rowcount
 
@@ -156,8 +156,8 @@ class SqliteClaims:
         self._claims += 1
         with _transaction(self._connection):
             now_ms = self._now_ms()
-            if self._claims % FORGET_EVERY == 0:
-                self._connection.execute(_FORGET, (now_ms, FORGET_MAX))
+            if self._claims % CLEAN_EVERY == 0:
+                self._connection.execute(_DELETE_EXPIRED, (now_ms, CLEAN_MAX))
                 self._connection.execute(_PUT_ANCHOR, self._read_clock(self._anchor))
             claimed = claim(_found(self._connection, key), now_ms, lease_ms)
             if claimed.ours:
@@ -173,7 +173,7 @@ def _connect(path: Path | str, synchronous: str) -> sqlite3.Connection:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Begin as a writer: a reader that becomes one could be refused without a wait."""
+    """Begin as a writer: SQLite may refuse a reader that becomes a writer without waiting."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

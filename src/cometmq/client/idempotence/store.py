@@ -1,4 +1,4 @@
-"""What a deduplicator needs of a store: one in a shared database, for example, is these few methods."""
+"""The methods of a store of claims, such as one in a shared database."""
 
 from typing import Protocol
 
@@ -6,18 +6,18 @@ from cometmq.cluster.claims import Claimed, Mark
 
 
 class ClaimStore(Protocol):
-    """Keeps marks by key. What becomes of a mark is said in ``cluster.claims``; each method is atomic.
+    """Keeps marks by key, as :mod:`cometmq.cluster.claims` defines them; each method is atomic.
 
-    Times are durations: by which clock they are measured is the store's own matter. It must be one clock for
-    all who share the keys, and should be one that nobody sets.
+    Times are durations, measured by the store's clock. It must be the same for all processes that share the
+    keys, and should be one that nobody sets.
     """
 
     async def claim(self, key: str, lease_ms: int) -> Claimed:
-        """Claim a key, as ``cluster.claims.claim`` says."""
+        """Claim a key, as ``cluster.claims.claim`` does."""
         ...
 
     async def finish(self, key: str, keep_ms: int) -> None:
-        """Mark a key as done, whatever its mark: its message has been handled."""
+        """Mark a key as done, whatever its mark."""
         ...
 
     async def renew(self, key: str, mark: Mark, lease_ms: int) -> Mark | None:
@@ -29,5 +29,5 @@ class ClaimStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Close files and connections."""
         ...
