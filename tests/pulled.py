@@ -1,7 +1,7 @@
 """A queue with messages that were pulled, without any broker: what tests of handling begin with."""
 
 from cometmq.client.consumer.offset_store import RemoteOffsets
-from cometmq.client.consumer.pulling import Pulling
+from cometmq.client.consumer.pulling import Pulling, PullSource
 from cometmq.client.consumer.queue_requests import QueueRequests
 from cometmq.client.consumer.start import Start
 from cometmq.client.routes import Routes
@@ -40,7 +40,8 @@ def pulled(*messages: StoredMessage) -> Pulling:
     """Give a queue whose messages have come; nothing more is pulled."""
     connections = Connections()
     requests = QueueRequests(connections, Routes(connections, []), "readers", 1)
-    pulling = Pulling(QUEUE, requests, RemoteOffsets(requests), Start.FIRST, lambda *_: None)
+    source = PullSource(requests, RemoteOffsets(requests), Start.FIRST)
+    pulling = Pulling(QUEUE, source, lambda *_: None)
     pulling.waiting = ProcessQueue(0)
     pulling.waiting.put(
         [PulledItem(message.queue_offset, len(message.body), message) for message in messages], len(messages)

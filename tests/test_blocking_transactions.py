@@ -109,7 +109,7 @@ def test_a_state_that_is_none_leaves_it_to_the_check() -> None:
     nothing: Any = print
 
     def work(producer: TransactionProducer) -> None:
-        with pytest.raises(SettingsError, match="let it return a TransactionState"):
+        with pytest.raises(SettingsError, match="return a TransactionState"):
             producer.send_in_transaction(PAID, nothing)
 
     broker = HalfBroker()

@@ -17,18 +17,16 @@ and calls in a process that was forked from the one that opened it: each process
 
 import inspect
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Generic, Protocol, Self, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from cometmq import client
 from cometmq.client.consumer.consumer import HandlerT
-from cometmq.client.consumer.lite_pull import POLL_TIMEOUT_MS
 from cometmq.client.consumer.subscription import Handler
-from cometmq.client.loop_thread import CLOSED, IN_LOOP, SHARED, LoopThread
-from cometmq.client.producer.producer import REPLY_TIMEOUT_MS
+from cometmq.client.loop_thread import CLOSED, IN_LOOP, SHARED_LOOP, LoopThread
 from cometmq.client.producer.sending import Where
-from cometmq.client.producer.transaction import Check, Execute, state_of
+from cometmq.client.producer.transaction import Check, Execute, checked_state
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.message import Message, MessageQueue, StoredMessage
 
@@ -37,6 +35,7 @@ __all__ = ["Consumer", "LitePullConsumer", "Producer", "PullConsumer", "Transact
 _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
 class _Client(Protocol):
@@ -59,11 +58,11 @@ class _Blocking(Generic[_ClientT]):
         """Open the client. Raises SettingsError if it is open already."""
         if self._is_open:
             raise SettingsError(f"this {type(self).__name__} is open already: threads may share it as it is")
-        thread = SHARED.join()
+        thread = SHARED_LOOP.acquire()
         try:
             thread.run(self._client.__aenter__())
         except BaseException:
-            SHARED.leave()
+            SHARED_LOOP.release()
             raise
         self._thread = thread
         return self
@@ -81,7 +80,7 @@ class _Blocking(Generic[_ClientT]):
         try:
             thread.run(closing)
         finally:
-            SHARED.leave()
+            SHARED_LOOP.release()
 
     @property
     def _is_open(self) -> bool:
@@ -94,11 +93,33 @@ class _Blocking(Generic[_ClientT]):
             raise NetworkError(CLOSED)
         return thread.run(work)
 
-    def _call(self, function: Callable[..., _T], *arguments: Any) -> _T:
+    def _call(self, function: Callable[[], _T]) -> _T:
         """Call a function in the loop. Raises NetworkError if the client is not open."""
         if (thread := self._thread) is None:
             raise NetworkError(CLOSED)
-        return thread.call(function, *arguments)
+        return thread.call(function)
+
+
+def _waiting(
+    method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[Any, _P], _T]:
+    """Return a method that runs an async one in the loop and waits for its result."""
+
+    @wraps(method)
+    def wait(self: _Blocking[Any], /, *arguments: _P.args, **options: _P.kwargs) -> _T:
+        return self._run(method(self._client, *arguments, **options))
+
+    return wait
+
+
+def _in_loop(method: Callable[Concatenate[Any, _P], _T]) -> Callable[Concatenate[Any, _P], _T]:
+    """Return a method that calls a plain one in the loop."""
+
+    @wraps(method)
+    def call(self: _Blocking[Any], /, *arguments: _P.args, **options: _P.kwargs) -> _T:
+        return self._call(partial(method, self._client, *arguments, **options))
+
+    return call
 
 
 class Producer(_Blocking[client.Producer]):
@@ -107,47 +128,17 @@ class Producer(_Blocking[client.Producer]):
     def __init__(self, name_servers: str, group: str = "DEFAULT_PRODUCER_GROUP", **options: Any) -> None:
         super().__init__(client.Producer(name_servers, group, **options))
 
-    def send(self, message: Message, queue: Where = None) -> client.SendResult:
-        """Send a message and wait until the broker has stored it."""
-        return self._run(self._client.send(message, queue))
+    send = _waiting(client.Producer.send)
+    send_batch = _waiting(client.Producer.send_batch)
+    send_oneway = _waiting(client.Producer.send_oneway)
+    request = _waiting(client.Producer.request)
+    reply = _waiting(client.Producer.reply)
+    recall = _waiting(client.Producer.recall)
+    queues = _waiting(client.Producer.queues)
 
     def send_many(self, messages: Iterable[Message]) -> list[client.SendResult]:
         """Send any number of messages of any topics in as few requests as possible."""
         return self._run(self._client.send_many(list(messages)))
-
-    def send_batch(self, messages: Sequence[Message], queue: Where = None) -> client.SendResult:
-        """Send messages of one topic to one queue with one request."""
-        return self._run(self._client.send_batch(messages, queue))
-
-    def send_oneway(self, message: Message, queue: Where = None) -> None:
-        """Send a message without waiting for an answer."""
-        self._run(self._client.send_oneway(message, queue))
-
-    def request(
-        self, message: Message, timeout_ms: int = REPLY_TIMEOUT_MS, queue: Where = None
-    ) -> StoredMessage:
-        """Send a message and wait for the reply of the consumer that receives it."""
-        return self._run(self._client.request(message, timeout_ms, queue))
-
-    def reply(
-        self,
-        request: StoredMessage,
-        body: bytes,
-        *,
-        tags: str | None = None,
-        keys: tuple[str, ...] = (),
-        properties: Mapping[str, str] = {},
-    ) -> client.SendResult:
-        """Reply to a message sent by ``request``; wait until the requesting producer has the reply."""
-        return self._run(self._client.reply(request, body, tags=tags, keys=keys, properties=properties))
-
-    def recall(self, topic: str, handle: str | None) -> str:
-        """Recall a delayed message before it is delivered to any consumer; return the message's id."""
-        return self._run(self._client.recall(topic, handle))
-
-    def queues(self, topic: str) -> list[MessageQueue]:
-        """Return the queues to which messages of a topic are sent."""
-        return self._run(self._client.queues(topic))
 
 
 class TransactionProducer(Producer):
@@ -174,7 +165,7 @@ class TransactionProducer(Producer):
         state = client.TransactionState.ROLLBACK
         if sent.status is client.SendStatus.SEND_OK:
             try:
-                state = state_of(execute(message))
+                state = checked_state(execute(message))
             except BaseException as error:
                 self._end(sent, client.TransactionState.UNKNOWN, error)
                 raise
@@ -198,13 +189,13 @@ class PullConsumer(_Blocking[client.PullConsumer]):
     def __init__(self, name_servers: str, group: str, **options: Any) -> None:
         super().__init__(client.PullConsumer(name_servers, group, **options))
 
-    def queues(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of a topic that can be read."""
-        return self._run(self._client.queues(topic))
-
-    def pull(self, queue: MessageQueue, queue_offset: int, **options: Any) -> client.Pulled:
-        """Read messages of a queue from ``queue_offset`` on."""
-        return self._run(self._client.pull(queue, queue_offset, **options))
+    queues = _waiting(client.PullConsumer.queues)
+    pull = _waiting(client.PullConsumer.pull)
+    committed = _waiting(client.PullConsumer.committed)
+    commit = _waiting(client.PullConsumer.commit)
+    min_offset = _waiting(client.PullConsumer.min_offset)
+    max_offset = _waiting(client.PullConsumer.max_offset)
+    offset_by_time = _waiting(client.PullConsumer.offset_by_time)
 
     def messages(self, queue: MessageQueue, queue_offset: int = 0, **options: Any) -> Iterator[StoredMessage]:
         """Iterate over a queue's messages from ``queue_offset`` to its end."""
@@ -216,26 +207,6 @@ class PullConsumer(_Blocking[client.PullConsumer]):
         while (message := self._run(following())) is not None:
             yield message
 
-    def committed(self, queue: MessageQueue) -> int | None:
-        """Return the queue offset that the group has committed, or None."""
-        return self._run(self._client.committed(queue))
-
-    def commit(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Commit for the group that everything before ``queue_offset`` is handled."""
-        self._run(self._client.commit(queue, queue_offset))
-
-    def min_offset(self, queue: MessageQueue) -> int:
-        """Return the lowest queue offset that can be read."""
-        return self._run(self._client.min_offset(queue))
-
-    def max_offset(self, queue: MessageQueue) -> int:
-        """Return the queue offset behind the last message."""
-        return self._run(self._client.max_offset(queue))
-
-    def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
-        """Return the queue offset of the first message stored at or after ``time_ms``, ms since the epoch."""
-        return self._run(self._client.offset_by_time(queue, time_ms))
-
 
 class LitePullConsumer(_Blocking[client.LitePullConsumer]):
     """A lite pull consumer for threads, with the arguments and methods of ``cometmq.LitePullConsumer``."""
@@ -243,33 +214,16 @@ class LitePullConsumer(_Blocking[client.LitePullConsumer]):
     def __init__(self, name_servers: str, group: str, **options: Any) -> None:
         super().__init__(client.LitePullConsumer(name_servers, group, **options))
 
-    def subscribe(self, topic: str, tags: str = "*", **options: Any) -> None:
-        """Subscribe to a topic, sharing its queues with the other members of the group."""
-        self._run(self._client.subscribe(topic, tags, **options))
+    subscribe = _waiting(client.LitePullConsumer.subscribe)
+    poll = _waiting(client.LitePullConsumer.poll)
+    commit = _waiting(client.LitePullConsumer.commit)
+    seek = _in_loop(client.LitePullConsumer.seek)
+    pause = _in_loop(client.LitePullConsumer.pause)
+    resume = _in_loop(client.LitePullConsumer.resume)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read these queues and no others, whether or not other consumers read them."""
         self._run(self._client.assign(list(queues)))
-
-    def poll(self, timeout_ms: int = POLL_TIMEOUT_MS, **options: Any) -> list[StoredMessage]:
-        """Return the next messages of one queue. The messages of the previous poll then count as handled."""
-        return self._run(self._client.poll(timeout_ms, **options))
-
-    def commit(self) -> None:
-        """Commit the offsets of all messages that polls have returned."""
-        self._run(self._client.commit())
-
-    def seek(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Continue reading a queue at another offset."""
-        self._call(self._client.seek, queue, queue_offset)
-
-    def pause(self, *queues: MessageQueue) -> None:
-        """Return no messages of these queues from ``poll`` until they are resumed."""
-        self._call(self._client.pause, *queues)
-
-    def resume(self, *queues: MessageQueue) -> None:
-        """Return messages of these queues from ``poll`` again."""
-        self._call(self._client.resume, *queues)
 
     @property
     def queues(self) -> list[MessageQueue]:
@@ -308,9 +262,7 @@ class Consumer(_Blocking[client.Consumer]):
         if self._is_open:
             self._run(self._client.stop())
 
-    def wait(self) -> None:
-        """Wait until the consumer is stopped by ``stop`` in another thread or by Ctrl-C."""
-        self._run(self._client.wait())
+    wait = _waiting(client.Consumer.wait)
 
     def _change(self, subscriptions: Callable[[], None]) -> None:
         if self._is_open:

@@ -74,8 +74,8 @@ async def test_members_at_work_go_on_at_once_where_they_are_told(tmp_path: Path)
         await here.send(b"0", b"1", b"2")
         async with consumer:
             await basket.has(3)
-            assert consumer._at_work is not None
-            await consumer._at_work.rebalancing.commit()
+            assert consumer._running is not None
+            await consumer._running.rebalancing.commit()
             await offsets.reset(cluster, "readers", "Orders", ResetTarget(offset=1))
             assert (await basket.has(5))[3:] == [b"1", b"2"]
         assert await here.committed() == 3

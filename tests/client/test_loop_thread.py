@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer
-from cometmq.client.loop_thread import CLOSED, FORKED, SHARED
+from cometmq.client.loop_thread import CLOSED, FORKED, SHARED_LOOP
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.io.clock import SystemClock
 from cometmq.message import Message, MessageQueue
@@ -73,12 +73,12 @@ def test_who_waits_while_another_thread_closes_gets_an_error(kind: Any, waiting:
 
 
 def test_what_is_asked_at_the_moment_of_the_end_is_refused() -> None:
-    thread = SHARED.join()
-    thread.ended = CLOSED  # as the loop notes while it ends
+    thread = SHARED_LOOP.acquire()
+    thread.ended = CLOSED  # as the loop does while it ends
     with pytest.raises(NetworkError, match=CLOSED):
         thread.run(asyncio.sleep(0))
     thread.ended = None
-    SHARED.leave()
+    SHARED_LOOP.release()
 
 
 def test_what_the_loop_itself_runs_must_not_wait_for_it() -> None:
@@ -91,9 +91,9 @@ def test_what_the_loop_itself_runs_must_not_wait_for_it() -> None:
             refused.append(str(failure.value))
 
     with Producer(NOBODY) as producer:
-        thread = SHARED.join()
+        thread = SHARED_LOOP.acquire()
         thread.run(use(producer))
-        SHARED.leave()
+        SHARED_LOOP.release()
         with pytest.raises(NetworkError, match="no name server answers"):
             producer.queues("Orders")
     assert len(refused) == 2

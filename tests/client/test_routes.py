@@ -210,7 +210,7 @@ async def test_a_known_route_is_used_on_while_no_name_server_answers(monkeypatch
             route = await routes.get("Orders")
         turn(REFRESH_S)
         assert await routes.get("Orders") is route
-        routes.forget("Orders")
+        routes.expire("Orders")
         assert await routes.get("Orders") is route
         async with listening(server, port):
             turn(REFRESH_S)
@@ -272,8 +272,8 @@ async def test_a_forgotten_route_is_asked_for_again() -> None:
     server.known["Orders"] = on_broker("a")
     async with listening(server) as address, routes_by(address) as routes:
         await routes.get("Orders")
-        routes.forget("Orders")
-        routes.forget("never asked for")
+        routes.expire("Orders")
+        routes.expire("never asked for")
         await routes.get("Orders")
         assert server.asked == ["Orders", "Orders"]
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 
-from cometmq.client.trace import FLUSH_COUNT, Noted, Tracer, messages_of
+from cometmq.client.trace import FLUSH_COUNT, TopicTrace, Tracer, trace_messages
 from cometmq.errors import NetworkError
 from cometmq.message import Message
 from cometmq.wire.bodies.trace import TRACE_TOPIC, BeforeTrace, decode
@@ -14,7 +14,7 @@ def trace(number: int, keys: str = "") -> BeforeTrace:
 
 
 def test_traces_of_a_topic_share_a_message_that_is_found_by_their_ids_and_keys() -> None:
-    first, second = messages_of([Noted(f"T{n % 2}", trace(n, f"k{n} all")) for n in range(4)])
+    first, second = trace_messages([TopicTrace(f"T{n % 2}", trace(n, f"k{n} all")) for n in range(4)])
     assert first.topic == second.topic == TRACE_TOPIC
     assert (first.keys, second.keys) == (("all", "id0", "id2", "k0", "k2"), ("all", "id1", "id3", "k1", "k3"))
     assert [trace.message_id for trace in decode(first.body)] == ["id0", "id2"]
@@ -28,7 +28,7 @@ async def test_traces_leave_by_twenty_and_the_rest_at_the_end() -> None:
 
     tracer = Tracer(send)
     for number in range(FLUSH_COUNT + 1):
-        tracer.note("Orders", trace(number))
+        tracer.record("Orders", trace(number))
     await asyncio.sleep(0)
     assert [len(decode(message.body)) for message in sent] == [FLUSH_COUNT]
     await tracer.close()
@@ -40,5 +40,5 @@ async def test_traces_that_cannot_be_sent_are_lost_quietly() -> None:
         raise NetworkError(message.topic)
 
     tracer = Tracer(send)
-    tracer.note("Orders", trace(0))
+    tracer.record("Orders", trace(0))
     await tracer.close()

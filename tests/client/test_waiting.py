@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from cometmq.client.waiting import ask_until_answered, wait_within
+from cometmq.client.waiting import retry_while, wait_within
 from cometmq.errors import CometMQError, NetworkError
 
 
@@ -24,24 +24,24 @@ async def test_a_cancellation_that_comes_with_the_event_is_not_lost() -> None:
     assert waiting.cancelled()
 
 
-async def test_asking_goes_on_until_there_is_an_answer_or_no_hope_or_no_time() -> None:
+async def test_attempts_go_on_until_one_succeeds_or_none_may_or_the_time_is_up() -> None:
     failures: list[CometMQError] = []
 
-    async def ask() -> int:
+    async def attempt() -> int:
         if len(failures) < 2:
             failures.append(NetworkError(str(len(failures))))
             raise failures[-1]
         return 7
 
-    async def may_come(error: CometMQError) -> bool:
+    async def may_succeed(error: CometMQError) -> bool:
         return error is failures[-1] and len(failures) <= hope
 
     hope = 2
-    assert await ask_until_answered(ask, may_come, None) == 7
+    assert await retry_while(may_succeed, attempt, None) == 7
     failures.clear()
     with pytest.raises(NetworkError, match="0"):
-        await ask_until_answered(ask, may_come, 0)
+        await retry_while(may_succeed, attempt, 0)
     failures.clear()
     hope = 1
     with pytest.raises(NetworkError, match="1"):
-        await ask_until_answered(ask, may_come, None)
+        await retry_while(may_succeed, attempt, None)

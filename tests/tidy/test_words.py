@@ -48,6 +48,7 @@ PLAIN: Final = {
     "broker/timed",
     "broker/timers.py",
     "cli",
+    "client",
     "cluster",
     "errors.py",
     "extras.py",
@@ -84,6 +85,7 @@ COMPILING: Final = {"kernel", "inlined", "array_maker"}
 
 _ARRAYS = "its arrays and numbers are one call of a kernel: Numba passes no structs"
 _OPTIONS = "one parameter for each option of the command"
+_CLIENT = "one keyword for each option of the client: its public signature"
 LONG_SIGNATURES: Final = {
     "format/record.py: encode_fields": "the fields of a record: an append must not build a tuple first",
     "kernels/queries/rows.py: QueryOps.answer": _ARRAYS,
@@ -93,6 +95,9 @@ LONG_SIGNATURES: Final = {
     "kernels/sends/kernel.py: take": _ARRAYS,
     "kernels/sends/frames.py: read_send": _ARRAYS,
     "kernels/sends/rows.py: SendOps.take": _ARRAYS,
+    "client/consumer/consumer.py: Consumer.__init__": _CLIENT,
+    "client/consumer/lite_pull.py: LitePullConsumer.__init__": _CLIENT,
+    "client/producer/producer.py: Producer.__init__": _CLIENT,
     "cli/consume.py: consume": _OPTIONS,
     "cli/spark/export.py: export": _OPTIONS,
     "cli/spark/find.py: find": _OPTIONS,

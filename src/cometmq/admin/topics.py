@@ -81,7 +81,7 @@ class TopicAdmin(ClusterAdmin):
         masters = await self.masters()
         for address in masters.values():
             await self.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
-        self.routes.forget(topic)
+        self.routes.expire(topic)
         return sorted(masters)
 
     async def delete(self, topic: str) -> list[str]:
@@ -97,7 +97,7 @@ class TopicAdmin(ClusterAdmin):
             await self.ask(
                 address, RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteTopicInNamesrvHeader(topic=topic)
             )
-        self.routes.forget(topic)
+        self.routes.expire(topic)
         return sorted(masters)
 
     async def update(
@@ -130,7 +130,7 @@ class TopicAdmin(ClusterAdmin):
             lines.append(
                 TopicOnBroker(topic, name, changed.read_queue_count, changed.write_queue_count, changed.perm)
             )
-        self.routes.forget(topic)
+        self.routes.expire(topic)
         return lines
 
     async def put(self, address: str, config: TopicConfig) -> None:

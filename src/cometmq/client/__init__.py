@@ -1,4 +1,4 @@
-"""Producers and consumers for asyncio; each is imported when it is first named."""
+"""Producers and consumers for asyncio; each class is imported at its first use."""
 
 from typing import TYPE_CHECKING, Final
 

@@ -1,4 +1,4 @@
-"""Calling functions of the application: async ones in the loop, plain ones in threads."""
+"""Call functions of the application: async ones in the loop, plain ones in threads."""
 
 import asyncio
 import inspect
@@ -8,13 +8,13 @@ from typing import Any
 
 
 class HandlerEnded(Exception):
-    """A function ended by what is no failure in Python's eyes, as a cancellation; to who called it, it is."""
+    """A handler ended by CancelledError or SystemExit; for its caller that is a failure like any other."""
 
 
 async def call(function: Callable[[Any], Any], argument: Any, pool: Executor, *, is_async: bool) -> Any:
-    """Give what a function gives for ``argument``; one that is plain runs in ``pool``.
+    """Call a function and return its result; a plain (not async) function runs in ``pool``.
 
-    Raises what it raises; HandlerEnded for what would end its caller, not only the function.
+    Raises what the function raises, but HandlerEnded instead of a CancelledError or SystemExit of its own.
     """
     try:
         result = function(argument) if is_async else await _in_thread(function, argument, pool)

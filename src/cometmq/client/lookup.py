@@ -1,11 +1,11 @@
-"""Finding single messages on live brokers: by offset id, by key, by unique id."""
+"""Find single messages on live brokers by offset id, key or unique id."""
 
 import asyncio
 from typing import Final, NamedTuple, Self
 
 from cometmq.arguments import TEXT, check, number
+from cometmq.client.answer import successful
 from cometmq.client.routes import Routes, parse_name_servers
-from cometmq.errors import RemoteError
 from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.record import decode, decode_many
@@ -20,14 +20,14 @@ from cometmq.wire.headers import QueryMessageHeader, ViewMessageHeader, fields
 TIME_MAX: Final = 2**63 - 1
 UNIQUE_COUNT_MAX: Final = 64
 PAGE_MIN: Final = 32
-"""A broker that returns fewer records than this, and than it was asked for, has no more. (RocketMQ returns at
-most ``defaultQueryMaxNum``, 32, by unique key, and ``maxMsgsNumBatch``, 64, by key.)"""
+"""A broker that returns fewer records than this and than requested has no more. (RocketMQ returns at most
+``defaultQueryMaxNum``, 32, by unique key, and ``maxMsgsNumBatch``, 64, by key.)"""
 INDEX_TIME_MS: Final = 1_000
-"""The index rounds store times down, by less than this."""
+"""The index rounds store times down to this."""
 
 
 class Lookup:
-    """Finds messages.
+    """Finds messages by id or key; open it with ``async with``.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
@@ -37,7 +37,7 @@ class Lookup:
         self._addresses = parse_name_servers(name_servers)
 
     async def __aenter__(self) -> Self:
-        """Get ready to ask."""
+        """Open the client."""
         self._connections = Connections()
         self._routes = Routes(self._connections, self._addresses)
         return self
@@ -47,32 +47,29 @@ class Lookup:
         await self._connections.close()
 
     async def by_offset_id(self, offset_id: str) -> StoredMessage:
-        """Give the message with the broker's id: the id tells which broker has it.
+        """Return the message with the id that its broker gave it; the id contains the broker's address.
 
         Raises:
-            FormatError: the text is no such id.
-            RemoteError: the broker has no message there.
-            NetworkError: the broker does not answer.
+            FormatError: ``offset_id`` is not an offset id.
+            RemoteError: the broker has no message at that offset.
+            NetworkError: the broker does not respond.
         """
         check(TEXT, offset_id=offset_id)
         where = parse_offset_message_id(offset_id)
         header = ViewMessageHeader(physical_offset=where.physical_offset)
         command = Command(RequestCode.VIEW_MESSAGE_BY_ID, ext_fields=fields(header))
         answer = await self._connections.request(address_text(*unpack_host(where.store_host)), command)
-        if answer.code != ResponseCode.SUCCESS:
-            raise RemoteError(answer.code, answer.remark or "")
-        return readable_message(decode(answer.body))
+        return readable_message(decode(successful(answer).body))
 
     async def by_key(
         self, topic: str, key: str, *, max_count: int = 64, begin_time: int = 0, end_time: int = TIME_MAX
     ) -> list[StoredMessage]:
-        """Find the newest messages that have ``key`` among their keys, the newest first.
+        """Find the newest messages that have ``key`` among their keys, newest first, each once.
 
-        Brokers of RocketMQ compare only a hash of topic and key; here both are compared. Each message is
-        returned once.
+        RocketMQ brokers compare only a hash of topic and key; this method compares both.
 
         Args:
-            max_count: how many messages to return at most, of all brokers together.
+            max_count: limit of the number of messages, of all brokers together.
             begin_time: earliest store time, ms since the epoch.
             end_time: latest store time.
         """
@@ -81,12 +78,12 @@ class Lookup:
         return await self._find(_KeySearch(topic, key, False, max_count, begin_time, end_time))
 
     async def by_unique_id(self, topic: str, unique_id: str) -> list[StoredMessage]:
-        """Find the messages with the producer's id, the newest first: several if a send was tried again."""
+        """Find the messages with the producer's id, newest first; there are several if a send was retried."""
         check(TEXT, topic=topic, unique_id=unique_id)
         return await self._find(_KeySearch(topic, unique_id, True, UNIQUE_COUNT_MAX, 0, TIME_MAX))
 
     async def _find(self, search: "_KeySearch") -> list[StoredMessage]:
-        """Ask one address of each broker of the topic."""
+        """Query one address of each broker of the topic."""
         route = await self._routes.get(search.topic)
         addresses = [route.any_broker(broker_name) for broker_name in route.addresses]
         answers = await asyncio.gather(*(self._find_at(one, search) for one in addresses if one is not None))
@@ -95,29 +92,30 @@ class Lookup:
         return found[: max(search.max_count, 0)]
 
     async def _find_at(self, address: str, search: "_KeySearch") -> list[StoredMessage]:
-        """Find the newest messages that one broker has.
+        """Find the newest messages of one broker.
 
-        A broker's limit counts records that only share the hash. So it is asked again, for older ones, while
-        it may have more and too few were right.
+        A broker's limit also counts records that only share the hash. So pages of older records are queried
+        while the broker may have more and too few have matched.
         """
         found: list[StoredMessage] = []
         seen: set[str] = set()
-        until, asked = search.end_time, search.max_count
+        until, count = search.end_time, search.max_count
         while len(found) < search.max_count:
-            page = await self._page(address, search, until, asked)
+            page = await self._page(address, search, until, count)
             news = {message.offset_id: message for message in page if message.offset_id not in seen}
             seen.update(news)
             found += [message for message in news.values() if search.matches(message)]
-            if len(page) < min(asked, PAGE_MIN):
+            if len(page) < min(count, PAGE_MIN):
                 break
-            if asked < PAGE_MIN:
-                asked = PAGE_MIN  # smaller pages would not get past many records of one second
+            if count < PAGE_MIN:
+                count = PAGE_MIN  # smaller pages would not get past many records of one second
                 continue
             oldest = min(message.store_time for message in page)
-            until = oldest if news else oldest - INDEX_TIME_MS  # else all of this second is seen
+            until = oldest if news else oldest - INDEX_TIME_MS  # else the whole second is seen
         return found
 
     async def _page(self, address: str, search: "_KeySearch", until: int, count: int) -> list[StoredMessage]:
+        """Query one broker for the newest records up to a store time."""
         header = QueryMessageHeader(
             topic=search.topic,
             key=search.key,
@@ -130,16 +128,14 @@ class Lookup:
         answer = await self._connections.request(address, command)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return []
-        if answer.code != ResponseCode.SUCCESS:
-            raise RemoteError(answer.code, answer.remark or "")
-        return [readable_message(record) for record in decode_many(answer.body)]
+        return [readable_message(record) for record in decode_many(successful(answer).body)]
 
 
 class _KeySearch(NamedTuple):
-    """A search by key: see ``Lookup.by_key``.
+    """The arguments of ``Lookup.by_key``.
 
     Attributes:
-        is_unique: whether ``key`` is a producer's id, and not one of a message's keys.
+        is_unique: whether ``key`` is a producer's id and not one of a message's keys.
     """
 
     topic: str
@@ -150,7 +146,7 @@ class _KeySearch(NamedTuple):
     end_time: int
 
     def matches(self, message: StoredMessage) -> bool:
-        """Check that a message is one of those asked for."""
+        """Return whether a message is one that the search looks for."""
         has_key = message.message_id == self.key if self.is_unique else self.key in message.keys
         is_in_time = self.begin_time <= message.store_time <= self.end_time
         return message.topic == self.topic and has_key and is_in_time

@@ -1,8 +1,7 @@
-"""A thread with an event loop, which the blocking clients of a process share.
+"""The thread with an event loop that the blocking clients of a process share.
 
-It is started when the first client is opened and ends with the last. Whoever still waits for something then
-gets an error, as does who asks later, or in a process that was forked meanwhile: a thread that waits for an
-answer that cannot come would wait for ever.
+It starts when the first client is opened and ends when the last one is closed. Calls that still wait then
+fail, as do later ones and those in a forked process: else they would wait for ever.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from typing import Any, Final, TypeVar
 from cometmq.errors import NetworkError
 
 CANCEL_S_MAX: Final = 1.0
-"""How long the end of the loop waits for what it cancels."""
+"""How long the end of the loop waits for the tasks that it cancels."""
 CLOSED: Final = "this client is not open: use it within its with statement"
 FORKED: Final = "this client was opened before the process was forked: open one in each process"
 IN_LOOP: Final = (
@@ -28,24 +27,24 @@ _T = TypeVar("_T")
 
 
 class LoopThread:
-    """A loop and its thread, from when the first client is opened until the last one is closed.
+    """An event loop and its thread.
 
     Attributes:
         users: how many clients are open.
-        ended: why nothing can be done here any more; None while it can.
+        ended: why calls are refused; None while they are accepted.
     """
 
     def __init__(self) -> None:
         self.users = 0
         self.ended: str | None = None
-        self._asked: deque[_Call] = deque()
-        self._is_called = False
+        self._calls: deque[_Call] = deque()
+        self._is_woken = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="cometmq", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Give what ``work`` gives, when it is done. An interrupt of the caller, as by Ctrl-C, cancels it.
+        """Run a coroutine in the loop and return its result; an interrupt of the caller (Ctrl-C) cancels it.
 
         Raises:
             NetworkError: the last client was closed, before or meanwhile.
@@ -55,16 +54,16 @@ class LoopThread:
             work.close()
             raise RuntimeError(IN_LOOP)
         call = _Call(work)
-        self._asked.append(call)
+        self._calls.append(call)
         if self.ended is not None:
-            self._refuse()  # nobody else will look
-        elif not self._is_called:  # else the loop has yet to look, and will find it
-            self._is_called = True
-            self._tell(self._begin)
+            self._refuse_calls()  # the loop does so no more
+        elif not self._is_woken:  # else the loop is about to read the calls
+            self._is_woken = True
+            self._schedule(self._start_calls)
         try:
-            call.answered.acquire()
+            call.done.acquire()
         except BaseException:
-            self._tell(call.cancel)
+            self._schedule(call.cancel)
             raise
         try:
             if isinstance(call.error, asyncio.CancelledError) and self.ended is not None:
@@ -76,29 +75,29 @@ class LoopThread:
         finally:
             del call  # the error's traceback would hold it, and it the error
 
-    def call(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """Give what a function gives, called in the loop; by a handler that runs there, at once."""
+    def call(self, function: Callable[[], _T]) -> _T:
+        """Call a function in the loop and return its result; in the loop itself it is called directly."""
 
         async def work() -> _T:
-            return function(*arguments)
+            return function()
 
         if self.is_current():
-            return function(*arguments)
+            return function()
         return self.run(work())
 
     def is_current(self) -> bool:
-        """Tell whether the caller runs in this loop."""
+        """Return whether the caller runs in this loop."""
         return threading.current_thread() is self._thread
 
     def end(self) -> None:
-        """End the loop; threads that wait for something get an error."""
+        """End the loop; calls that still wait fail."""
         try:
             self.run(self._cancel_all())
         finally:
-            self._tell(self._loop.stop)
+            self._schedule(self._loop.stop)
             self._thread.join()
             self._loop.close()
-            self._refuse()
+            self._refuse_calls()
 
     async def _cancel_all(self) -> None:
         self.ended = CLOSED
@@ -109,95 +108,95 @@ class LoopThread:
             await asyncio.wait(others, timeout=CANCEL_S_MAX)
         await self._loop.shutdown_default_executor()
 
-    def _tell(self, action: Callable[[], object]) -> None:
-        """Let the loop do something; if it was closed in this moment, who closed it sees to the rest."""
+    def _schedule(self, action: Callable[[], object]) -> None:
+        """Schedule a call in the loop; a closed loop runs nothing, and ``end`` refuses the calls."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(action)
 
-    def _begin(self) -> None:
-        self._is_called = False
-        while self._asked and self.ended is None:
-            call = self._asked.popleft()
-            call.task = self._loop.create_task(call.answer())
+    def _start_calls(self) -> None:
+        self._is_woken = False
+        while self._calls and self.ended is None:
+            call = self._calls.popleft()
+            call.task = self._loop.create_task(call.run())
 
-    def _refuse(self) -> None:
-        """Answer all that was asked in vain; two threads may do so at a time."""
+    def _refuse_calls(self) -> None:
+        """Refuse all waiting calls; two threads may do so at a time."""
         with suppress(IndexError):
             while True:
-                self._asked.popleft().refuse(self.ended or CLOSED)
+                self._calls.popleft().refuse(self.ended or CLOSED)
 
 
 class _Call:
-    """What a thread waits for: a future that costs less than those of ``concurrent.futures``.
+    """A call that a thread waits for, cheaper than a ``concurrent.futures.Future``.
 
     Attributes:
-        answered: locked until there is a result or an error.
+        done: locked until there is a result or an error.
     """
 
-    __slots__ = ("_work", "answered", "error", "result", "task")
+    __slots__ = ("_work", "done", "error", "result", "task")
 
     def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
         self._work = work
-        self.answered = threading.Lock()
-        self.answered.acquire()
+        self.done = threading.Lock()
+        self.done.acquire()
         self.result: Any = None
         self.error: BaseException | None = None
         self.task: asyncio.Task[None] | None = None
 
-    async def answer(self) -> None:
-        """Do the work, in the loop."""
+    async def run(self) -> None:
+        """Run the coroutine, in the loop."""
         try:
             self.result = await self._work
-        except BaseException as error:  # noqa: BLE001 it is the caller's, in another thread
+        except BaseException as error:  # noqa: BLE001 it is raised to the caller, in another thread
             self.error = error
-        self.answered.release()
+        self.done.release()
 
     def refuse(self, why: str) -> None:
-        """Answer that nothing can be done any more."""
+        """Fail with a NetworkError."""
         self._work.close()
         self.error = NetworkError(why)
-        self.answered.release()
+        self.done.release()
 
     def cancel(self) -> None:
-        """Give the work up, in the loop: nobody waits for it any more."""
+        """Cancel the task, in the loop: its caller was interrupted."""
         if self.task is not None:
             self.task.cancel()
 
 
-class Shared:
-    """The one loop thread of a process, which all its clients use."""
+class SharedLoop:
+    """The one loop thread that all blocking clients of a process use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._current: LoopThread | None = None
 
-    def join(self) -> LoopThread:
-        """Use it from now on."""
+    def acquire(self) -> LoopThread:
+        """Return the thread for one more client; the first one starts it."""
         with self._lock:
             if self._current is None:
                 self._current = LoopThread()
             self._current.users += 1
             return self._current
 
-    def leave(self) -> None:
-        """Use it no more."""
+    def release(self) -> None:
+        """Release the thread for one client; the last one ends it."""
         with self._lock:
             current = self._current
-            if current is None:  # it was left behind in the process that this one was forked from
+            if current is None:  # its process was forked into this one
                 return
             current.users -= 1
             if not current.users:
                 self._current = None
                 current.end()
 
-    def forked(self) -> None:
-        """Note that this is a new process, into which no thread has come along."""
+    def reset_after_fork(self) -> None:
+        """Drop the parent's thread: a forked process does not have it."""
         if self._current is not None:
             self._current.ended = FORKED
         self._lock = threading.Lock()
         self._current = None
 
 
-SHARED: Final = Shared()
+SHARED_LOOP: Final = SharedLoop()
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=SHARED.forked)
+    os.register_at_fork(after_in_child=SHARED_LOOP.reset_after_fork)

@@ -1,4 +1,4 @@
-"""Which brokers have a topic's queues: asked of the name servers, and remembered for a while."""
+"""Routes of topics: queried from the name servers and cached for a while."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -26,27 +26,27 @@ from cometmq.wire.frame import Command
 from cometmq.wire.headers import DEFAULT_TOPIC, GetRouteHeader, fields
 
 REFRESH_S = 30.0
-"""How old a route may be."""
+"""How long a cached route is fresh."""
 RETRY_S = 1.0
-"""How soon to ask again where no name server answered: until then the route is used that is known."""
+"""How long a cached route is used on when no name server responds."""
 GONE_S = 60.0
-"""How long producers and members of groups wait until they believe that a topic is gone: a name server that
-was started anew hears of a broker only when that registers next, which Java's do each 30 s."""
+"""How long a topic must be unknown to a name server before producers and group members drop its route: a
+restarted name server knows a broker only when that registers next, which Java brokers do each 30 s."""
 NEW_TOPIC_QUEUES = 4
-"""Most queues that a producer wants a new topic to have."""
+"""Most queues that a producer requests for a new topic."""
 
 
-class _Known(NamedTuple):
-    """A route, until when it counts as fresh on the loop's clock, and since when no name server knows it."""
+class _CachedRoute(NamedTuple):
+    """A route, until when it is fresh by the loop's clock, and since when no name server knows it."""
 
     route: Route
     fresh_until: float
-    denied_at: float | None
-    loop: asyncio.AbstractEventLoop  # to ask for the one that runs costs as much as all the rest of a look-up
+    missing_since: float | None
+    loop: asyncio.AbstractEventLoop  # finding the running loop would cost as much as the rest of a look-up
 
 
 def parse_name_servers(text: str) -> list[str]:
-    """Give the addresses of ``host:port;host:port``. Raises SettingsError for one that is none."""
+    """Parse ``host:port;host:port`` into addresses. Raises SettingsError for an illegal one."""
     check(TEXT, name_servers=text)
     addresses = [address.strip() for address in text.split(";") if address.strip()]
     if not addresses:
@@ -57,48 +57,48 @@ def parse_name_servers(text: str) -> list[str]:
 
 
 class Routes:
-    """Routes by topic.
+    """A cache of routes by topic.
 
-    Clients outlive their name servers: while none gives an answer that is of use, the routes that are known
-    are used on.
+    Clients survive a loss of all name servers: cached routes are used until one responds again.
 
     Args:
-        name_servers: asked in turn until one answers; the one that did is asked first next time.
-        gone_s: how long a name server must know nothing of a topic until a route that is known is given up.
+        name_servers: tried in turn until one responds; that one is tried first next time.
+        gone_s: how long a topic must be unknown to a name server before its cached route is dropped.
     """
 
     def __init__(self, connections: Connections, name_servers: Sequence[str], *, gone_s: float = 0.0) -> None:
         self._gone_s = gone_s
         self._connections = connections
         self._name_servers = list(name_servers)
-        self._known: dict[str, _Known] = {}
-        self._asking: dict[str, asyncio.Task[Route]] = {}
+        self._cached: dict[str, _CachedRoute] = {}
+        self._refreshing: dict[str, asyncio.Task[Route]] = {}
 
     async def get(self, topic: str) -> Route:
-        """Give a topic's route, at most 30 s old if a name server knows it.
+        """Return a topic's route, at most 30 s old if a name server knows it.
 
-        Raises, if no route is known from before:
-            NoRoute: the name server knows no broker for the topic; and has done so for ``gone_s``.
-            NetworkError: no name server answers.
-            RemoteError, FormatError: a name server refuses, or answers what is no route.
+        Raises, if no route is cached:
+            NoRoute: the name server knows no broker for the topic.
+            NetworkError: no name server responds.
+            RemoteError, FormatError: a name server refuses, or its response is not a route.
+        Raises NoRoute also if one is cached and the topic has been unknown for ``gone_s``.
         """
         if (route := self.fresh(topic)) is not None:
             return route
-        task = self._asking.get(topic)
-        if task is None:  # all who want the route at this time share one request
-            task = self._asking[topic] = asyncio.create_task(self._refresh(topic))
+        task = self._refreshing.get(topic)
+        if task is None:  # concurrent callers share one request
+            task = self._refreshing[topic] = asyncio.create_task(self._refresh(topic))
             task.add_done_callback(_retrieve_error)
         return await asyncio.shield(task)
 
     def fresh(self, topic: str) -> Route | None:
-        """Give a topic's route if it is known and not too old: what nearly all sends need, without a wait."""
-        known = self._known.get(topic)
-        if known is not None and known.loop.time() < known.fresh_until:
-            return known.route
+        """Return a topic's cached route if it is fresh: nearly all sends need only this, without a wait."""
+        cached = self._cached.get(topic)
+        if cached is not None and cached.loop.time() < cached.fresh_until:
+            return cached.route
         return None
 
     async def get_for_sending(self, topic: str) -> Route:
-        """Give a topic's route; for one that is not there yet, where a send would make it.
+        """Return a topic's route, or for a missing topic the route that it gets when a send creates it.
 
         Raises like ``get``.
         """
@@ -109,7 +109,7 @@ class Routes:
                 default = await self.get(DEFAULT_TOPIC)
             except NoRoute:
                 raise error from None
-        made = tuple(
+        queues = tuple(
             QueueCounts(
                 counts.broker_name,
                 min(counts.read_count, NEW_TOPIC_QUEUES),
@@ -118,22 +118,22 @@ class Routes:
             )
             for counts in default.queues
         )
-        return Route(topic, made, default.addresses)
+        return Route(topic, queues, default.addresses)
 
     async def topics(self) -> list[str]:
-        """Give the names of all topics, sorted. Raises NetworkError or RemoteError."""
+        """Return the names of all topics, sorted. Raises NetworkError or RemoteError."""
         _, answer = await self.ask_any(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return sorted(decode(TopicNames, successful(answer).body).topics)
 
     async def has_brokers(self) -> bool:
-        """Check whether a name server knows any broker. Raises NetworkError, RemoteError, FormatError."""
+        """Return whether a name server knows any broker. Raises NetworkError, RemoteError, FormatError."""
         _, answer = await self.ask_any(RequestCode.GET_BROKER_CLUSTER_INFO)
         return bool(decode(ClusterInfo, successful(answer).body).brokers)
 
-    async def may_come(self, error: CometMQError) -> bool:
-        """Check whether a route that was not found may come by waiting: no server is there yet, or no broker.
+    async def may_appear(self, error: CometMQError) -> bool:
+        """Return whether a missing route may appear later: no name server or no broker is there yet.
 
-        A topic that is not there does not count: its name may be wrong.
+        A missing topic does not count: its name may be wrong.
         """
         if self._connections.is_closed or not error.retriable:
             return False
@@ -145,48 +145,45 @@ class Routes:
             return True
 
     async def master(self, queue: MessageQueue) -> str:
-        """Give the address of a queue's master. Raises like ``get``, and NoRoute if there is none."""
-        address = (await self.get(queue.topic)).master(queue.broker_name)
-        if address is None:
-            raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {queue.topic!r}")
-        return address
+        """Return the address of a queue's master. Raises like ``get``, and NoRoute if there is none."""
+        return master_address(await self.get(queue.topic), queue)
 
     def brokers(self, *, masters_only: bool = False) -> set[str]:
-        """Give the addresses of the brokers of all topics that were asked for."""
+        """Return the addresses of the brokers in all cached routes."""
         return {
             address
-            for known in self._known.values()
-            for by_id in known.route.addresses.values()
+            for cached in self._cached.values()
+            for by_id in cached.route.addresses.values()
             for broker_id, address in by_id.items()
             if broker_id == MASTER or not masters_only
         }
 
-    def forget(self, topic: str) -> None:
-        """Ask again next time: a broker of the topic does not answer."""
-        if (known := self._known.get(topic)) is not None:
-            self._known[topic] = known._replace(fresh_until=0.0)
+    def expire(self, topic: str) -> None:
+        """Expire a topic's cached route, so that the next ``get`` queries a name server."""
+        if (cached := self._cached.get(topic)) is not None:
+            self._cached[topic] = cached._replace(fresh_until=0.0)
 
     async def _refresh(self, topic: str) -> Route:
         now = asyncio.get_running_loop().time
         try:
-            route = await self._ask(topic)
+            route = await self._query(topic)
         except CometMQError as error:
-            if (known := self._known.get(topic)) is None:
+            if (cached := self._cached.get(topic)) is None:
                 raise
             if isinstance(error, NoRoute):
-                denied_at = now() if known.denied_at is None else known.denied_at
-                if now() - denied_at >= self._gone_s:
-                    del self._known[topic]
+                missing_since = now() if cached.missing_since is None else cached.missing_since
+                if now() - missing_since >= self._gone_s:
+                    del self._cached[topic]
                     raise
-                known = known._replace(denied_at=denied_at)
-            self._known[topic] = known._replace(fresh_until=now() + RETRY_S)
-            return known.route
+                cached = cached._replace(missing_since=missing_since)
+            self._cached[topic] = cached._replace(fresh_until=now() + RETRY_S)
+            return cached.route
         finally:
-            del self._asking[topic]
-        self._known[topic] = _Known(route, now() + REFRESH_S, None, asyncio.get_running_loop())
+            del self._refreshing[topic]
+        self._cached[topic] = _CachedRoute(route, now() + REFRESH_S, None, asyncio.get_running_loop())
         return route
 
-    async def _ask(self, topic: str) -> Route:
+    async def _query(self, topic: str) -> Route:
         header = GetRouteHeader(topic=topic, standard_json_only=True)
         address, answer = await self.ask_any(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields(header))
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
@@ -197,11 +194,11 @@ class Routes:
     async def ask_any(
         self, code: RequestCode, request_fields: Mapping[str, str] | None = None
     ) -> tuple[str, Command]:
-        """Return the answer of the first name server that has one, and its address.
+        """Send a request to the name servers in turn; return the first response and its address.
 
         Raises:
-            NetworkError: none answers.
-            WrongServer, WrongProtocol: none of the addresses is a name server's, and this is why.
+            NetworkError: none responds.
+            WrongServer, WrongProtocol: none of the addresses is a name server's.
         """
         failures: list[NetworkError | WrongServer] = []
         for address in list(self._name_servers):
@@ -211,13 +208,21 @@ class Routes:
                 await check_kind(self._connections, address, answer, ServerKind.NAME_SERVER)
             except (NetworkError, WrongServer) as error:
                 failures.append(error)
-                if self._name_servers[0] == address:  # else another request has found it out
+                if self._name_servers[0] == address:  # else another request has moved it already
                     self._name_servers.append(self._name_servers.pop(0))
             else:
                 return address, answer
         if all(isinstance(error, WrongServer | WrongProtocol) for error in failures):
             raise failures[0]
         raise NetworkError(f"no name server answers: {'; '.join(map(str, failures))}")
+
+
+def master_address(route: Route, queue: MessageQueue) -> str:
+    """Return the address of a queue's master. Raises NoRoute if the route has none."""
+    address = route.master(queue.broker_name)
+    if address is None:
+        raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {queue.topic!r}")
+    return address
 
 
 def _route(topic: str, body: TopicRoute) -> Route:
@@ -229,6 +234,6 @@ def _route(topic: str, body: TopicRoute) -> Route:
 
 
 def _retrieve_error(task: "asyncio.Task[Route]") -> None:
-    """Keep asyncio from logging a failure that nobody waits for any more."""
+    """Keep asyncio from logging an error that no caller waits for any more."""
     if not task.cancelled():
         task.exception()

@@ -1,6 +1,6 @@
-"""Message trace: what became of messages, told to RMQ_SYS_TRACE_TOPIC in RocketMQ's own format.
+"""Message trace: records of sends and of handled messages in RMQ_SYS_TRACE_TOPIC, in RocketMQ's format.
 
-``send_trace`` says what is told of sends, ``consume_trace`` what of messages that are handled.
+``send_trace`` makes the records of sends, ``consume_trace`` those of handled messages.
 
 Source: RocketMQ ``client/trace/AsyncTraceDispatcher.java``.
 """
@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from cometmq.client.identity import unique_ids
+from cometmq.client.identity import new_id_maker
 from cometmq.client.producer import outgoing
 from cometmq.client.producer.sending import Sender, SendSettings
 from cometmq.client.routes import Routes
@@ -25,7 +25,7 @@ from cometmq.wire.bodies.trace import GROUP_PREFIX, TRACE_TOPIC, Trace, encode
 FLUSH_COUNT: Final = 20
 FLUSH_S: Final = 5.0
 SENDING_MAX: Final = 100
-"""How many trace messages may be unanswered; beyond, traces are dropped."""
+"""How many trace messages may be in flight; beyond, traces are dropped."""
 REGION: Final = "DefaultRegion"
 
 Send = Callable[[Message], Awaitable[object]]
@@ -33,36 +33,36 @@ Send = Callable[[Message], Awaitable[object]]
 _log = logging.getLogger(__name__)
 
 
-class Noted(NamedTuple):
-    """A trace, and the topic of what it tells of."""
+class TopicTrace(NamedTuple):
+    """A trace and the topic of the traced message."""
 
     topic: str
     trace: Trace
 
 
 class Tracer:
-    """Gathers traces, and sends them.
+    """Buffers traces and sends them in batches.
 
     Args:
-        send: sends one message, which will not be traced.
+        send: sends one message, without tracing it.
     """
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._waiting: list[Noted] = []
+        self._waiting: list[TopicTrace] = []
         self._timer: asyncio.TimerHandle | None = None
         self._sending: set[asyncio.Task[None]] = set()
 
-    def note(self, topic: str, trace: Trace) -> None:
-        """Take a trace of a message of a topic."""
-        self._waiting.append(Noted(topic, trace))
+    def record(self, topic: str, trace: Trace) -> None:
+        """Add a trace of a message of a topic to the buffer."""
+        self._waiting.append(TopicTrace(topic, trace))
         if len(self._waiting) >= FLUSH_COUNT:
             self._flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
 
     async def close(self) -> None:
-        """Send what is waiting."""
+        """Send the buffered traces and wait for their responses."""
         self._flush()
         await asyncio.gather(*self._sending)
 
@@ -71,33 +71,34 @@ class Tracer:
             self._timer.cancel()
             self._timer = None
         waiting, self._waiting = self._waiting, []
-        for message in messages_of(waiting):
+        for message in trace_messages(waiting):
             if len(self._sending) >= SENDING_MAX:
-                _log.warning("traces are dropped: %d messages of them are unanswered", SENDING_MAX)
+                _log.warning("traces are dropped: %d trace messages are in flight", SENDING_MAX)
                 return
-            task = asyncio.create_task(self._tell(message))
+            task = asyncio.create_task(self._send_message(message))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
 
-    async def _tell(self, message: Message) -> None:
+    async def _send_message(self, message: Message) -> None:
         try:
             await self._send(message)
         except CometMQError as error:
             _log.warning("traces are lost: %s", error)
 
 
-def send_of(connections: Connections, routes: Routes, client: str, clock: Clock) -> Send:
-    """Give what sends traces over a client's connections; ``client`` names its group."""
+def trace_sender(connections: Connections, routes: Routes, client: str, clock: Clock) -> Send:
+    """Return a function that sends traces over a client's connections; ``client`` names its group."""
     sender = Sender(connections, routes, SendSettings(f"{GROUP_PREFIX}-{client}"), clock)
-    ids = unique_ids()
-    return lambda message: sender.send(outgoing.one(message, ids.make(clock.now_ms())))
+    ids = new_id_maker()
+    return lambda message: sender.send(outgoing.single(message, ids.make(clock.now_ms())))
 
 
-def messages_of(noted: Sequence[Noted]) -> list[Message]:
-    """Give messages that tell of others: one for each topic, found by the ids and keys of those."""
+def trace_messages(traces_of_topics: Sequence[TopicTrace]) -> list[Message]:
+    """Return trace messages, one for each topic; their keys are the ids and keys of the traced messages."""
     messages = []
-    for _topic, some in groupby(sorted(noted, key=attrgetter("topic")), key=attrgetter("topic")):
-        traces = [one.trace for one in some]
+    by_topic = attrgetter("topic")
+    for _topic, group in groupby(sorted(traces_of_topics, key=by_topic), key=by_topic):
+        traces = [one.trace for one in group]
         keys = {key for trace in traces for key in (*trace.message_id.split(","), *trace.keys.split())}
         messages.append(Message(TRACE_TOPIC, encode(traces), keys=tuple(sorted(keys))))
     return messages

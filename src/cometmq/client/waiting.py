@@ -1,4 +1,4 @@
-"""Waiting for an event, or for servers that come later, but not for ever unless that is wanted."""
+"""Wait for an event or for servers that are not there yet, with a timeout."""
 
 import asyncio
 import math
@@ -8,32 +8,30 @@ from typing import Final, TypeVar
 
 from cometmq.errors import CometMQError
 
-ASK_AGAIN_S: Final = 0.5
-"""How soon servers are asked again that were not there."""
+RETRY_INTERVAL_S: Final = 0.5
 
-AnswerT = TypeVar("AnswerT")
+ResultT = TypeVar("ResultT")
 
 
-async def wait_within(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most so long.
+async def wait_within(event: asyncio.Event, timeout_s: float) -> None:
+    """Wait for an event until a timeout.
 
     Not by ``asyncio.wait_for``: before Python 3.12 that loses a cancellation which comes with the event.
     """
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(timeout_s):
             await event.wait()
 
 
-async def ask_until_answered(
-    ask: Callable[[], Awaitable[AnswerT]],
-    may_come: Callable[[CometMQError], Awaitable[bool]],
+async def retry_while(
+    may_succeed: Callable[[CometMQError], Awaitable[bool]],
+    attempt: Callable[[], Awaitable[ResultT]],
     timeout_ms: int | None,
-) -> AnswerT:
-    """Ask again and again while what is missing may come, and return the answer.
+) -> ResultT:
+    """Call ``attempt`` until it succeeds, while ``may_succeed`` says so of its error; return the result.
 
     Args:
-        may_come: decides by the error whether asking again may help.
-        timeout_ms: after so long no new attempt is made; None for no end.
+        timeout_ms: after it no new attempt is made; None for no limit.
 
     Raises what the last attempt raised.
     """
@@ -41,8 +39,8 @@ async def ask_until_answered(
     end = math.inf if timeout_ms is None else now() + timeout_ms / 1000
     while True:
         try:
-            return await ask()
+            return await attempt()
         except CometMQError as error:
-            if now() >= end or not await may_come(error):
+            if now() >= end or not await may_succeed(error):
                 raise
-        await asyncio.sleep(min(ASK_AGAIN_S, max(end - now(), 0)))
+        await asyncio.sleep(min(RETRY_INTERVAL_S, max(end - now(), 0)))

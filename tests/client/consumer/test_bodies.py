@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from tests.pulled import stored
 
-from cometmq.client.consumer.bodies import BodyRoom, all_whole, first_whole
+from cometmq.client.consumer.bodies import BodyLimit, decompress_all, decompress_first
 from cometmq.errors import UndecodableBody
 from cometmq.format.sys_flag import CompressionType, compressed_with
 from cometmq.message import StoredMessage
@@ -29,41 +29,41 @@ def offsets(messages: list[StoredMessage]) -> list[int]:
 
 def test_bodies_are_decompressed_and_others_left_alone() -> None:
     messages = [stored(0), packed(1, 100), stored(2)]
-    for whole in (first_whole(messages), all_whole(messages)):
+    for whole in (decompress_first(messages), decompress_all(messages)):
         assert [message.body for message in whole] == [b"0", bytes(100), b"2"]
         assert whole[0] is messages[0] and whole[1].sys_flag == ZLIB & ~1
-    assert first_whole([]) == all_whole([]) == []
+    assert decompress_first([]) == decompress_all([]) == []
 
 
 def test_what_can_be_handed_over_ends_before_a_body_that_is_no_body() -> None:
-    assert offsets(first_whole([stored(0), packed(1, 9), bad(2), stored(3)])) == [0, 1]
+    assert offsets(decompress_first([stored(0), packed(1, 9), bad(2), stored(3)])) == [0, 1]
     with pytest.raises(UndecodableBody, match=r"queue offset 7: .*pull from 8 to skip it") as caught:
-        first_whole([bad(7), stored(8)])
+        decompress_first([bad(7), stored(8)])
     assert (caught.value.message, caught.value.retriable) == (bad(7), False)
     with pytest.raises(UndecodableBody, match="queue offset 1"):
-        all_whole([stored(0), bad(1)])
+        decompress_all([stored(0), bad(1)])
 
 
 def test_what_can_be_handed_over_stays_within_a_limit_but_for_a_single_message() -> None:
     bombs = [packed(number, 600) for number in range(4)]
-    assert offsets(first_whole(bombs, 1_000)) == [0]
-    assert offsets(first_whole(bombs, 1_200)) == [0, 1]
-    assert offsets(first_whole(bombs[:1], 100)) == [0]
+    assert offsets(decompress_first(bombs, 1_000)) == [0]
+    assert offsets(decompress_first(bombs, 1_200)) == [0, 1]
+    assert offsets(decompress_first(bombs[:1], 100)) == [0]
     with pytest.raises(UndecodableBody, match=r"queue offset 1: .*larger than 400 when decompressed"):
-        all_whole(bombs, 1_000)
+        decompress_all(bombs, 1_000)
 
 
 def test_what_comes_uncompressed_has_the_size_that_it_came_with() -> None:
     messages = [replace(stored(number), body=bytes(600)) for number in range(4)]
-    assert first_whole(messages, 1_000) == all_whole(messages, 1_000) == messages
+    assert decompress_first(messages, 1_000) == decompress_all(messages, 1_000) == messages
 
 
 async def test_bodies_that_are_being_handled_take_a_limited_part_of_the_memory() -> None:
-    room, go_on = BodyRoom(1_000), asyncio.Event()
+    limit, go_on = BodyLimit(1_000), asyncio.Event()
     handled: list[int] = []
 
     async def handle(message: StoredMessage) -> None:
-        async with room.whole([message]) as (whole,):
+        async with limit.decompressed([message]) as (whole,):
             handled.append(len(whole.body))
             await go_on.wait()
 
@@ -79,10 +79,10 @@ async def test_bodies_that_are_being_handled_take_a_limited_part_of_the_memory()
 
 
 async def test_what_cannot_be_decompressed_takes_no_room() -> None:
-    room = BodyRoom(1_000)
+    limit = BodyLimit(1_000)
     for _ in range(3):
         with pytest.raises(UndecodableBody):
-            async with room.whole([stored(1), bad(2)]):
+            async with limit.decompressed([stored(1), bad(2)]):
                 raise AssertionError
-    async with room.whole([packed(3, 600)]) as whole:
+    async with limit.decompressed([packed(3, 600)]) as whole:
         assert offsets(list(whole)) == [3]

@@ -28,7 +28,7 @@ async def ignore(_: StoredMessage) -> None:
 
 
 def test_only_commits_commit_and_each_is_further_than_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(membership, "BREATH_S", 0.0)  # commit as often as can be
+    monkeypatch.setattr(membership, "COMMIT_DELAY_S", 0.0)  # commit as often as can be
     told: list[Command] = []
 
     class Recorder:
@@ -194,7 +194,7 @@ def test_an_answer_that_is_of_no_use_is_asked_for_again_soon(
         async with asyncio.timeout(20), consumer:
             assert await basket.has(1) == [b"x"]
 
-    monkeypatch.setattr(membership, "BEAT_AGAIN_S", 0.0)
+    monkeypatch.setattr(membership, "HEARTBEAT_RETRY_S", 0.0)
     with EmbeddedBroker(sockets=False) as broker:
         broker.create_topic("Orders", 1)
         broker.send(Message("Orders", b"x"))

@@ -9,7 +9,7 @@ from tests.shop import Shop, shop_at
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Model
-from cometmq.client.consumer.consumed import ConsumedQueue
+from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.group import membership, rebalancing
 from cometmq.client.group.locks import Locks
 from cometmq.message import Message, MessageQueue, StoredMessage
@@ -26,8 +26,8 @@ def _never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def consumed(consumer: Consumer) -> dict[MessageQueue, ConsumedQueue]:
     """Give what a consumer consumes, or is about to give up."""
-    assert consumer._at_work is not None
-    return consumer._at_work.rebalancing.queues
+    assert consumer._running is not None
+    return consumer._running.rebalancing.queues
 
 
 async def gone(consumer: Consumer, queue: MessageQueue) -> None:

@@ -22,7 +22,7 @@ class Dead(SendBack):
     def __init__(self) -> None:
         self.offsets: list[int] = []
 
-    async def whole(self, message: StoredMessage, delay_level: int = 0) -> None:
+    async def send_whole(self, message: StoredMessage, delay_level: int = 0) -> None:
         del delay_level
         self.offsets.append(message.queue_offset)
 
@@ -51,7 +51,7 @@ def handling_of(
 
 
 async def end(handling: OrderedHandling) -> None:
-    handling.refuse()
+    handling.request_stop()
     assert await handling.finish()
 
 
@@ -195,7 +195,7 @@ async def test_the_end_waits_for_the_message_that_is_being_handled() -> None:
     queue = pulled(stored(0), stored(1))
     handling = handling_of(queue, handle)
     await begun.wait()
-    handling.refuse()
+    handling.request_stop()
     ending = asyncio.create_task(handling.finish())
     await asyncio.sleep(0)
     may_end.set()
@@ -213,6 +213,6 @@ async def test_a_message_that_does_not_end_is_cancelled_when_the_time_is_up() ->
     queue = pulled(stored(0))
     handling = handling_of(queue, handle)
     await begun.wait()
-    handling.refuse()
+    handling.request_stop()
     assert not await handling.finish(0.01)
     assert queue.to_commit == 0

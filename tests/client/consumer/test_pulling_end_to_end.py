@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.shop import Shop, shop_at
 
 from cometmq.client.consumer.offset_store import RemoteOffsets
-from cometmq.client.consumer.pulling import Pulling, PullOptions
+from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource
 from cometmq.client.consumer.start import Start
 from cometmq.cluster.process_queue import Limits
 from cometmq.message import MessageQueue, StoredMessage
@@ -16,7 +16,8 @@ def pulling_of(
     here: Shop, take: Callable[[Pulling, list[StoredMessage]], None], queue: MessageQueue | None = None
 ) -> Pulling:
     options, offsets = PullOptions(Limits(messages=1), max_count=1), RemoteOffsets(here.requests)
-    return Pulling(queue or here.queue, here.requests, offsets, Start.FIRST, take, options=options)
+    source = PullSource(here.requests, offsets, Start.FIRST, options)
+    return Pulling(queue or here.queue, source, take)
 
 
 class Taken:

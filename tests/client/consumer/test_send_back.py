@@ -19,4 +19,4 @@ async def test_what_nobody_takes_is_raised(tmp_path: Path) -> None:
         (message,) = (await here.requests.pull(QUEUE, 0)).messages
         stranger = SendBack(here.connections, here.routes, TOO_LONG, 2, SystemClock())
         with pytest.raises(NoRoute):
-            await stranger.again(QUEUE, message, 0)
+            await stranger.send(QUEUE, message, 0)

@@ -3,7 +3,7 @@
 import pytest
 from tests.shop import shop_at
 
-from cometmq.client.group.heartbeat import beat, say_goodbye
+from cometmq.client.group.heartbeat import send_heartbeat, unregister
 from cometmq.client.group.members import members
 from cometmq.errors import RemoteError
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat, tag_subscription
@@ -18,14 +18,14 @@ def heartbeat(topic: str) -> Heartbeat:
 async def test_a_heartbeat_makes_a_member_and_a_goodbye_ends_it(name_server: str, topic: str) -> None:
     async with shop_at(name_server, topic) as here:
         brokers = {here.live.broker}
-        assert await beat(here.connections, brokers, heartbeat(topic)) == brokers
+        assert await send_heartbeat(here.connections, brokers, heartbeat(topic)) == brokers
         assert await members(here.connections, here.routes, topic, topic) == ["me"]
-        await say_goodbye(here.connections, brokers, "me", consumer_group=topic)
+        await unregister(here.connections, brokers, "me", consumer_group=topic)
         with pytest.raises(RemoteError, match="no consumer"):
             await members(here.connections, here.routes, topic, topic)
 
 
 async def test_a_broker_that_is_away_keeps_no_other_from_being_told(name_server: str, topic: str) -> None:
     async with shop_at(name_server, topic) as here:
-        told = await beat(here.connections, {NOBODY, here.live.broker}, heartbeat(topic))
+        told = await send_heartbeat(here.connections, {NOBODY, here.live.broker}, heartbeat(topic))
         assert told == {here.live.broker}

@@ -3,7 +3,7 @@
 import pytest
 from tests.shop import shop_at
 
-from cometmq.client.group.heartbeat import beat
+from cometmq.client.group.heartbeat import send_heartbeat
 from cometmq.client.group.members import members
 from cometmq.errors import NoRoute, RemoteError
 from cometmq.net.client import Connections
@@ -14,7 +14,9 @@ async def test_members_are_sorted_and_one_name_twice_is_there_twice(name_server:
     async with shop_at(name_server, topic) as here:
         others = [Connections() for _ in range(3)]
         for connections, name in zip(others, ("b", "a", "b"), strict=True):
-            await beat(connections, {here.live.broker}, Heartbeat(name, consumers=[ConsumerData(topic)]))
+            await send_heartbeat(
+                connections, {here.live.broker}, Heartbeat(name, consumers=[ConsumerData(topic)])
+            )
         assert await members(here.connections, here.routes, topic, topic) == ["a", "b", "b"]
         for connections in others:
             await connections.close()

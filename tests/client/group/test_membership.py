@@ -24,8 +24,8 @@ async def at_work(root: Path) -> AsyncIterator[tuple[Shop, Membership, Basket]]:
         await here.send(b"0", b"1")
         async with consumer:
             await basket.has(2)
-            assert consumer._at_work is not None
-            yield here, consumer._at_work._member, basket
+            assert consumer._running is not None
+            yield here, consumer._running._member, basket
 
 
 async def test_an_operator_can_reset_offsets(tmp_path: Path) -> None:

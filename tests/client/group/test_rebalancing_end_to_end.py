@@ -5,20 +5,20 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.client.members import settings_of
 from tests.pulled import pulled
 from tests.shop import Shop, shop_at
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.broker.state.locks import LOCK_LIFETIME_MS
-from cometmq.client.consumer.consumed import ConsumedQueue
+from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.consumer.offset_store import OffsetStore, RemoteOffsets
 from cometmq.client.group import rebalancing
-from cometmq.client.group.heartbeat import beat
-from cometmq.client.group.locks import Locked, Locks
+from cometmq.client.group.heartbeat import send_heartbeat
+from cometmq.client.group.locks import LockDecisions, Locks
 from cometmq.client.group.rebalancing import Rebalancing
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import RequestTimeout
-from cometmq.io.clock import SystemClock
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat
 
@@ -35,17 +35,10 @@ def rebalancing_of(
     def consume(_: MessageQueue) -> ConsumedQueue:
         return ConsumedQueue(pulled())
 
+    settings = settings_of(name, group=here.group_name, strategy=strategy, on_rebalance=on_change)
+    stored = offsets or RemoteOffsets(here.requests)
     return Rebalancing(
-        here.connections,
-        here.routes,
-        here.group_name,
-        name,
-        topics or {here.queue.topic: False},
-        strategy,
-        offsets or RemoteOffsets(here.requests),
-        consume,
-        on_change,
-        SystemClock(),
+        here.connections, here.routes, settings, topics or {here.queue.topic: False}, stored, consume
     )
 
 
@@ -71,7 +64,7 @@ class Desk:
 
 
 async def join(here: Shop, name: str) -> None:
-    await beat(
+    await send_heartbeat(
         here.connections, {here.live.broker}, Heartbeat(name, consumers=[ConsumerData(here.group_name)])
     )
 
@@ -81,13 +74,13 @@ async def test_who_is_not_known_as_a_member_takes_nothing_and_keeps_what_it_has(
 ) -> None:
     async with shop_at(name_server, topic, queues=2) as here:
         one = rebalancing_of(here, "one")
-        assert not await one.round()
+        assert not await one.rebalance()
         assert one.owned() == []
         await join(here, "one")
-        assert await one.round()
+        assert await one.rebalance()
         assert one.owned() == here.queues
         await join(here, "two")  # over the same connection: the broker knows only the last name
-        assert not await one.round()
+        assert not await one.rebalance()
         assert one.owned() == here.queues
         await one.stop()
 
@@ -95,7 +88,7 @@ async def test_who_is_not_known_as_a_member_takes_nothing_and_keeps_what_it_has(
 async def test_all_is_had_without_a_strategy(name_server: str, topic: str) -> None:
     async with shop_at(name_server, topic, queues=2) as here:
         one = rebalancing_of(here, "one", strategy=None, topics={topic: True})
-        assert await one.round()
+        assert await one.rebalance()
         assert one.owned() == here.queues
         await one.stop()
 
@@ -104,11 +97,11 @@ async def test_more_queues_are_found_in_the_next_round(name_server: str, topic: 
     async with shop_at(name_server, topic) as here:
         one = rebalancing_of(here, "one")
         await join(here, "one")
-        await one.round()
+        await one.rebalance()
         assert one.owned() == [here.queue]
         async with TopicAdmin(here.live.name_server) as admin:
             await admin.create(topic, queues=2)
-        await one.round()
+        await one.rebalance()
         assert one.owned() == [here.queue, here.queue._replace(queue_id=1)]
         await one.stop()
 
@@ -117,7 +110,7 @@ async def test_a_topic_that_is_not_there_yet_is_looked_for_again(name_server: st
     async with shop_at(name_server, topic) as here:
         one = rebalancing_of(here, "one", topics={"Later": False, topic: False})
         await join(here, "one")
-        assert not await one.round()
+        assert not await one.rebalance()
         assert one.owned() == [here.queue]
         await one.stop()
 
@@ -126,7 +119,7 @@ async def test_offsets_are_committed_once(name_server: str, topic: str) -> None:
     async with shop_at(name_server, topic) as here:
         one = rebalancing_of(here, "one")
         await join(here, "one")
-        await one.round()
+        await one.rebalance()
         one.queues[here.queue].pulling.restart(3)
         await one.commit()
         assert await here.committed() == 3
@@ -139,7 +132,7 @@ async def test_offsets_are_committed_once(name_server: str, topic: str) -> None:
 async def test_the_last_commit_is_tried_again(
     name_server: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebalancing, "COMMIT_AGAIN_S", 0.0)
+    monkeypatch.setattr(rebalancing, "COMMIT_RETRY_S", 0.0)
 
     async with shop_at(name_server, topic) as here:
         for failures, told in ((2, [{here.queue: 3}]), (3, [])):
@@ -147,9 +140,9 @@ async def test_the_last_commit_is_tried_again(
             desk.open.set()
             one = rebalancing_of(here, "one", offsets=desk)
             await join(here, "one")
-            await one.round()
+            await one.rebalance()
             one.queues[here.queue].pulling.restart(3)
-            await one.commit_at_last()
+            await one.commit_with_retries()
             assert desk.told == told
             await one.stop()
 
@@ -159,14 +152,14 @@ async def test_no_commit_overtakes_one_that_is_under_way(name_server: str, topic
         desk = Desk()
         one = rebalancing_of(here, "one", offsets=desk)
         await join(here, "one")
-        await one.round()
+        await one.rebalance()
         one.queues[here.queue].pulling.restart(3)
         given_up = asyncio.create_task(one.commit())
         await desk.asked.wait()
         given_up.cancel()
         await asyncio.wait((given_up,))
         one.queues[here.queue].pulling.restart(4)
-        last = asyncio.create_task(one.commit_at_last())
+        last = asyncio.create_task(one.commit_with_retries())
         desk.open.set()
         await last
         assert desk.told == [{here.queue: 3}, {here.queue: 4}]
@@ -178,14 +171,14 @@ async def test_an_ordered_queue_is_had_with_its_lock(name_server: str, topic: st
         changed = asyncio.Event()
         one = rebalancing_of(here, "one", topics={topic: True}, on_change=lambda _: changed.set())
         await join(here, "one")
-        assert not await one.round()
+        assert not await one.rebalance()
         assert (one.owned(), one.holds(here.queue)) == ([], False)
         locking = asyncio.create_task(one.run_locks())
         await changed.wait()
         assert one.holds(here.queue)
-        assert await one.round()
+        assert await one.rebalance()
         locking.cancel()
-        await one.give_up()
+        await one.release()
         await one.stop()
 
 
@@ -218,17 +211,17 @@ async def test_a_renewal_that_no_broker_answered_is_tried_again_soon(
     async with asyncio.timeout(60), locked(name_server, topic) as (here, one, locking):
         lock, renewed, tries = one._locks.lock, asyncio.Event(), 0
 
-        async def lose_first(queues: Iterable[MessageQueue]) -> Locked:
+        async def lose_first(queues: Iterable[MessageQueue]) -> LockDecisions:
             nonlocal tries
             tries += 1
             if tries == 1:
-                return Locked([], [])
+                return LockDecisions([], [])
             decided = await lock(queues)
             renewed.set()
             return decided
 
         one._locks.lock = lose_first  # type: ignore[method-assign]  # the first is not answered
-        one._locks_wanted.set()
+        one._locks_due.set()
         await renewed.wait()
         assert one.owned() == [here.queue] and not locking.done()
 
@@ -260,7 +253,7 @@ async def test_a_lock_that_was_granted_before_it_was_given_back_is_not_relied_on
     async with asyncio.timeout(60), locked(name_server, topic) as (here, one, locking):
         lock, granted, go_on = one._locks.lock, asyncio.Event(), asyncio.Event()
 
-        async def linger(queues: Iterable[MessageQueue]) -> Locked:
+        async def linger(queues: Iterable[MessageQueue]) -> LockDecisions:
             decided = await lock(queues)
             granted.set()
             await go_on.wait()
@@ -291,17 +284,17 @@ async def test_a_lock_that_was_granted_unheard_is_given_back_when_it_is_not_want
         await join(here, "one")
         lock, granted = one._locks.lock, asyncio.Event()
 
-        async def lose(queues: Iterable[MessageQueue]) -> Locked:
+        async def lose(queues: Iterable[MessageQueue]) -> LockDecisions:
             await lock(queues)
             granted.set()
-            return Locked([], [])
+            return LockDecisions([], [])
 
         one._locks.lock = lose  # type: ignore[method-assign]  # no answer is heard
-        await one.round()
+        await one.rebalance()
         locking = asyncio.create_task(one.run_locks())
         await granted.wait()
         share.clear()
-        await one.round()
+        await one.rebalance()
         two = Locks(here.connections, here.routes, here.group_name, "two")
         while not (await two.lock([here.queue])).granted:
             assert not locking.done()
@@ -321,7 +314,7 @@ async def test_a_topic_that_is_in_order_no_more_is_given_up_and_taken_anew(
                 break
             await asyncio.sleep(0.05)
         assert before.pulling.stopped
-        await one.round()
+        await one.rebalance()
         assert one.owned() == [here.queue]
         two = Locks(here.connections, here.routes, here.group_name, "two")
         assert (await two.lock([here.queue])).granted == [here.queue]
@@ -338,7 +331,7 @@ async def test_a_share_of_a_topic_that_is_given_up_meanwhile_is_not_taken(
 
         one = rebalancing_of(here, "one", strategy=give_up)
         await join(here, "one")
-        await one.round()
+        await one.rebalance()
         assert one.owned() == []
         await one.stop()
 
@@ -350,7 +343,7 @@ async def locked(name_server: str, topic: str) -> AsyncIterator[tuple[Shop, Reba
         changed = asyncio.Event()
         one = rebalancing_of(here, "one", topics={topic: True}, on_change=lambda _: changed.set())
         await join(here, "one")
-        await one.round()
+        await one.rebalance()
         locking = asyncio.create_task(one.run_locks())
         await changed.wait()
         yield here, one, locking

@@ -38,7 +38,7 @@ class Sent:
 
     def accumulator(self, linger_ms: int, batch_bytes: int = 1_000) -> Accumulator:
         numbers = count()
-        return Accumulator(self.send, lambda: f"id{next(numbers)}", outgoing.one, linger_ms, batch_bytes)
+        return Accumulator(self.send, lambda: f"id{next(numbers)}", outgoing.single, linger_ms, batch_bytes)
 
 
 async def test_a_full_batch_leaves_at_once_and_the_rest_at_the_end() -> None:
@@ -113,7 +113,7 @@ async def test_who_waits_is_told_also_of_errors_that_nobody_thought_of() -> None
     async def send(_: Outgoing) -> SendResult:
         raise KeyError("a bug")
 
-    accumulator = Accumulator(send, lambda: "id", outgoing.one, 1, 1_000)
+    accumulator = Accumulator(send, lambda: "id", outgoing.single, 1, 1_000)
     with pytest.raises(KeyError):
         await accumulator.add(Message("A", b"x"))
 

@@ -73,7 +73,7 @@ async def test_a_check_that_gives_no_state_has_failed() -> None:
         await broker.ask()
         header, remark = await broker.told()
     assert header.decision == 0
-    assert remark is not None and "gave None" in remark
+    assert remark is not None and "returned None" in remark
 
 
 async def test_what_is_for_another_group_or_cannot_be_read_is_passed_over(
@@ -159,7 +159,7 @@ async def test_an_answer_that_cannot_be_told_is_logged(caplog: pytest.LogCapture
         await producer._connections.close()
         go_on.set()
     assert not broker.was_told
-    assert "a check's answer got lost, the broker will ask again" in caplog.text
+    assert "a check's response was not sent, the broker will ask again" in caplog.text
 
 
 async def test_what_is_asked_while_the_producer_closes_is_dropped(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ from cometmq.client.producer.outgoing import (
     COMPRESS_OVER_BYTES,
     common_sharding_key,
     many,
-    one,
+    single,
 )
 from cometmq.errors import IllegalName, MessageIllegal
 from cometmq.format import properties, sys_flag
@@ -34,7 +34,7 @@ def by_name(text: str | bytes) -> dict[str, str]:
 
 
 def test_a_request_carries_all_of_the_message() -> None:
-    ready = one(message(tags="TagA", keys=("k1", "k2"), properties={"color": "red"}, flag=7), ID)
+    ready = single(message(tags="TagA", keys=("k1", "k2"), properties={"color": "red"}, flag=7), ID)
     command = decode(ready.request("producers", QUEUE, 1_000).encode(opaque=1))
     header = parse(SendHeaderV2, command.ext_fields)
     assert (command.code, command.body) == (RequestCode.SEND_MESSAGE_V2, b"body")
@@ -51,7 +51,7 @@ def test_a_request_carries_all_of_the_message() -> None:
 
 
 def test_the_same_message_can_be_sent_to_another_queue() -> None:
-    ready = one(message(), ID)
+    ready = single(message(), ID)
     requests = [ready.request("producers", QUEUE._replace(queue_id=number), 1_000) for number in (3, 4)]
     commands = [decode(request.encode(opaque=1)) for request in requests]
     assert [parse(SendHeaderV2, command.ext_fields).queue_id for command in commands] == [3, 4]
@@ -59,15 +59,15 @@ def test_the_same_message_can_be_sent_to_another_queue() -> None:
 
 @pytest.mark.parametrize("size", [COMPRESS_OVER_BYTES, COMPRESS_OVER_BYTES + 1])
 def test_a_long_body_is_compressed(size: int) -> None:
-    ready = one(message(body=b"x" * size), ID)
+    ready = single(message(body=b"x" * size), ID)
     assert len(ready.body) < 100
     assert ready.sys_flag == sys_flag.compressed_with(0, sys_flag.CompressionType.ZLIB)
     assert decompress(ready.body, ready.sys_flag) == b"x" * size
 
 
 def test_a_short_body_is_not_compressed_nor_is_any_if_that_is_not_wanted() -> None:
-    assert one(message(body=b"x" * (COMPRESS_OVER_BYTES - 1)), ID).sys_flag == 0
-    assert one(message(body=b"x" * 100_000), ID, compress_over=None).body == b"x" * 100_000
+    assert single(message(body=b"x" * (COMPRESS_OVER_BYTES - 1)), ID).sys_flag == 0
+    assert single(message(body=b"x" * 100_000), ID, compress_over=None).body == b"x" * 100_000
 
 
 def test_a_batch_is_one_request_with_each_message_whole() -> None:
@@ -86,14 +86,14 @@ def test_a_batch_is_one_request_with_each_message_whole() -> None:
 def test_a_message_of_a_batch_has_the_properties_that_it_has_alone() -> None:
     for sent in (message(), message(flag=1), message(keys=("k",), sharding_key="s", properties={"a": "b"})):
         (member,) = batch.decode(many([sent], ["a"], "batch").body)
-        assert member == (sent.body, one(sent, "a").properties.encode(), sent.flag)
+        assert member == (sent.body, single(sent, "a").properties.encode(), sent.flag)
 
 
 def test_messages_of_a_batch_are_what_each_of_them_is_alone() -> None:
     plain = [message(), message(body=b"longer"), message(), message(body=bytes(BODY_SIZE_MAX))]
     messages = [*plain, message(flag=1), message(tags="a"), *plain, message(keys=("k",))]
     ids = [f"{ID}{number:02}" for number in range(len(messages))]
-    assert outgoing.members(messages, ids) == list(map(outgoing.member, messages, ids))
+    assert outgoing.encode_members(messages, ids) == list(map(outgoing.encode_member, messages, ids))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_messages_of_a_batch_are_what_each_of_them_is_alone() -> None:
 def test_one_that_a_batch_cannot_hold_keeps_all_of_it_back(refused: Message) -> None:
     messages = [message(refused.topic), refused, message(refused.topic)]
     with pytest.raises((MessageIllegal, IllegalName)):
-        outgoing.members(messages, ["a", "b", "c"])
+        outgoing.encode_members(messages, ["a", "b", "c"])
 
 
 REFUSED: list[tuple[Message, type[Exception], str]] = [
@@ -144,7 +144,7 @@ def test_what_breaks_a_limit_is_refused_alone_and_in_a_batch(
     refused: Message, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        one(refused, ID)
+        single(refused, ID)
     with pytest.raises(error, match=said):
         many([refused], ["a"], "batch")
 
@@ -163,7 +163,7 @@ def test_what_breaks_a_limit_is_refused_alone_and_in_a_batch(
     ids=["topic", "retry topic", "body", "flag", "negative flag", "properties", "no tags"],
 )
 def test_what_is_just_within_a_limit_is_taken(accepted: Message) -> None:
-    assert one(accepted, ID).topic == accepted.topic
+    assert single(accepted, ID).topic == accepted.topic
 
 
 def test_a_batch_that_cannot_be_sent_is_refused() -> None:
@@ -184,6 +184,6 @@ def test_what_may_not_stay_together_makes_no_batch() -> None:
 
 
 def test_a_new_topic_is_made_after_rocketmqs_own_pattern() -> None:
-    command = decode(one(message(), ID).request("producers", QUEUE, 1_000).encode(opaque=1))
+    command = decode(single(message(), ID).request("producers", QUEUE, 1_000).encode(opaque=1))
     header = parse(SendHeaderV2, command.ext_fields)
     assert (header.default_topic, header.default_topic_queue_count) == ("TBW102", 4)

@@ -25,35 +25,41 @@ def packed(messages: list[Message], batch_bytes: int = 1 << 20) -> list[Lane]:
 
 def test_messages_of_one_topic_share_a_batch() -> None:
     lanes = packed([Message("A", b"0"), Message("B", b"1"), Message("A", b"2"), Message("B", b"3")])
-    assert [[part.places for part in lane.parts] for lane in lanes] == [[[0, 2]], [[1, 3]]]
-    assert all(part.ready.is_batch for lane in lanes for part in lane.parts)
+    assert [[request.indexes for request in lane.requests] for lane in lanes] == [[[0, 2]], [[1, 3]]]
+    assert all(request.ready.is_batch for lane in lanes for request in lane.requests)
 
 
 def test_what_is_delayed_or_alone_or_from_a_retry_topic_travels_alone() -> None:
     late, lonely, retried = Message("A", b"0", delay_level=1), Message("B", b"1"), Message("%RETRY%g", b"2")
     timed = Message("A", b"3", delay_ms=1)
     lanes = packed([late, timed, lonely, retried, retried])
-    assert [[part.places for part in lane.parts] for lane in lanes] == [[[0]], [[1]], [[3]], [[4]], [[2]]]
-    assert not any(part.ready.is_batch for lane in lanes for part in lane.parts)
+    assert [[request.indexes for request in lane.requests] for lane in lanes] == [
+        [[0]],
+        [[1]],
+        [[3]],
+        [[4]],
+        [[2]],
+    ]
+    assert not any(request.ready.is_batch for lane in lanes for request in lane.requests)
 
 
 def test_a_batch_ends_where_it_is_full() -> None:
     lanes = packed([Message("A", bytes(1 + 400 * (n % 2))) for n in range(20)], batch_bytes=1_000)
-    parts = [part for lane in lanes for part in lane.parts]
-    assert [place for part in parts for place in part.places] == list(range(20))
-    assert all(len(part.ready.body) <= 1_000 for part in parts)
-    assert len(parts) == 5
+    requests = [request for lane in lanes for request in lane.requests]
+    assert [index for request in requests for index in request.indexes] == list(range(20))
+    assert all(len(request.ready.body) <= 1_000 for request in requests)
+    assert len(requests) == 5
 
 
 def test_a_message_larger_than_a_batch_travels_alone() -> None:
     (lane,) = packed([Message("A", bytes(5_000))], batch_bytes=1_000)
-    assert not lane.parts[0].ready.is_batch
+    assert not lane.requests[0].ready.is_batch
 
 
 def test_messages_of_one_queue_are_sent_one_part_after_the_other() -> None:
     lanes = packed([Message("A", bytes(400), sharding_key=str(n % 2)) for n in range(12)], batch_bytes=1_000)
     assert [lane.queue for lane in lanes] == QUEUES
-    assert [[place for part in lane.parts for place in part.places] for lane in lanes] == [
+    assert [[index for request in lane.requests for index in request.indexes] for lane in lanes] == [
         list(range(0, 12, 2)),
         list(range(1, 12, 2)),
     ]
@@ -75,14 +81,14 @@ def test_messages_of_one_queue_are_sent_one_part_after_the_other() -> None:
     )
 )
 def test_every_message_is_packed_once_with_an_id_of_its_own(messages: list[Message]) -> None:
-    parts = [part for lane in packed(messages, batch_bytes=1_500) for part in lane.parts]
-    assert sorted(place for part in parts for place in part.places) == list(range(len(messages)))
-    ids = [unique_id for part in parts for unique_id in part.ids]
+    requests = [request for lane in packed(messages, batch_bytes=1_500) for request in lane.requests]
+    assert sorted(index for request in requests for index in request.indexes) == list(range(len(messages)))
+    ids = [unique_id for request in requests for unique_id in request.ids]
     assert len(set(ids)) == len(messages)
-    for part in parts:
-        if part.ready.is_batch:
-            members = batch.decode(part.ready.body)
-            assert [member.body for member in members] == [messages[place].body for place in part.places]
+    for request in requests:
+        if request.ready.is_batch:
+            members = batch.decode(request.ready.body)
+            assert [member.body for member in members] == [messages[index].body for index in request.indexes]
             found = [properties.decode(member.properties)[properties.UNIQ_KEY] for member in members]
-            assert found == part.ids
-            assert len(part.ready.body) <= 1_500
+            assert found == request.ids
+            assert len(request.ready.body) <= 1_500

@@ -23,7 +23,7 @@ async def test_all_brokers_of_the_topics_know_it_at_once() -> None:
     async with cluster(*brokers) as name_server:
         connections = Connections()
         known = Presence(connections, "client", GROUP)
-        known.follow(["Orders"], Routes(connections, [name_server]))
+        known.add_topics(["Orders"], Routes(connections, [name_server]))
         for broker in brokers:
             await broker.known.wait()
         await known.close()
@@ -33,7 +33,7 @@ async def test_all_brokers_of_the_topics_know_it_at_once() -> None:
 async def test_brokers_that_cannot_be_found_are_looked_for_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(presence, "LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr(presence, "ROUTE_RETRY_S", 0.02)
 
     broker, looked = HalfBroker(), asyncio.Event()
     port = free_port()
@@ -49,7 +49,7 @@ async def test_brokers_that_cannot_be_found_are_looked_for_again(
         return await look(topic)
 
     monkeypatch.setattr(routes, "get", get)
-    known.follow(["Orders"], routes)
+    known.add_topics(["Orders"], routes)
     await looked.wait()
     server = Server(broker)
     name_server = Server(RoutesOnly({"a": f"127.0.0.1:{await server.start('127.0.0.1', 0)}"}))
@@ -59,14 +59,14 @@ async def test_brokers_that_cannot_be_found_are_looked_for_again(
     await connections.close()
     for one in (name_server, server):
         await one.stop()
-    assert caplog.text.count("brokers that are to know of this producer are not found yet") == 1
+    assert caplog.text.count("no heartbeats to the brokers of a topic yet") == 1
 
 
 async def test_who_follows_nothing_and_meets_nobody_does_nothing() -> None:
     connections = Connections()
     known = Presence(connections, "client", GROUP)
-    known.follow([], Routes(connections, ["127.0.0.1:1"]))
-    assert known._beating is None
+    known.add_topics([], Routes(connections, ["127.0.0.1:1"]))
+    assert known._task is None
     await known.close()
 
 
@@ -92,7 +92,7 @@ async def test_a_broker_is_told_once_on_each_connection_who_can_take_replies() -
     connections = Connections()
     known = Presence(connections, "client", GROUP)
     for count in (1, 2):
-        await asyncio.gather(*(known.be_known(address) for _ in range(5)))
+        await asyncio.gather(*(known.register(address) for _ in range(5)))
         assert len(broker.beats) == len(set(broker.beats)) == count
         (await connections.connect(address)).abort("a test")
     await known.close()
@@ -105,12 +105,12 @@ async def test_a_broker_that_does_not_take_the_heartbeat_does_not_know_the_produ
     address = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     connections = Connections()
     known = Presence(connections, "client", GROUP)
-    with pytest.raises(NetworkError, match=f"{address} takes no heartbeat"):
-        await known.be_known(address)
+    with pytest.raises(NetworkError, match=f"{address} refuses heartbeats"):
+        await known.register(address)
     await server.stop()
     await connections.close()
     with pytest.raises(NetworkError, match=f"no connection to {address}"):
-        await known.be_known(address)
+        await known.register(address)
 
 
 async def test_what_is_followed_later_is_added() -> None:
@@ -118,11 +118,11 @@ async def test_what_is_followed_later_is_added() -> None:
     async with cluster(broker) as name_server:
         connections = Connections()
         known, routes = Presence(connections, "client", GROUP), Routes(connections, [name_server])
-        known.follow(["Orders"], routes)
+        known.add_topics(["Orders"], routes)
         await broker.known.wait()
         broker.known.clear()
-        known.follow(["Orders"], routes)
-        known.follow(["Prices"], routes)
+        known.add_topics(["Orders"], routes)
+        known.add_topics(["Prices"], routes)
         await broker.known.wait()
         assert known._topics == {"Orders", "Prices"}
         await known.close()

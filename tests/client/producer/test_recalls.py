@@ -7,7 +7,7 @@ from tests.client.brokers import Broker, cluster
 from tests.live import serving
 
 from cometmq.client import Producer
-from cometmq.client.producer.recalls import recall_request, recalled, wanted
+from cometmq.client.producer.recalls import checked_handle, recall_request, recalled_id
 from cometmq.errors import NoRoute, RemoteError, SettingsError
 from cometmq.message import Message
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -18,7 +18,7 @@ MESSAGE = RecallHandle("Orders", "a", "1700000000001", "ID")
 
 
 def test_a_handle_means_a_message() -> None:
-    assert wanted("Orders", str(MESSAGE)) == MESSAGE
+    assert checked_handle("Orders", str(MESSAGE)) == MESSAGE
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ def test_a_handle_means_a_message() -> None:
         (None, "recall handle None, topic 'Orders': .*send it with delay_ms or deliver_time"),
         ("", "'' is not a recall handle: give the one"),
         ("0" * 99, f"'{'0' * 60}' is not a recall handle"),
-        (str(MESSAGE._replace(topic="Others")), "of topic 'Others', not 'Orders': give the topic"),
+        (str(MESSAGE._replace(topic="Others")), "of topic 'Others', not 'Orders': give the message's topic"),
     ],
 )
 def test_what_cannot_be_a_handle_of_the_topic_is_refused(handle: str | None, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
-        wanted("Orders", handle)
+        checked_handle("Orders", handle)
 
 
 def test_the_broker_is_asked_as_javas_producer_asks_it() -> None:
@@ -44,7 +44,7 @@ def test_the_broker_is_asked_as_javas_producer_asks_it() -> None:
 
 
 def test_the_answer_names_the_message_that_was_taken_back() -> None:
-    assert recalled(Command(ResponseCode.SUCCESS, ext_fields={"msgId": "ID"}), MESSAGE) == "ID"
+    assert recalled_id(Command(ResponseCode.SUCCESS, ext_fields={"msgId": "ID"}), MESSAGE) == "ID"
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_the_answer_names_the_message_that_was_taken_back() -> None:
         (
             604,
             "invalid",
-            r"code 604: invalid \(.*: a message can be taken back until it is due, at the broker",
+            r"code 604: invalid \(.*: a message can be recalled until it is due, at the broker",
         ),
         (
             3,
             "not supported",
-            r"code 3: not supported \(.*: RocketMQ's brokers take messages back from 5\.3\.2",
+            r"code 3: not supported \(.*: RocketMQ brokers recall messages from 5\.3\.2",
         ),
         (1, "no room", r"code 1: no room \(.*\)$"),
         (1, None, r"code 1: refused \("),
@@ -67,7 +67,7 @@ def test_the_answer_names_the_message_that_was_taken_back() -> None:
 )
 def test_a_refusal_names_the_message_and_the_remedy(code: int, remark: str | None, text: str) -> None:
     with pytest.raises(RemoteError, match=text) as raised:
-        recalled(Command(code, remark=remark), MESSAGE)
+        recalled_id(Command(code, remark=remark), MESSAGE)
     assert raised.value.code == code
     assert "(message ID of topic 'Orders', due at 1700000000001, broker 'a'" in raised.value.remark
 

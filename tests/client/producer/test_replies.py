@@ -39,13 +39,13 @@ def pushed(correlation_id: str, body: bytes = b"yes", flag: int = 0, sys_flag: i
 def take(replies: PendingReplies, command: Command) -> list[Command]:
     """Let a reply come; give what the broker is answered."""
     wire = Wire()
-    replies.take(cast(Connection, wire), command)
+    replies.receive(cast(Connection, wire), command)
     return wire.answers
 
 
 async def test_each_reply_goes_to_the_request_with_its_correlation_id() -> None:
     replies = PendingReplies(ManualClock())
-    with replies.expected() as (one, first), replies.expected() as (two, second):
+    with replies.expect() as (one, first), replies.expect() as (two, second):
         assert uuid.UUID(one) != uuid.UUID(two)
         for correlation_id in (two, one):
             (answer,) = take(replies, pushed(correlation_id, correlation_id.encode()))
@@ -59,9 +59,9 @@ async def test_a_reply_that_nobody_waits_for_is_logged_and_answered(
     correlation_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     replies = PendingReplies(ManualClock())
-    with replies.expected() as (past, _):
+    with replies.expect() as (past, _):
         pass
-    with replies.expected() as (twice, reply):
+    with replies.expect() as (twice, reply):
         take(replies, pushed(twice))
         ids = {"past": past, "twice": twice}
         (answer,) = take(replies, pushed(ids.get(correlation_id, correlation_id), b"no"))
@@ -73,7 +73,7 @@ async def test_a_reply_that_nobody_waits_for_is_logged_and_answered(
 
 async def test_a_reply_that_wants_no_answer_gets_none() -> None:
     replies = PendingReplies(ManualClock())
-    with replies.expected() as (correlation_id, reply):
+    with replies.expect() as (correlation_id, reply):
         assert take(replies, pushed(correlation_id, flag=ONEWAY_FLAG)) == []
         assert (await reply).body == b"yes"
 
@@ -87,7 +87,7 @@ async def test_a_reply_without_its_fields_is_no_reply() -> None:
 
 async def test_who_has_given_up_waiting_does_not_get_it() -> None:
     replies = PendingReplies(ManualClock())
-    with replies.expected() as (correlation_id, reply):
+    with replies.expect() as (correlation_id, reply):
         reply.cancel()
         (answer,) = take(replies, pushed(correlation_id))
         assert answer.code == ResponseCode.SUCCESS and reply.cancelled()
@@ -96,30 +96,30 @@ async def test_who_has_given_up_waiting_does_not_get_it() -> None:
 async def test_closing_fails_what_waits_and_what_comes_later() -> None:
     replies = PendingReplies(ManualClock())
     with (
-        replies.expected() as (_, reply),
-        replies.expected() as (_, unseen),
-        replies.expected() as (_, done),
+        replies.expect() as (_, reply),
+        replies.expect() as (_, unseen),
+        replies.expect() as (_, done),
     ):
         done.cancel()
         replies.close()
         with pytest.raises(NetworkError, match="closed before the reply came"):
             await reply
         assert unseen.done()
-    with pytest.raises(NetworkError, match="this producer is closed"), replies.expected():
+    with pytest.raises(NetworkError, match="this producer is closed"), replies.expect():
         pass
 
 
 @pytest.mark.parametrize("kind", CompressionType)
 async def test_the_body_of_a_reply_is_decompressed_if_the_flag_says_so(kind: CompressionType) -> None:
     replies, flag = PendingReplies(ManualClock()), compressed_with(0, kind)
-    with replies.expected() as (one, reply):
+    with replies.expect() as (one, reply):
         take(replies, pushed(one, compress(b"42 EUR" * 99, kind), sys_flag=flag))
         assert (reply.result().body, reply.result().sys_flag) == (b"42 EUR" * 99, flag & ~1)
 
 
 async def test_a_reply_that_cannot_be_decompressed_is_an_error_and_not_what_came() -> None:
     replies = PendingReplies(ManualClock())
-    with replies.expected() as (one, reply):
+    with replies.expect() as (one, reply):
         take(replies, pushed(one, b"no zlib", sys_flag=1))
         with pytest.raises(UndecodableBody) as caught:
             await reply

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cometmq.client.producer import outgoing
-from cometmq.client.producer.request import NOWHERE, received_reply, reply_of, reply_topic, request_of
+from cometmq.client.producer.request import UNKNOWN_OFFSET, received_reply, reply_of, reply_topic, request_of
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.checksum import body_crc
@@ -15,7 +15,7 @@ from cometmq.format.sys_flag import CompressionType, compressed_with
 from cometmq.message import Message, StoredMessage
 from cometmq.wire.headers import PushReplyHeader
 
-READY = outgoing.one(Message("Prices", b"how much?", "t", ("k",), {"color": "red"}), "ID")
+READY = outgoing.single(Message("Prices", b"how much?", "t", ("k",), {"color": "red"}), "ID")
 ASKED = {"CORRELATION_ID": "42", "REPLY_TO_CLIENT": "10.0.0.1@asker", "TTL": "3000"}
 HEADER = PushReplyHeader(
     producer_group="g",
@@ -81,8 +81,8 @@ def test_a_reply_is_read_as_it_was_sent() -> None:
     assert received_reply(HEADER, b"42 EUR", 3_000) == StoredMessage(
         topic="c_REPLY_TOPIC",
         queue_id=3,
-        queue_offset=NOWHERE,
-        physical_offset=NOWHERE,
+        queue_offset=UNKNOWN_OFFSET,
+        physical_offset=UNKNOWN_OFFSET,
         message_id="ID",
         offset_id="",
         tags="t",

@@ -6,7 +6,7 @@ from cometmq.client.producer import outgoing
 from cometmq.client.producer.hooks import Attempt
 from cometmq.client.producer.send_result import SendResult, SendStatus
 from cometmq.client.producer.send_trace import SendTracer, trace_of
-from cometmq.client.producer.transaction import half
+from cometmq.client.producer.transaction import half_message
 from cometmq.message import Message, MessageQueue
 from cometmq.wire.bodies.trace import MessageKind, decode
 from cometmq.wire.codes import ResponseCode
@@ -18,7 +18,7 @@ QUEUE = MessageQueue("Orders", "broker-a", 0)
 def attempt(message: Message, unique_id: str = "ID", **ext_fields: str) -> Attempt:
     return Attempt(
         "shop",
-        outgoing.one(message, unique_id),
+        outgoing.single(message, unique_id),
         QUEUE,
         "127.0.0.1:10911",
         1_000,
@@ -45,7 +45,7 @@ def test_a_timed_message_is_told_of_as_delayed(message: Message) -> None:
 
 def test_a_half_message_is_told_of_as_one() -> None:
     half_sent = attempt(Message("Orders", b"x"))
-    half_sent.ready = half(half_sent.ready, "shop")
+    half_sent.ready = half_message(half_sent.ready, "shop")
     trace = trace_of(half_sent)
     assert trace is not None and trace.kind is MessageKind.HALF
 

@@ -6,7 +6,13 @@ import pytest
 
 from cometmq.client import SendResult, SendStatus, TransactionResult, TransactionState
 from cometmq.client.producer import outgoing
-from cometmq.client.producer.transaction import end_of, end_request, half, refuse_unfit, state_of
+from cometmq.client.producer.transaction import (
+    check_in_transaction,
+    checked_state,
+    end_header,
+    end_request,
+    half_message,
+)
 from cometmq.errors import FormatError, MessageIllegal, SettingsError
 from cometmq.format import properties, sys_flag
 from cometmq.message import Message, MessageQueue
@@ -16,7 +22,7 @@ SENT = SendResult(SendStatus.SEND_OK, "ID", "0" * 24 + "000000FF", MessageQueue(
 
 
 def ready(**fields: Any) -> outgoing.Outgoing:
-    return outgoing.one(Message("Orders", bytes(5_000), **fields), "ID")
+    return outgoing.single(Message("Orders", bytes(5_000), **fields), "ID")
 
 
 def test_the_states_are_those_of_the_wire() -> None:
@@ -29,7 +35,7 @@ def test_the_states_are_those_of_the_wire() -> None:
 
 def test_a_half_message_is_the_message_with_what_marks_it() -> None:
     whole = ready(tags="paid", keys=("42",), sharding_key="ann")
-    made = half(whole, "shop")
+    made = half_message(whole, "shop")
     marks = {"TRAN_MSG": "true", "PGROUP": "shop"}
     assert properties.decode(made.properties.encode()) == (
         properties.decode(whole.properties.encode()) | marks
@@ -43,34 +49,34 @@ def test_properties_may_not_get_too_long_by_the_marks() -> None:
     room = properties.MAX_LENGTH - len(ready(properties={"a": "a"}).properties)
     fits = ready(properties={"a": "a" * (1 + room)})
     with pytest.raises(MessageIllegal, match="the limit is 32767"):
-        half(fits, "shop")
+        half_message(fits, "shop")
 
 
 def test_delays_and_idempotence_keys_are_refused() -> None:
-    refuse_unfit(Message("Orders", b"x", properties={"CHECK_IMMUNITY_TIME_IN_SECONDS": "60"}))
+    check_in_transaction(Message("Orders", b"x", properties={"CHECK_IMMUNITY_TIME_IN_SECONDS": "60"}))
     with pytest.raises(MessageIllegal, match="delay level 1 in a transaction"):
-        refuse_unfit(Message("Orders", b"x", delay_level=1))
+        check_in_transaction(Message("Orders", b"x", delay_level=1))
     with pytest.raises(MessageIllegal, match="idempotence key in a transaction"):
-        refuse_unfit(Message("Orders", b"x", properties={"IDEMPOTENCE_KEY": "k"}))
+        check_in_transaction(Message("Orders", b"x", properties={"IDEMPOTENCE_KEY": "k"}))
 
 
 def test_only_a_state_is_a_state() -> None:
-    assert state_of(TransactionState.UNKNOWN) is TransactionState.UNKNOWN
+    assert checked_state(TransactionState.UNKNOWN) is TransactionState.UNKNOWN
     for other in (None, 8, True, "COMMIT"):
-        with pytest.raises(SettingsError, match="let it return a TransactionState"):
-            state_of(other)
+        with pytest.raises(SettingsError, match="return a TransactionState"):
+            checked_state(other)
 
 
 def test_the_end_says_where_the_half_message_is() -> None:
-    end = end_of("shop", SENT, TransactionState.ROLLBACK)
+    end = end_header("shop", SENT, TransactionState.ROLLBACK)
     assert (end.half_offset, end.physical_offset, end.decision) == (7, 255, 12)
     assert (end.message_id, end.transaction_id, end.from_check) == ("ID", "ID", False)
     with pytest.raises(FormatError):
-        end_of("shop", SendResult(SendStatus.SEND_OK, "ID", "", SENT.queue, 0), TransactionState.COMMIT)
+        end_header("shop", SendResult(SendStatus.SEND_OK, "ID", "", SENT.queue, 0), TransactionState.COMMIT)
 
 
 def test_the_request_says_why_a_state_is_not_known() -> None:
-    end = end_of("shop", SENT, TransactionState.UNKNOWN)
+    end = end_header("shop", SENT, TransactionState.UNKNOWN)
     request = end_request(end, ValueError("no"))
     assert (request.code, request.remark) == (RequestCode.END_TRANSACTION, "ValueError('no')")
     assert request.ext_fields["tranStateTableOffset"] == "7"

@@ -113,7 +113,7 @@ async def test_a_state_that_is_none_leaves_it_to_the_check() -> None:
     broker = HalfBroker()
     nothing: Any = print
     async with transactions(broker) as producer:
-        with pytest.raises(SettingsError, match="gave None: let it return a TransactionState"):
+        with pytest.raises(SettingsError, match="returned None: return a TransactionState"):
             await producer.send_in_transaction(PAID, nothing)
         assert (await broker.told())[0].decision == 0
 
@@ -275,7 +275,7 @@ async def test_without_topics_a_broker_knows_the_producer_when_it_is_sent_to() -
         cluster(broker) as name_server,
         TransactionProducer(name_server, GROUP, check=commit_all) as producer,
     ):
-        assert producer._presence._beating is None
+        assert producer._presence._task is None
         await producer.send_in_transaction(PAID, commit)
         await broker.told()
         await broker.ask()

@@ -1,11 +1,11 @@
-"""Decompressing the bodies of what was pulled, one after the other, and not more at once than memory allows.
+"""Decompress the bodies of pulled messages within a limit of memory.
 
-A few compressed bytes can stand for very many. So messages wait as they are stored, and their bodies are
-decompressed as they are handed over; of those that are handed over together, as many as stay within a limit.
+A few compressed bytes can expand to very many. So messages wait as they are stored, and their bodies are
+decompressed only for the handler, as many together as stay within a limit.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -16,15 +16,15 @@ from cometmq.format.sys_flag import is_compressed
 from cometmq.message import StoredMessage
 
 TOGETHER_MAX: Final = DECOMPRESSED_MAX
-"""So many bytes may bodies take that are handed over together, unless it is a single one."""
+"""Limit of the bodies of one batch in bytes, unless it is a single message."""
 
 
-class BodyRoom:
-    """Limits how many bytes decompressed bodies take that are being handled at the same time.
+class BodyLimit:
+    """Limits the memory of decompressed bodies that are being handled at the same time.
 
     Args:
-        size_max: once those being handled have so many, further ones wait; so they take that and those of a
-            single call at most.
+        size_max: with so many bytes in use further calls wait; so at most this and the bodies of one call
+            are in use.
     """
 
     def __init__(self, size_max: int = TOGETHER_MAX) -> None:
@@ -33,15 +33,15 @@ class BodyRoom:
         self._freed = asyncio.Event()
 
     @asynccontextmanager
-    async def whole(self, messages: Sequence[StoredMessage]) -> AsyncIterator[Sequence[StoredMessage]]:
-        """Decompress bodies for as long as the ``with`` lasts. Raises UndecodableBody like ``all_whole``."""
+    async def decompressed(self, messages: Sequence[StoredMessage]) -> AsyncIterator[Sequence[StoredMessage]]:
+        """Decompress bodies for the ``with`` block. Raises UndecodableBody like ``decompress_all``."""
         if not any(is_compressed(message.sys_flag) for message in messages):
             yield messages
             return
         while self._size >= self._size_max:
             self._freed.clear()
             await self._freed.wait()
-        whole = all_whole(messages, self._size_max)
+        whole = decompress_all(messages, self._size_max)
         size = sum(len(message.body) for message in whole)
         self._size += size
         try:
@@ -51,41 +51,34 @@ class BodyRoom:
             self._freed.set()
 
 
-def first_whole(messages: Iterable[StoredMessage], together_max: int = TOGETHER_MAX) -> list[StoredMessage]:
-    """Return the first messages with their bodies decompressed, as many as can be handed over together.
-
-    These are all, or those before the first that cannot be decompressed or makes them too large.
+def decompress_first(messages: Iterable[StoredMessage], size_max: int = TOGETHER_MAX) -> list[StoredMessage]:
+    """Decompress messages up to the first whose body is bad or exceeds the limit together with those before.
 
     Raises:
-        UndecodableBody: the first one cannot be decompressed.
+        UndecodableBody: the very first one cannot be decompressed.
     """
     whole: list[StoredMessage] = []
-    size = 0
-    for message in messages:
-        try:
-            whole.append(_whole(message, len(whole), together_max - size))
-        except UndecodableBody:
-            if whole:
-                break
+    try:
+        whole.extend(_decompress_each(messages, size_max))
+    except UndecodableBody:
+        if not whole:
             raise
-        size += len(whole[-1].body)
     return whole
 
 
-def all_whole(messages: Iterable[StoredMessage], together_max: int = TOGETHER_MAX) -> list[StoredMessage]:
-    """Return all messages with their bodies decompressed.
+def decompress_all(messages: Iterable[StoredMessage], size_max: int = TOGETHER_MAX) -> list[StoredMessage]:
+    """Decompress all messages.
 
     Raises:
-        UndecodableBody: one cannot be decompressed, or is too large together with those before it.
+        UndecodableBody: one cannot be decompressed, or exceeds the limit together with those before it.
     """
-    whole: list[StoredMessage] = []
+    return list(_decompress_each(messages, size_max))
+
+
+def _decompress_each(messages: Iterable[StoredMessage], size_max: int) -> Iterator[StoredMessage]:
     size = 0
-    for message in messages:
-        whole.append(_whole(message, len(whole), together_max - size))
-        size += len(whole[-1].body)
-    return whole
-
-
-def _whole(message: StoredMessage, count_before: int, room: int) -> StoredMessage:
-    """Decompress a body, but no more of it than there is room for if others are handed over before it."""
-    return with_whole_body(message, size_max=max(room, 0) if count_before else DECOMPRESSED_MAX)
+    for number, message in enumerate(messages):
+        limit = max(size_max - size, 0) if number else DECOMPRESSED_MAX
+        whole = with_whole_body(message, size_max=limit)
+        size += len(whole.body)
+        yield whole

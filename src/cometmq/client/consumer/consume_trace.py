@@ -1,4 +1,4 @@
-"""What is told of messages that are handled: before a handler gets them, and what became of them.
+"""Trace records of handled messages: one before the handler is called, one after it.
 
 Source: RocketMQ ``client/trace/hook/ConsumeMessageTraceHookImpl.java``.
 """
@@ -15,7 +15,7 @@ from cometmq.wire.bodies.trace import TRACE_TOPIC, AfterTrace, BeforeTrace, Outc
 
 
 class ConsumeTracer(Tracer):
-    """Tells of what a group's member handles."""
+    """Records traces of the messages that a group's member handles."""
 
     def __init__(self, send: Send, group: str, clock: Clock) -> None:
         super().__init__(send)
@@ -23,9 +23,9 @@ class ConsumeTracer(Tracer):
         self._clock = clock
 
     async def watch(self, messages: Sequence[StoredMessage], handling: Awaitable[None]) -> None:
-        """Wait for the handling of messages. Raises what it raises."""
+        """Wait for the handling of messages and record it. Raises what it raises."""
         request_id, began_ms = secrets.token_hex(16).upper(), self._clock.now_ms()
-        self._note_before(messages, request_id, began_ms)
+        self._record_before(messages, request_id, began_ms)
         outcome = Outcome.EXCEPTION
         try:
             await handling
@@ -34,10 +34,10 @@ class ConsumeTracer(Tracer):
             outcome = Outcome.FAILED
             raise
         finally:
-            self._note_after(messages, request_id, began_ms, outcome)
+            self._record_after(messages, request_id, began_ms, outcome)
 
-    def _note_before(self, messages: Sequence[StoredMessage], request_id: str, now_ms: int) -> None:
-        for message in filter(is_told_of, messages):
+    def _record_before(self, messages: Sequence[StoredMessage], request_id: str, now_ms: int) -> None:
+        for message in filter(is_traced, messages):
             trace = BeforeTrace(
                 now_ms,
                 message.properties.get(properties.MSG_REGION, REGION),
@@ -47,13 +47,13 @@ class ConsumeTracer(Tracer):
                 message.reconsume_times,
                 _keys(message),
             )
-            self.note(message.topic, trace)
+            self.record(message.topic, trace)
 
-    def _note_after(
+    def _record_after(
         self, messages: Sequence[StoredMessage], request_id: str, began_ms: int, outcome: Outcome
     ) -> None:
         now_ms = self._clock.now_ms()
-        for message in filter(is_told_of, messages):
+        for message in filter(is_traced, messages):
             trace = AfterTrace(
                 request_id,
                 message.message_id,
@@ -64,11 +64,11 @@ class ConsumeTracer(Tracer):
                 now_ms,
                 self._group,
             )
-            self.note(message.topic, trace)
+            self.record(message.topic, trace)
 
 
-def is_told_of(message: StoredMessage) -> bool:
-    """Tell whether a message's broker wants traces; of traces themselves nothing is told."""
+def is_traced(message: StoredMessage) -> bool:
+    """Return whether a message's broker has traces on; trace messages themselves are not traced."""
     return message.properties.get(properties.TRACE_ON) != "false" and message.topic != TRACE_TOPIC
 
 

@@ -1,4 +1,4 @@
-"""The push consumer: gives each message of its topics to a handler, sharing them with the rest of its group.
+"""The push consumer: calls a handler with each message of its topics, and shares their queues with its group.
 
 ::
 
@@ -24,7 +24,7 @@ from cometmq.client.consumer.ordered import SUSPEND_MS
 from cometmq.client.consumer.pulling import PullOptions, check_options
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Handler, Subscription
-from cometmq.client.group.membership import MemberSettings
+from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.identity import client_id
 from cometmq.client.routes import parse_name_servers
 from cometmq.cluster.rebalance import Strategy, averagely
@@ -34,7 +34,7 @@ from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
 
-if TYPE_CHECKING:  # it imports sqlite3, which most consumers need not
+if TYPE_CHECKING:  # it imports sqlite3, which most consumers do not need
     from cometmq.client.idempotence.deduplicator import Deduplicator, Once
     from cometmq.client.idempotence.key import IdempotentBy
 
@@ -43,13 +43,13 @@ STOP_TIMEOUT_MS: Final = 30_000
 COMMIT_MS: Final = 1_000
 OFFSETS_DIRECTORY: Final = ".rocketmq_offsets"
 SHARED_INSTANCE: Final = "DEFAULT"
-"""The instance of broadcasting consumers: the file with their offsets must be found again."""
+"""The instance of broadcasting consumers: a restart must find the file of their offsets."""
 
 HandlerT = TypeVar("HandlerT", bound=Handler)
 
 
 class Model(Enum):
-    """Who of a group gets a message: one member, or each."""
+    """Whether one member of a group gets a message, or each."""
 
     CLUSTERING = MessageModel.CLUSTERING
     BROADCASTING = MessageModel.BROADCASTING
@@ -60,26 +60,25 @@ class Consumer:
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
-        group: name of the consumer group; all its members must subscribe to the same.
+        group: name of the consumer group; all its members must have the same subscriptions.
         model: CLUSTERING shares the queues among the members, BROADCASTING gives each member all.
-        start: where the group begins in a queue of which it has committed nothing.
-        strategy: divides the queues; all members must have the same.
+        start: where the group begins in a queue without a committed offset.
+        strategy: divides the queues; all members must use the same.
         max_concurrency: how many handlers run at a time; plain functions run in as many threads.
         max_reconsume_times: after so many retries a message becomes a dead letter; None for RocketMQ's
             defaults: 16, and for ordered topics never.
         suspend_ms: how long an ordered queue pauses when its handler fails.
-        pull: limits of what may wait here, and how much is pulled at once.
-        on_rebalance: called with the queues that are this member's, whenever they change; none as it leaves.
+        pull: limits of the messages that wait here and of one pull.
+        on_rebalance: called with this member's queues whenever they change; with none when it leaves.
         stop_timeout_ms: how long a stop waits for handlers before it cancels them.
-        instance: makes the client id ``ip@instance``; None for one that nobody else has. Two processes
-            must not have the same.
-        offsets_directory: where broadcasting consumers keep their offsets, by client id and group;
+        instance: makes the client id ``ip@instance``, which must be unique; None for a random one.
+        offsets_directory: where broadcasting consumers store their offsets, by client id and group;
             None for ``.rocketmq_offsets`` in the home directory, as Java clients do.
-        deduplicator: remembers what was handled, for subscriptions with ``idempotent_by``. It is not closed
-            with the consumer: others may use it.
-        trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message that a handler gets.
-        start_timeout_ms: how long a start waits for a name server that does not answer; None for no end.
-            Brokers and topics may come later in any case.
+        deduplicator: stores which messages were handled, for subscriptions with ``idempotent_by``. It is not
+            closed with the consumer: others may use it.
+        trace: whether to record each handled message in RMQ_SYS_TRACE_TOPIC.
+        start_timeout_ms: how long a start waits for a name server; None for no limit. Brokers and topics may
+            appear later in any case.
 
     Raises:
         SettingsError: an argument cannot be used.
@@ -128,7 +127,7 @@ class Consumer:
             group=valid_group(group),
             client_id=own_id,
             instance=instance,
-            made_by=os.getpid(),
+            process_id=os.getpid(),
             consume_type=ConsumeType.CONSUME_PASSIVELY,
             model=model.value,
             where=start.where,
@@ -151,7 +150,7 @@ class Consumer:
         )
         self._deduplicator = deduplicator
         self._subscriptions: dict[str, Subscription] = {}
-        self._at_work: Consumption | None = None
+        self._running: Consumption | None = None
         self._stopping: asyncio.Event | None = None
 
     def on(
@@ -164,7 +163,7 @@ class Consumer:
         batch_size: int | None = None,
         idempotent_by: "IdempotentBy | None" = None,
     ) -> Callable[[HandlerT], HandlerT]:
-        """Make the function below it the handler of a topic: see ``subscribe``."""
+        """Register the decorated function as the handler of a topic: see ``subscribe``."""
 
         def decorate(handler: HandlerT) -> HandlerT:
             self.subscribe(
@@ -191,21 +190,21 @@ class Consumer:
         batch_size: int | None = None,
         idempotent_by: "IdempotentBy | None" = None,
     ) -> None:
-        """Let ``handler`` get the messages of a topic, at once if the consumer has started.
+        """Register the handler of a topic; a consumer that has started calls it at once.
 
         Args:
-            handler: takes a message, as an async function or as a plain one. When it returns, the message
-                is done; when it raises, the message comes again: see ``Retry`` and ``DeadLetter``.
+            handler: an async or plain function of a message. When it returns, the message is done; when it
+                raises, the message is delivered again: see ``Retry`` and ``DeadLetter``.
             tags: ``*``, or tags joined by ``||``.
             sql: a condition over the messages' properties, instead of tags.
             ordered: handle each queue's messages one after the other.
-            batch_size: let the handler take lists of at most so many messages.
-            idempotent_by: of messages that are the same by this, let one be handled: ``message_id``,
-                ``keys``, the name of a property, or a function of the message. None to handle all that come.
+            batch_size: call the handler with lists of at most so many messages.
+            idempotent_by: handle only one of the messages with the same key: ``message_id``, ``keys``, the
+                name of a property, or a function that returns a message's key. None to handle all.
 
         Raises:
-            IllegalName, FormatError: the topic or the tags cannot be.
-            SettingsError: the batch size cannot be, the topic has a handler, or ``idempotent_by`` is given
+            IllegalName, FormatError: the topic or the tags are illegal.
+            SettingsError: the batch size is illegal, the topic has a handler, or ``idempotent_by`` is given
                 and the consumer has no deduplicator, or broadcasts.
         """
         valid_topic(topic)
@@ -216,11 +215,11 @@ class Consumer:
         self._resubscribe()
 
     def unsubscribe(self, topic: str) -> None:
-        """Let nobody get the messages of a topic any more.
+        """Unregister the handler of a topic.
 
-        Its queues are given up soon: no handler is begun any more, and what was handled is committed. In an
-        ordered topic the handlers that run end before; else what they do does not count, and comes again
-        when the group subscribes to the topic again.
+        No handler of it is started any more, offsets are committed, and the queues are released soon. An
+        ordered topic waits for its running handlers. Else the messages of running handlers are not done, and
+        are delivered again when the group subscribes to the topic again.
 
         Raises SettingsError if the topic has no handler.
         """
@@ -230,8 +229,8 @@ class Consumer:
         self._resubscribe()
 
     def _resubscribe(self) -> None:
-        if self._at_work is not None:
-            self._at_work.resubscribe()
+        if self._running is not None:
+            self._running.resubscribe()
 
     def _once(self, topic: str, idempotent_by: "IdempotentBy", ordered: bool) -> "Once":
         if self._deduplicator is None:
@@ -249,55 +248,55 @@ class Consumer:
 
     @property
     def client_id(self) -> str:
-        """What this member is called."""
+        """The client id of this member."""
         return self._settings.member.client_id
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are this member's now, with those of the group's retry topic."""
-        return [] if self._at_work is None else self._at_work.rebalancing.owned()
+        """The queues that this member owns now, with those of the group's retry topic."""
+        return [] if self._running is None else self._running.rebalancing.owned()
 
     @property
     def twins(self) -> int:
-        """How many other members are called the same, which they must not be."""
-        return 0 if self._at_work is None else self._at_work.rebalancing.twins
+        """How many other members have the same client id, which must be unique."""
+        return 0 if self._running is None else self._running.rebalancing.twins
 
     async def start(self) -> None:
-        """Join the group and begin to consume. Waits until a name server answers, and asks twice a second.
+        """Join the group and begin to consume; until a name server responds, retry twice a second.
 
         Raises:
-            SettingsError: nothing is subscribed to, or it has started.
-            NetworkError: no name server has answered for ``start_timeout_ms``, or it was stopped meanwhile.
+            SettingsError: nothing is subscribed to, or the consumer has started already.
+            NetworkError: no name server responds within ``start_timeout_ms``, or the consumer was stopped.
             WrongServer, WrongProtocol: the address is not a name server's.
             RemoteError: a name server refuses.
-            FormatError, OSError: the file with the offsets, for broadcasting, cannot be used.
+            FormatError, OSError: the file of the offsets, for broadcasting, cannot be read.
         """
         if not self._subscriptions:
             raise SettingsError("a consumer without subscriptions: use on or subscribe first")
-        if self._at_work is not None:
+        if self._running is not None:
             raise SettingsError("this consumer has started already")
         self._settings = self._settings._replace(member=self._settings.member.of_this_process())
         self._stopping = asyncio.Event()
-        self._at_work = Consumption(self._settings, self._subscriptions)
+        self._running = Consumption(self._settings, self._subscriptions)
         try:
-            await self._at_work.start()
+            await self._running.start()
         except BaseException:
-            self._at_work = None
+            self._running = None
             raise
 
     async def stop(self) -> None:
-        """Begin no more handlers, wait for those that run, commit, and leave the group."""
-        if self._at_work is None or self._stopping is None:
+        """Start no more handlers, wait for the running ones, commit, and leave the group."""
+        if self._running is None or self._stopping is None:
             return
-        at_work, self._at_work = self._at_work, None
+        running, self._running = self._running, None
         self._stopping.set()
-        await at_work.stop()
+        await running.stop()
 
     async def wait(self) -> None:
-        """Wait until the consumer is stopped. Raises what stopped it if it was a failure."""
-        if self._at_work is None or self._stopping is None:
+        """Wait until the consumer is stopped. Raises the error if it failed."""
+        if self._running is None or self._stopping is None:
             return
-        working = asyncio.ensure_future(self._at_work.wait())
+        working = asyncio.ensure_future(self._running.wait())
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -308,7 +307,7 @@ class Consumer:
             stopping.cancel()
 
     async def run(self) -> None:
-        """Consume until this is cancelled, or ``stop`` is called. Raises like ``start`` and ``wait``."""
+        """Start, and wait until cancelled or stopped. Raises like ``start`` and ``wait``."""
         async with self:
             await self.wait()
 

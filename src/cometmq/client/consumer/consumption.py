@@ -1,4 +1,4 @@
-"""A push consumer at work: a member of its group, and the handling of what that pulls."""
+"""A running push consumer: a member of its group, and the handling of the messages that it pulls."""
 
 import asyncio
 import logging
@@ -9,18 +9,19 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from cometmq.client.consumer.bodies import BodyRoom, all_whole
+from cometmq.client.consumer.bodies import BodyLimit, decompress_all
+from cometmq.client.consumer.concurrent import ConcurrentHandling
 from cometmq.client.consumer.consume_trace import ConsumeTracer
-from cometmq.client.consumer.consumed import ConsumedQueue
-from cometmq.client.consumer.handling import Handling
+from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.consumer.ordered import OrderedHandling, OrderedOptions
 from cometmq.client.consumer.outcome import DeadLetter, Retry
-from cometmq.client.consumer.pulling import Pulling, PullOptions
+from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource
 from cometmq.client.consumer.send_back import SendBack
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Subscription, unhandled
-from cometmq.client.group.membership import MemberSettings, Membership, TopicInterest
-from cometmq.client.trace import send_of
+from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.group.membership import Membership, TopicInterest
+from cometmq.client.trace import trace_sender
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.properties import RETRY_TOPIC
 from cometmq.message import MessageQueue, StoredMessage
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConsumerSettings(NamedTuple):
-    """What is set of a consumer: see ``Consumer``."""
+    """The options of ``Consumer``."""
 
     member: MemberSettings
     start: Start
@@ -46,33 +47,34 @@ class ConsumerSettings(NamedTuple):
 
 
 class Consumption:
-    """A consumer at work.
+    """A running consumer.
 
     Args:
-        subscriptions: by topic; who changes them says so by ``resubscribe``.
+        subscriptions: by topic; call ``resubscribe`` after a change.
     """
 
     def __init__(self, settings: ConsumerSettings, subscriptions: Mapping[str, Subscription]) -> None:
         self._settings = settings
         self._subscriptions = subscriptions
         self._is_broadcasting = settings.member.model is MessageModel.BROADCASTING
-        self._wanted = self._all_wanted()
-        self._member = Membership(settings.member, self._wanted, self._consume, self._consume_directly)
+        self._interests = self._topic_interests()
+        self._member = Membership(settings.member, self._interests, self._consume, self._consume_directly)
+        self._source = PullSource(self._member.requests, self._member.offsets, settings.start, settings.pull)
         self.rebalancing = self._member.rebalancing
         self._pool = ThreadPoolExecutor(settings.max_concurrency, "cometmq-handler")
         self._slots = asyncio.Semaphore(settings.max_concurrency)
-        self._bodies = BodyRoom()
-        self._send_back = None if self._is_broadcasting else self._sending_back()
-        self._tracer = self._tracing() if settings.trace else None
-        self._handling = Handling(
+        self._bodies = BodyLimit()
+        self._send_back = None if self._is_broadcasting else self._new_send_back()
+        self._tracer = self._new_tracer() if settings.trace else None
+        self._handling = ConcurrentHandling(
             subscriptions.get, self._slots, settings.max_concurrency, self._handle, self._send_back
         )
 
     async def start(self) -> None:
-        """Join the group, and begin to consume what falls to this member.
+        """Join the group and begin to consume this member's share.
 
         Raises:
-            NetworkError: no name server answers.
+            NetworkError: no name server responds.
             RemoteError: a name server refuses.
         """
         try:
@@ -80,21 +82,21 @@ class Consumption:
         except BaseException:
             self._pool.shutdown(wait=False)
             raise
-        self._handling.begin()
+        self._handling.start()
 
     async def wait(self) -> None:
-        """Wait until something of it fails that should not. Raises what that raised."""
+        """Wait until a background task fails. Raises its error."""
         await self._member.wait()
 
     def resubscribe(self) -> None:
-        """Follow a change of the subscriptions; queues of those that stay are not disturbed."""
-        self._wanted = self._all_wanted()
-        self._member.subscribe(self._wanted)
+        """Apply a change of the subscriptions; queues of unchanged ones are not disturbed."""
+        self._interests = self._topic_interests()
+        self._member.subscribe(self._interests)
 
     async def stop(self) -> None:
-        """Handle no more, wait for what is being handled, commit, and leave the group.
+        """Start no more handlers, wait for the running ones, commit, and leave the group.
 
-        If this is cancelled, handlers are, too, and what was not committed comes again.
+        If this is cancelled, so are the handlers, and uncommitted messages are delivered again.
         """
         try:
             await self._finish()
@@ -106,60 +108,57 @@ class Consumption:
             self._pool.shutdown(wait=False)
 
     async def _finish(self) -> None:
-        self._handling.refuse()
+        self._handling.request_stop()
         for queue in self.rebalancing.queues.values():
-            queue.refuse()
-        await self._member.settle()
+            queue.request_stop()
+        await self._member.stop_rebalancing()
         timeout_s = self._settings.stop_timeout_ms / 1000
         finishing = [queue.finish(timeout_s) for queue in self.rebalancing.queues.values()]
         if not all(await asyncio.gather(self._handling.finish(timeout_s), *finishing)):
-            _log.warning("handlers that went on for %.1f s after the stop are cancelled", timeout_s)
+            _log.warning("handlers that ran on for %.1f s after the stop are cancelled", timeout_s)
         if self._tracer is not None:
             await self._tracer.close()
         await self._member.leave()
 
-    def _all_wanted(self) -> dict[str, TopicInterest]:
-        """Give what is subscribed to, with the group's retries, which are ordered if all the rest is."""
+    def _topic_interests(self) -> dict[str, TopicInterest]:
+        """Return the subscriptions and the group's retry topic, which is ordered if all others are."""
         now_ms = self._settings.member.clock.now_ms()
-        wanted = {
+        interests = {
             topic: TopicInterest(subscription.data(now_ms), subscription.ordered)
             for topic, subscription in self._subscriptions.items()
         }
         if not self._is_broadcasting:
             retries = tag_subscription(RETRY_PREFIX + self._settings.member.group, "*", now_ms)
-            is_ordered = bool(wanted) and all(one.ordered for one in wanted.values())
-            wanted[retries.topic] = TopicInterest(retries, is_ordered)
-        return wanted
+            is_ordered = bool(interests) and all(one.ordered for one in interests.values())
+            interests[retries.topic] = TopicInterest(retries, is_ordered)
+        return interests
 
     def _consume(self, queue: MessageQueue) -> ConsumedQueue:
-        """Make what consumes a queue."""
-        subscription = self._subscriptions.get(queue.topic)  # none for the retry topic
-        ordered = self._wanted[queue.topic].ordered
+        """Create the consumption of a queue."""
+        subscription = self._subscriptions.get(queue.topic)  # None for the retry topic
+        ordered = self._interests[queue.topic].ordered
         pulling = Pulling(
             queue,
-            self._member.requests,
-            self._member.offsets,
-            self._settings.start,
+            self._source,
             self._arrived if ordered else self._handling.put,
             tags="*" if subscription is None else subscription.tags,
             sql=None if subscription is None else subscription.sql,
             ordered=ordered,
             on_empty=_ignore if self._is_broadcasting else self._member.commit_soon,
-            options=self._settings.pull,
         )
         return ConsumedQueue(pulling, self._handle_in_order if ordered else None)
 
     async def _handle(self, subscription: Subscription, messages: list[StoredMessage]) -> None:
-        """Hand messages to a handler, their bodies decompressed only now, as few are handled at once.
+        """Call a handler with decompressed messages.
 
         Raises what the handler raises, and UndecodableBody, which counts as if it had.
         """
-        async with self._bodies.whole(messages) as whole:
+        async with self._bodies.decompressed(messages) as whole:
             handling = subscription.handle(list(whole), self._pool)
             await (handling if self._tracer is None else self._tracer.watch(messages, handling))
 
     async def _consume_directly(self, message: StoredMessage) -> ConsumedDirectly:
-        """Let a handler have a message that an operator sends, whatever the offsets are."""
+        """Call a handler with a message that an operator sends; no offset changes."""
         if message.topic not in self._subscriptions:  # a retry or a dead letter
             message = replace(message, topic=message.properties.get(RETRY_TOPIC, message.topic))
         subscription = self._subscriptions.get(message.topic) or unhandled(message.topic)
@@ -167,10 +166,10 @@ class Consumption:
         result, remark = ConsumeResult.SUCCESS, None
         async with self._slots:
             try:
-                await subscription.handle(all_whole([message]), self._pool)
+                await subscription.handle(decompress_all([message]), self._pool)
             except (Retry, DeadLetter) as outcome:
                 result, remark = ConsumeResult.LATER, str(outcome)
-            except Exception as error:  # noqa: BLE001 a handler is not ours: whatever it raises is told
+            except Exception as error:  # noqa: BLE001 the application's handler may raise anything
                 result, remark = ConsumeResult.THROW_EXCEPTION, repr(error)
         spent_ms = self._settings.member.clock.monotonic_ms() - began_ms
         return ConsumedDirectly(result, subscription.ordered, remark=remark, spent_ms=spent_ms)
@@ -190,12 +189,14 @@ class Consumption:
     def _arrived(self, pulling: Pulling, messages: list[StoredMessage]) -> None:
         self.rebalancing.queues[pulling.queue].arrived(messages)
 
-    def _tracing(self) -> ConsumeTracer:
+    def _new_tracer(self) -> ConsumeTracer:
         member = self._settings.member
-        send = send_of(self._member.connections, self._member.routes, f"{member.group}-SUB-1", member.clock)
+        send = trace_sender(
+            self._member.connections, self._member.routes, f"{member.group}-SUB-1", member.clock
+        )
         return ConsumeTracer(send, member.group, member.clock)
 
-    def _sending_back(self) -> SendBack:
+    def _new_send_back(self) -> SendBack:
         times, member = self._settings.max_reconsume_times, self._settings.member
         return SendBack(
             self._member.connections,
@@ -207,4 +208,4 @@ class Consumption:
 
 
 def _ignore() -> None:
-    """Leave a file with offsets to be written when its time has come."""
+    """Do nothing: the offsets file is written at intervals only."""

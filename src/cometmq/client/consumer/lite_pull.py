@@ -1,4 +1,4 @@
-"""The lite pull consumer: its user asks for messages when it is ready for them, and may seek and pause.
+"""The lite pull consumer: its user polls for messages, and may seek and pause.
 
 ::
 
@@ -8,8 +8,8 @@
             for message in await consumer.poll():
                 ...
 
-What a poll gave counts as done when the next one is made.
-(RocketMQ: DefaultLitePullConsumer.java, where it counts as done when it is given.)
+The messages of a poll are done when the next poll is called.
+(RocketMQ: DefaultLitePullConsumer.java, where they are done as soon as they are returned.)
 """
 
 import asyncio
@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterable
 from typing import Final, Self
 
 from cometmq.arguments import FUNCTION, TEXT, check, instance_of, number, or_none, several
-from cometmq.client.consumer.bodies import first_whole
-from cometmq.client.consumer.consumed import ConsumedQueue
-from cometmq.client.consumer.pulling import Pulling, PullOptions, check_options
+from cometmq.client.consumer.bodies import decompress_first
+from cometmq.client.consumer.consumed_queue import ConsumedQueue
+from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource, check_options
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Subscription
-from cometmq.client.group.membership import MemberSettings, Membership, TopicInterest
+from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.group.membership import Membership, TopicInterest
 from cometmq.client.identity import client_id
 from cometmq.client.routes import parse_name_servers
 from cometmq.client.waiting import wait_within
@@ -41,22 +42,22 @@ _QUEUES: Final = several(QUEUE, "MessageQueues")
 
 
 class LitePullConsumer:
-    """Polls messages: of topics whose queues it shares with its group, or of queues that are assigned to it.
+    """Polls messages of subscribed topics, whose queues it shares with its group, or of assigned queues.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
         group: name of the consumer group.
-        start: where the group begins in a queue of which it has committed nothing.
-        strategy: divides the queues; all members must have the same.
-        pull: limits of what may wait here, and how much is pulled at once.
-        commit_ms: how often what is done is committed; None to leave it to ``commit``.
-        instance: makes the client id ``ip@instance``; None for one that nobody else has.
-        on_rebalance: called with the queues that are consumed, whenever they change.
-        start_timeout_ms: how long ``subscribe`` waits for a name server that does not answer; None for ever.
+        start: where the group begins in a queue without a committed offset.
+        strategy: divides the queues; all members must use the same.
+        pull: limits of the messages that wait here and of one pull.
+        commit_ms: interval of commits; None to commit only by ``commit``.
+        instance: makes the client id ``ip@instance``; None for a random one.
+        on_rebalance: called with the owned queues whenever they change.
+        start_timeout_ms: how long ``subscribe`` waits for a name server; None for no limit.
 
     Raises:
-        SettingsError: the name servers cannot be.
-        IllegalName: the group's name.
+        SettingsError: the name servers are illegal.
+        IllegalName: the group's name is illegal.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class LitePullConsumer:
             group=valid_group(group),
             client_id=client_id(instance),
             instance=instance,
-            made_by=os.getpid(),
+            process_id=os.getpid(),
             consume_type=ConsumeType.CONSUME_ACTIVELY,
             model=MessageModel.CLUSTERING,
             where=start.where,
@@ -99,36 +100,36 @@ class LitePullConsumer:
         self._subscriptions: dict[str, Subscription] = {}
         self._member: Membership | None = None
         self._paused: set[MessageQueue] = set()
-        self._given: list[tuple[Pulling, list[StoredMessage]]] = []
+        self._polled: list[tuple[Pulling, list[StoredMessage]]] = []
         self._arrived = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Get ready."""
+        """Open the consumer."""
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
-        """Commit and leave the group; after an exception, what the last poll gave is not done."""
+        """Commit and leave the group; after an exception the messages of the last poll are not done."""
         if kind is None:
-            self._finish()
-        self._given.clear()
+            self._finish_poll()
+        self._polled.clear()
         self._subscriptions.clear()
         member, self._member = self._member, None
-        self._arrived.set()  # a poll that waits learns of it
+        self._arrived.set()  # wakes a poll that waits
         if member is not None:
-            await _end(member, commit=self._settings.commit_ms is not None)
+            await _leave(member, commit=self._settings.commit_ms is not None)
 
     async def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
-        """Share a topic's queues with the group.
+        """Subscribe to a topic, sharing its queues with the group.
 
         Raises:
-            IllegalName, FormatError: the topic or the tags cannot be.
-            SettingsError: the topic is subscribed to, or queues are assigned.
-            NetworkError, RemoteError: name servers have not answered for ``start_timeout_ms``, or refuse.
+            IllegalName, FormatError: the topic or the tags are illegal.
+            SettingsError: the topic is subscribed to already, or queues are assigned.
+            NetworkError, RemoteError: no name server responds within ``start_timeout_ms``, or one refuses.
         """
         valid_topic(topic)
         if topic in self._subscriptions or (self._member is not None and not self._subscriptions):
             raise SettingsError(f"topic {topic!r}: subscribe once, and not beside assigned queues")
-        self._subscriptions[topic] = Subscription(topic, _polled, tags, sql)
+        self._subscriptions[topic] = Subscription(topic, _no_handler, tags, sql)
         try:
             await self._join()
         except BaseException:
@@ -136,34 +137,36 @@ class LitePullConsumer:
             raise
 
     async def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Read these queues and no others, whoever else does. Raises SettingsError after ``subscribe``."""
+        """Read these queues and no others, whether or not other consumers do.
+
+        Raises SettingsError after ``subscribe``.
+        """
         queues = list(queues)
         check(_QUEUES, queues=queues)
         if self._subscriptions:
             raise SettingsError("queues cannot be assigned beside topics that are subscribed to")
         if self._member is None:
             await self._join()
-        self._at_work.rebalancing.assign(queues)
+        self._joined.rebalancing.assign(queues)
 
     async def poll(
         self, timeout_ms: int = POLL_TIMEOUT_MS, *, max_count: int = POLL_COUNT
     ) -> list[StoredMessage]:
-        """Give the next messages of one queue, waiting for some up to ``timeout_ms``.
+        """Return the next messages of one queue; wait for some up to ``timeout_ms``.
 
-        What the poll before gave is done.
+        The messages of the previous poll are done then.
 
         Raises:
             SettingsError: nothing is subscribed to or assigned.
-            UndecodableBody: the next message's body cannot be decompressed; the poll after this one goes on
-                behind it.
+            UndecodableBody: the next message's body cannot be decompressed; the next poll continues after it.
         """
         check(number(0), timeout_ms=timeout_ms)
         check(number(1), max_count=max_count)
-        self._finish()
+        self._finish_poll()
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         while True:
             self._arrived.clear()
-            if messages := self._take(max_count):
+            if messages := self._next_messages(max_count):
                 return messages
             left_s = deadline - asyncio.get_running_loop().time()
             if left_s <= 0:
@@ -171,28 +174,31 @@ class LitePullConsumer:
             await wait_within(self._arrived, left_s)
 
     async def commit(self) -> None:
-        """Commit all that polls have given. Raises NetworkError, NoRoute or RemoteError if it is not."""
-        self._finish()
-        if (error := await self._at_work.rebalancing.try_commit()) is not None:
+        """Commit the offsets of all messages that polls have returned.
+
+        Raises NetworkError, NoRoute or RemoteError on failure.
+        """
+        self._finish_poll()
+        if (error := await self._joined.rebalancing.try_commit()) is not None:
             raise error
 
     def seek(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Go on in a queue at another offset. Raises SettingsError if the queue is not ours."""
+        """Continue in a queue at another offset. Raises SettingsError if the queue is not consumed here."""
         check(QUEUE, queue=queue)
         check(number(0), queue_offset=queue_offset)
-        consumed = self._at_work.rebalancing.queues.get(queue)
+        consumed = self._joined.rebalancing.queues.get(queue)
         if consumed is None:
             raise SettingsError(f"{queue} is not consumed here: {self.queues} are")
-        self._given = [(pulling, messages) for pulling, messages in self._given if pulling.queue != queue]
+        self._polled = [(pulling, messages) for pulling, messages in self._polled if pulling.queue != queue]
         consumed.pulling.restart(queue_offset)
 
     def pause(self, *queues: MessageQueue) -> None:
-        """Give no messages of these queues until they are resumed."""
+        """Return no messages of these queues from ``poll`` until they are resumed."""
         check(_QUEUES, queues=queues)
         self._paused.update(queues)
 
     def resume(self, *queues: MessageQueue) -> None:
-        """Give messages of these queues again."""
+        """Return messages of these queues from ``poll`` again."""
         check(_QUEUES, queues=queues)
         self._paused.difference_update(queues)
         self._arrived.set()
@@ -203,20 +209,22 @@ class LitePullConsumer:
         return [] if self._member is None else self._member.rebalancing.owned()
 
     @property
-    def _at_work(self) -> Membership:
+    def _joined(self) -> Membership:
         if self._member is None:
             raise SettingsError("nothing is subscribed to and no queue is assigned: use subscribe or assign")
         return self._member
 
     async def _join(self) -> None:
-        """Be a member with all subscriptions: a further one begins anew, from what is committed."""
+        """Join the group with all subscriptions; a member leaves first and then begins at its commits."""
         if self._member is not None:
-            self._finish()
-            await _end(self._member)
+            self._finish_poll()
+            await _leave(self._member)
         self._settings = self._settings.of_this_process()
         now_ms = self._settings.clock.now_ms()
-        wanted = {topic: TopicInterest(one.data(now_ms), False) for topic, one in self._subscriptions.items()}
-        member = Membership(self._settings, wanted, self._consume)
+        interests = {
+            topic: TopicInterest(one.data(now_ms), False) for topic, one in self._subscriptions.items()
+        }
+        member = Membership(self._settings, interests, self._consume)
         self._member = member
         try:
             await member.start()
@@ -225,52 +233,50 @@ class LitePullConsumer:
             raise
 
     def _consume(self, queue: MessageQueue) -> ConsumedQueue:
-        subscription = self._subscriptions.get(queue.topic)  # none for an assigned queue
+        subscription = self._subscriptions.get(queue.topic)  # None for an assigned queue
+        member = self._joined
         pulling = Pulling(
             queue,
-            self._at_work.requests,
-            self._at_work.offsets,
-            self._start,
+            PullSource(member.requests, member.offsets, self._start, self._pull),
             lambda *_: self._arrived.set(),
             tags="*" if subscription is None else subscription.tags,
             sql=None if subscription is None else subscription.sql,
             ordered=True,
-            options=self._pull,
         )
         return ConsumedQueue(pulling)
 
-    def _finish(self) -> None:
-        """Note that what the last poll gave is done."""
-        for pulling, messages in self._given:
+    def _finish_poll(self) -> None:
+        """Mark the messages of the last poll as done."""
+        for pulling, messages in self._polled:
             pulling.done(messages)
-        self._given.clear()
+        self._polled.clear()
 
-    def _take(self, max_count: int) -> list[StoredMessage]:
-        """Give what waits in the first queue that has something; that queue is the last one next time."""
-        queues = self._at_work.rebalancing.queues
+    def _next_messages(self, max_count: int) -> list[StoredMessage]:
+        """Return messages of the first queue that has some; that queue is the last one next time."""
+        queues = self._joined.rebalancing.queues
         for queue, consumed in list(queues.items()):
             waiting = consumed.pulling.waiting
             if queue in self._paused or waiting is None or not (messages := waiting.head(max_count)):
                 continue
             queues[queue] = queues.pop(queue)
             try:
-                whole = first_whole(messages)
+                whole = decompress_first(messages)
             except UndecodableBody:
-                self._given.append((consumed.pulling, messages[:1]))
+                self._polled.append((consumed.pulling, messages[:1]))
                 raise
-            self._given.append((consumed.pulling, messages[: len(whole)]))
+            self._polled.append((consumed.pulling, messages[: len(whole)]))
             return whole
         return []
 
 
-async def _end(member: Membership, *, commit: bool = True) -> None:
+async def _leave(member: Membership, *, commit: bool = True) -> None:
     try:
-        await member.settle()
+        await member.stop_rebalancing()
         await member.leave(commit=commit)
-    except BaseException:  # cancelled, as by a time limit
+    except BaseException:  # this was cancelled
         await member.abandon()
         raise
 
 
-async def _polled(_: object) -> None:
-    """Stand for the handler of what is polled instead."""
+async def _no_handler(_: object) -> None:
+    """Do nothing: a subscription needs a handler, which polling never calls."""

@@ -1,10 +1,10 @@
-"""Where a consumer's committed offsets are kept: at the brokers, or, for broadcasting, in a file.
+"""Stores of a consumer's committed offsets: the brokers, or a file for broadcasting.
 
 ::
 
     {"offsetTable": {{"brokerName": "a", "queueId": 0, "topic": "T"}: 17, …}}          offsets.json
 
-(RocketMQ: RemoteBrokerOffsetStore.java, LocalFileOffsetStore.java; the file can be taken over from either.)
+(RocketMQ: RemoteBrokerOffsetStore.java, LocalFileOffsetStore.java; either client can read the other's file.)
 """
 
 import asyncio
@@ -26,29 +26,29 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetStore(Protocol):
-    """Keeps the queue offset before which everything is done, by queue."""
+    """Stores, for each queue, the offset before which all messages are handled."""
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """Give a queue's offset, or None if there is none yet. Raises NetworkError, NoRoute, RemoteError."""
+        """Return a queue's offset, or None without one. Raises NetworkError, NoRoute, RemoteError."""
         ...
 
     async def write(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Keep these offsets. Raises NetworkError, NoRoute, RemoteError or OSError."""
+        """Store offsets. Raises NetworkError, NoRoute, RemoteError or OSError."""
         ...
 
 
 class RemoteOffsets:
-    """Offsets at the brokers that have the queues: the group's."""
+    """The group's offsets, stored at the queues' brokers."""
 
     def __init__(self, requests: QueueRequests) -> None:
         self._requests = requests
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """Ask the queue's broker."""
+        """Query the queue's broker."""
         return await self._requests.committed(queue, young_is_zero=True)
 
     async def write(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Tell each queue's broker; those that do not answer keep no other from being told."""
+        """Commit at all queues' brokers, then raise the first error."""
         commits = (self._requests.commit(queue, offset) for queue, offset in offsets.items())
         failures = [
             answer for answer in await asyncio.gather(*commits, return_exceptions=True) if answer is not None
@@ -58,11 +58,11 @@ class RemoteOffsets:
 
 
 class LocalOffsets:
-    """Offsets in a file of this client's own, with the file of before beside it as ``.bak``.
+    """This client's offsets, stored in a file with its previous version beside it as ``.bak``.
 
     Raises:
-        FormatError: the file holds something else, and so does the one of before.
-        OSError: it cannot be read.
+        FormatError: neither the file nor its previous version can be decoded.
+        OSError: the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,24 +72,24 @@ class LocalOffsets:
         self._saving = asyncio.Lock()
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """Look it up."""
+        """Return a queue's offset, or None without one."""
         return self._offsets.get(queue)
 
     async def write(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Replace the file as a whole: after a crash it is the old one or the new one."""
+        """Replace the file atomically: after a crash it is the old one or the new one."""
         self._offsets |= offsets
         async with self._saving:
             await asyncio.to_thread(self._save, dict(self._offsets))
 
     def _load(self) -> dict[MessageQueue, int]:
-        if not self._path.exists():  # a crash between two renames leaves the file of before
+        if not self._path.exists():  # a crash between two renames leaves only the previous version
             return decode(_OffsetTable, self._backup.read_bytes()).offsets if self._backup.exists() else {}
         try:
             return decode(_OffsetTable, self._path.read_bytes()).offsets
         except FormatError as error:
             if not self._backup.exists():
                 raise
-            _log.error("%s: %s; the offsets of before are used: %s", self._path, error, self._backup)
+            _log.error("%s: %s; the previous offsets are used: %s", self._path, error, self._backup)
             return decode(_OffsetTable, self._backup.read_bytes()).offsets
 
     def _save(self, offsets: dict[MessageQueue, int]) -> None:

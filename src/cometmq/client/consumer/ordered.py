@@ -1,7 +1,7 @@
-"""Handling a queue's messages in order: one after the other, while this member holds the queue's lock.
+"""Handle a queue's messages in order: one after the other, while this member holds the queue's lock.
 
-A message that fails keeps its place: the queue pauses, then it comes again, since nothing behind it may
-overtake it. Only after a limit of tries, which by default there is not, it goes to the dead letters.
+After a failure the queue pauses and then handles the same message again, since no later one may overtake it.
+Only after a limit of retries, by default none, it becomes a dead letter.
 (RocketMQ: ConsumeMessageOrderlyService.java.)
 """
 
@@ -27,11 +27,11 @@ _log = logging.getLogger(__name__)
 
 
 class OrderedOptions(NamedTuple):
-    """How failures of ordered messages are met.
+    """How failures of ordered messages are handled.
 
     Attributes:
         suspend_ms: how long a queue pauses after a failure.
-        max_reconsume_times: after so many tries more a message is a dead letter; None for never.
+        max_reconsume_times: after so many retries a message becomes a dead letter; None for never.
     """
 
     suspend_ms: int = SUSPEND_MS
@@ -42,10 +42,10 @@ class OrderedHandling:
     """The handling of one queue.
 
     Args:
-        find: gives the subscription of a topic, or None.
-        holds: whether the queue's lock is ours now.
-        handle: lets a handler have messages.
-        send_back: takes dead letters; None for broadcasting, where they are dropped.
+        find: returns the subscription of a topic, or None.
+        holds: returns whether we hold the queue's lock.
+        handle: calls a handler with messages.
+        send_back: sends dead letters; None for broadcasting, where they are dropped.
     """
 
     def __init__(
@@ -62,29 +62,29 @@ class OrderedHandling:
         self._find = find
         self._holds = holds
         self._slots = slots
-        self._hand_out = handle
+        self._call_handler = handle
         self._send_back = send_back
         self._options = options
         self._arrived = asyncio.Event()
         self._stopped = asyncio.Event()
         self._failures = 0
         self._failed: list[int] = []
-        """The queue offsets of those that come again, together and with no others: they failed last."""
+        """The queue offsets of the batch that failed last: it is retried with exactly these messages."""
         self._task = asyncio.create_task(self._run(), name=f"handle {pulling.queue}")
 
     def wake(self) -> None:
-        """Look at what waits: messages came."""
+        """Look for messages: some have arrived."""
         self._arrived.set()
 
-    def refuse(self) -> None:
-        """Begin with no further message."""
+    def request_stop(self) -> None:
+        """Start to handle no further message."""
         self._stopped.set()
         self._arrived.set()
 
     async def finish(self, timeout_s: float | None = None) -> bool:
-        """Wait until the message that is being handled is, after a refusal; cancel it when the time is up.
+        """Wait for the running handler after ``request_stop``; cancel it after the timeout.
 
-        Returns whether it came to its end.
+        Returns whether it ended in time.
         """
         _, late = await asyncio.wait((self._task,), timeout=timeout_s)
         self._task.cancel()
@@ -93,7 +93,7 @@ class OrderedHandling:
 
     async def _run(self) -> None:
         while not self._stopped.is_set():
-            batch = self._next()
+            batch = self._next_batch()
             if batch is None:
                 self._arrived.clear()
                 await self._arrived.wait()
@@ -104,8 +104,8 @@ class OrderedHandling:
                     pause_s = await self._handle(*batch) if self._holds() else 0.0
                 await self._pause(pause_s)
 
-    def _next(self) -> tuple[Subscription, list[StoredMessage]] | None:
-        """Give the first messages and what is to be done with them."""
+    def _next_batch(self) -> tuple[Subscription, list[StoredMessage]] | None:
+        """Return the first messages that wait, and their subscription."""
         waiting = self._pulling.waiting
         if waiting is None or not (first := waiting.head(1)):
             return None
@@ -117,25 +117,25 @@ class OrderedHandling:
         return subscription, list(takewhile(lambda message: message.topic == topic, batch))
 
     async def _handle(self, subscription: Subscription, messages: list[StoredMessage]) -> float:
-        """Handle messages; give how many seconds the queue shall pause."""
+        """Handle messages; return for how many seconds the queue has to pause."""
         offsets = [message.queue_offset for message in messages]
-        if offsets != self._failed:  # the queue goes on at another offset: those were never tried
-            self._forget_failures()
+        if offsets != self._failed:  # the offset was reset: this batch has not failed
+            self._reset_failures()
         again = [
             replace(message, reconsume_times=message.reconsume_times + self._failures) for message in messages
         ]
         suspend_ms: int | None = None
         try:
-            await self._hand_out(subscription, again)
+            await self._call_handler(subscription, again)
         except DeadLetter:
-            return await self._give_up(messages, again)
+            return await self._send_to_dead_letters(messages, again)
         except PutOff:
             return self._options.suspend_ms / 1000
         except Retry as retry:
             suspend_ms = retry.suspend_ms
-        except Exception as error:  # noqa: BLE001 a handler is not ours: whatever it raises means that it failed
+        except Exception as error:  # noqa: BLE001 the application's handler may raise anything
             if isinstance(error, UndecodableBody) and len(messages) > 1:
-                self._failed = offsets[:1]  # comes alone now: a bad body must not fail those beside it
+                self._failed = offsets[:1]  # the first comes alone now: a bad body must not fail the others
                 return 0.0
             _log.warning("a handler failed, %s pauses", self._pulling.queue, exc_info=True)
         else:
@@ -143,17 +143,17 @@ class OrderedHandling:
             return 0.0
         limit = self._options.max_reconsume_times
         if limit is not None and again[0].reconsume_times >= limit:
-            return await self._give_up(messages, again)
+            return await self._send_to_dead_letters(messages, again)
         self._failures += 1
         self._failed = offsets
         return (self._options.suspend_ms if suspend_ms is None else suspend_ms) / 1000
 
-    async def _give_up(self, messages: list[StoredMessage], again: list[StoredMessage]) -> float:
-        """Send messages to the dead letters; if no broker takes them, they are tried again here."""
+    async def _send_to_dead_letters(self, messages: list[StoredMessage], again: list[StoredMessage]) -> float:
+        """Send messages as dead letters; if no broker accepts them, they are handled again after a pause."""
         try:
             if self._send_back is not None:
                 for message in again:
-                    await self._send_back.whole(message, DEAD_LETTER)
+                    await self._send_back.send_whole(message, DEAD_LETTER)
         except CometMQError as error:
             _log.warning("no dead letter could be sent, %s pauses: %s", self._pulling.queue, error)
             return self._options.suspend_ms / 1000
@@ -161,14 +161,14 @@ class OrderedHandling:
         return 0.0
 
     def _done(self, messages: list[StoredMessage]) -> None:
-        self._forget_failures()
+        self._reset_failures()
         self._pulling.done(messages)
 
-    def _forget_failures(self) -> None:
+    def _reset_failures(self) -> None:
         self._failures = 0
         self._failed = []
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than until the queue is given up."""
+        """Wait, at most until the queue is released."""
         if seconds > 0:
             await wait_within(self._stopped, seconds)

@@ -1,14 +1,14 @@
-"""What a handler can raise to say what shall become of a message: any other exception is as ``Retry()``."""
+"""Exceptions by which a handler decides on a message; any other exception acts like ``Retry()``."""
 
 from cometmq.arguments import check, number, or_none
 
 
 class Retry(Exception):
-    """The message shall come again later.
+    """The message is delivered again later.
 
     Attributes:
-        delay_level: after which of the broker's delays (1 is 1 s … 18 is 2 h); 0 lets it grow with each try.
-        suspend_ms: for an ordered topic, how long its queue pauses; None for the consumer's own setting.
+        delay_level: the broker's delay level (1 is 1 s … 18 is 2 h); 0 for one that grows with each retry.
+        suspend_ms: for an ordered topic, how long its queue pauses; None for the consumer's setting.
     """
 
     def __init__(self, *, delay_level: int = 0, suspend_ms: int | None = None) -> None:
@@ -20,11 +20,11 @@ class Retry(Exception):
 
 
 class PutOff(Retry):
-    """Somebody else is handling the message now: it shall come again, though nothing failed.
+    """Another consumer is handling the message now: it is delivered again, though nothing failed.
 
-    An ordered queue pauses as long as its consumer's setting says, and does not count it as a try.
+    An ordered queue pauses as long as its consumer's setting says, and does not count it as a retry.
     """
 
 
 class DeadLetter(Exception):
-    """The message can never be handled: it goes to the dead letters, topic ``%DLQ%group``, at once."""
+    """The message can never be handled: it is sent to the dead letters, topic ``%DLQ%group``, at once."""

@@ -1,4 +1,4 @@
-"""The pull consumer: reads queues from offsets that its user keeps, or commits for a group.
+"""The pull consumer: reads queues from offsets that its user stores, or commits for a group.
 
 ::
 
@@ -20,12 +20,12 @@ from cometmq.net.client import Connections
 
 
 class PullConsumer(QueueRequests):
-    """Reads queues.
+    """Reads queues; open it with ``async with``.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
         group: name of the consumer group for which offsets are committed.
-        timeout_ms: how long a request may take, besides the time that a pull may be held.
+        timeout_ms: timeout of a request; a pull may be held longer by its ``wait_ms``.
     """
 
     def __init__(self, name_servers: str, group: str, *, timeout_ms: int = 3_000) -> None:
@@ -35,7 +35,7 @@ class PullConsumer(QueueRequests):
         super().__init__(connections, routes, valid_group(group), timeout_ms)
 
     async def __aenter__(self) -> Self:
-        """Get ready to pull."""
+        """Open the consumer."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -45,7 +45,7 @@ class PullConsumer(QueueRequests):
     async def messages(
         self, queue: MessageQueue, queue_offset: int = 0, *, tags: str = "*", sql: str | None = None
     ) -> AsyncIterator[StoredMessage]:
-        """Go through a queue's messages from ``queue_offset`` to its end. Raises like ``pull``."""
+        """Iterate over a queue's messages from ``queue_offset`` to its end. Raises like ``pull``."""
         while True:
             pulled = await self.pull(queue, queue_offset, tags=tags, sql=sql)
             for message in pulled.messages:

@@ -1,4 +1,4 @@
-"""What a consumer asks the brokers about queues: messages, committed offsets, first and last ones."""
+"""Requests of a consumer about queues: pull messages, query and commit offsets."""
 
 import asyncio
 from enum import Enum, auto
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.answer import successful
-from cometmq.client.consumer.bodies import first_whole
+from cometmq.client.consumer.bodies import decompress_first
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import Route
 from cometmq.errors import NetworkError, NoRoute, RemoteError
@@ -41,11 +41,11 @@ from cometmq.wire.headers import (
 SQL92: Final = "SQL92"
 PULL_COUNT: Final = 32
 PULL_GRACE_MS: Final = 10_000
-"""A broker that holds a pull looks at its clock every few seconds, so its answer may be late."""
+"""A broker checks held pulls every few seconds, so its response may be late."""
 
 
 class PullStatus(Enum):
-    """What a pull found."""
+    """The outcome of a pull."""
 
     FOUND = auto()
     NO_NEW_MESSAGE = auto()
@@ -64,7 +64,7 @@ _STATUS: Final[dict[int, PullStatus]] = {
 
 
 class Pulled(NamedTuple):
-    """What a pull gave.
+    """The result of a pull.
 
     Attributes:
         next_offset: queue offset to pull from next.
@@ -80,10 +80,10 @@ class Pulled(NamedTuple):
 
 
 class PulledRecords(NamedTuple):
-    """What a pull gave, as the broker has it: for those who need no objects.
+    """The result of a pull with the messages as the bytes of their records.
 
     Attributes:
-        body: CommitLog records back to back; their hashes of tags are wanted ones, their tags may be others.
+        body: CommitLog records back to back; as the broker filters by hashes of tags, other tags may occur.
         next_offset, min_offset, max_offset: as in ``Pulled``.
     """
 
@@ -95,10 +95,10 @@ class PulledRecords(NamedTuple):
 
 
 class QueueRequests:
-    """Asks for one consumer group; each request goes to the broker that has the queue.
+    """Sends requests of one consumer group, each to the broker of the queue.
 
     Args:
-        timeout_ms: how long a request may take, besides the time that a pull may be held.
+        timeout_ms: timeout of a request; a pull may be held longer by its ``wait_ms``.
     """
 
     def __init__(self, connections: Connections, routes: Routes, group: str, timeout_ms: int) -> None:
@@ -110,7 +110,7 @@ class QueueRequests:
         self._has_committed: set[tuple[str, str]] = set()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """Give a topic's queues that can be read. Raises NoRoute or NetworkError."""
+        """Return a topic's queues that can be read. Raises NoRoute or NetworkError."""
         check(TEXT, topic=topic)
         return (await self._routes.get(topic)).subscribe_queues()
 
@@ -127,21 +127,21 @@ class QueueRequests:
     ) -> Pulled:
         """Read messages of a queue from ``queue_offset`` on.
 
-        Those behind a body that cannot be decompressed, or that would take too much memory together with
-        those before, are left to the next pull: ``next_offset`` says where that begins.
+        The result ends before a body that cannot be decompressed or would take too much memory together with
+        those before; the next pull begins there, at ``next_offset``.
 
         Args:
             tags: ``*``, or tags joined by ``||``.
             sql: a condition over the messages' properties, instead of tags: ``size > 3 AND color = 'red'``.
-                The broker alone evaluates it (its setting ``enablePropertyFilter``).
-            wait_ms: how long the broker may hold the request when there is nothing new.
-            commit_offset: what to commit along with it. A Java broker may take it for newer than a ``commit``
-                that is sent while this pull is under way.
+                Only the broker evaluates it (its setting ``enablePropertyFilter``).
+            wait_ms: how long the broker may hold the request when there is no new message.
+            commit_offset: offset to commit with it. A Java broker may store it later than a ``commit`` that
+                is sent while this pull is in flight.
 
         Raises:
-            FormatError: ``tags`` is no tag expression, or a message cannot be read.
+            FormatError: ``tags`` is not a tag expression, or a message cannot be decoded.
             UndecodableBody: the body of the first message cannot be decompressed.
-            NoRoute, NetworkError, RemoteError: as requests do.
+            NoRoute, NetworkError, RemoteError: the broker is unknown, does not respond, or refuses.
         """
         pulled = await self.pull_stored(
             queue,
@@ -152,7 +152,7 @@ class QueueRequests:
             wait_ms=wait_ms,
             commit_offset=commit_offset,
         )
-        whole = first_whole(pulled.messages)
+        whole = decompress_first(pulled.messages)
         if len(whole) == len(pulled.messages):
             return pulled._replace(messages=whole)
         return pulled._replace(messages=whole, next_offset=pulled.messages[len(whole)].queue_offset)
@@ -168,9 +168,9 @@ class QueueRequests:
         wait_ms: int = 0,
         commit_offset: int | None = None,
     ) -> Pulled:
-        """Read the same, bodies as they are stored: ``sys_flag`` says which are compressed."""
+        """Read messages like ``pull``, with bodies as stored: ``sys_flag`` says which are compressed."""
         check(or_none(TEXT), sql=sql)
-        wanted = tag.parse(tags) if sql is None else None
+        expression = tag.parse(tags) if sql is None else None
         pulled = await self.pull_records(
             queue,
             queue_offset,
@@ -181,7 +181,7 @@ class QueueRequests:
             commit_offset=commit_offset,
         )
         messages = [message_as_stored(record) for record in decode_many(pulled.body)]
-        chosen = [message for message in messages if wanted is None or message.tags in wanted]
+        chosen = [message for message in messages if expression is None or message.tags in expression]
         return Pulled(pulled.status, chosen, pulled.next_offset, pulled.min_offset, pulled.max_offset)
 
     async def pull_records(
@@ -196,10 +196,10 @@ class QueueRequests:
         wait_ms: int = 0,
         commit_offset: int | None = None,
     ) -> PulledRecords:
-        """Read messages like ``pull``, and leave them as the bytes of their records.
+        """Read messages like ``pull``, as the bytes of their records.
 
         Args:
-            max_bytes: most bytes that are wanted, but for the first message. The broker has limits too.
+            max_bytes: limit of the bytes, unless the first message is larger. The broker has limits too.
         """
         check(QUEUE, queue=queue)
         check(_NUMBER, queue_offset=queue_offset)
@@ -229,11 +229,11 @@ class QueueRequests:
         return PulledRecords(status, answer.body, where.next_offset, where.min_offset, where.max_offset)
 
     async def committed(self, queue: MessageQueue, *, young_is_zero: bool = False) -> int | None:
-        """Give the offset that the group has committed, or None.
+        """Return the offset that the group has committed, or None.
 
         Args:
-            young_is_zero: whether a broker may say 0 instead of None for a queue so young that its first
-                message is still in memory: so those who begin at the end miss nothing of a new queue.
+            young_is_zero: whether a broker may return 0 instead of None for a queue so new that its first
+                message is still in memory: a group that begins at the end then misses nothing of it.
         """
         check(QUEUE, queue=queue)
         header = QueryConsumerOffsetHeader(
@@ -250,8 +250,8 @@ class QueueRequests:
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Commit for the group that everything before ``queue_offset`` is handled.
 
-        The first commit in a topic goes alone: a Java broker makes a table for the group and the topic then,
-        and when commits for two queues do so at once, it loses one (RocketMQ: ConsumerOffsetManager.java).
+        The first commit in a topic is sent alone: a Java broker creates a table for the group and the topic
+        then, and loses one of two concurrent commits that do so (RocketMQ: ConsumerOffsetManager.java).
         """
         check(QUEUE, queue=queue)
         check(_COUNT, queue_offset=queue_offset)
@@ -271,27 +271,24 @@ class QueueRequests:
             queue_id=queue.queue_id,
             commit_offset=queue_offset,
         )
-        answer = await self._request(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
-        if answer.code != ResponseCode.SUCCESS:
-            raise RemoteError(answer.code, answer.remark or "")
+        successful(await self._request(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """Give the first queue offset that can be read."""
+        """Return the first queue offset that can be read."""
         check(QUEUE, queue=queue)
         header = GetMinOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MIN_OFFSET, header))
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """Give the queue offset behind the last message."""
+        """Return the queue offset behind the last message."""
         check(QUEUE, queue=queue)
         header = GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MAX_OFFSET, header))
 
     async def topic_stats(self, topic: str, broker_name: str) -> dict[MessageQueue, TopicOffset]:
-        """Return the first and last offsets of all queues that a topic has on a broker, by one request.
+        """Return ``min_offset`` and ``max_offset`` of all queues of a topic on one broker, by one request.
 
-        They are what ``min_offset`` and ``max_offset`` return for each. All queues are there that can be read
-        or written, with offsets of 0 before their first message.
+        The result has all queues that can be read or written; both offsets are 0 before the first message.
         """
         check(TEXT, topic=topic, broker_name=broker_name)
         any_queue = MessageQueue(topic, broker_name, 0)
@@ -307,10 +304,10 @@ class QueueRequests:
         return store_time if store_time > 0 else None
 
     async def record_sizes(self, queue: MessageQueue, queue_offset: int, max_count: int) -> list[int]:
-        """Return how many bytes records take in the log, from ``queue_offset`` on, by the queue's entries.
+        """Return the sizes of records from ``queue_offset`` on, in bytes, by the queue's entries.
 
         There may be fewer than ``max_count``, as the broker has a limit too, and none where it has no
-        entries. Those that stand for lost messages are left out.
+        entries. Fillers for lost messages are left out.
         """
         check(QUEUE, queue=queue)
         header = QueryConsumeQueueHeader(queue.topic, queue.queue_id, queue_offset, max_count)
@@ -319,7 +316,7 @@ class QueueRequests:
         return [one.size for one in entries if one.size != FILLER.size]
 
     async def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
-        """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
+        """Return the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
         check(QUEUE, queue=queue)
         check(_NUMBER, time_ms=time_ms)
         header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, time=time_ms)
@@ -333,7 +330,7 @@ class QueueRequests:
         try:
             return await self._connections.request(address, command, timeout_ms or self._timeout_ms)
         except NetworkError:
-            self._routes.forget(queue.topic)  # the broker may have come back elsewhere
+            self._routes.expire(queue.topic)  # the broker may have come back elsewhere
             raise
 
 
@@ -347,6 +344,4 @@ def _address(route: Route, queue: MessageQueue) -> str:
 
 
 def _offset(answer: Command) -> int:
-    if answer.code != ResponseCode.SUCCESS:
-        raise RemoteError(answer.code, answer.remark or "")
-    return parse(OffsetResponseHeader, answer.ext_fields).offset
+    return parse(OffsetResponseHeader, successful(answer).ext_fields).offset

@@ -1,7 +1,7 @@
-"""Giving back what could not be handled: the broker lets it come again later, or files it as a dead letter.
+"""Send back messages that could not be handled: the broker delivers them again later or as dead letters.
 
-The usual way is CONSUMER_SEND_MSG_BACK, which only names the message. Where the broker cannot follow it, and
-for ordered topics, the message itself is sent to the group's retry topic.
+Usually CONSUMER_SEND_MSG_BACK names the message by its offset. If the broker does not find it so, and for
+ordered topics, the whole message is sent to the group's retry topic.
 (RocketMQ: sendMessageBack of DefaultMQPushConsumerImpl.java and of ConsumeMessageOrderlyService.java.)
 """
 
@@ -24,15 +24,15 @@ from cometmq.wire.headers import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES, SendBackHe
 
 SEND_BACK_TIMEOUT_MS: Final = 5_000
 FIRST_DELAY_LEVEL: Final = 3
-"""Of the first retry, where the level is chosen here; each further one is higher."""
+"""Of the first retry of a whole message; each further one has the next level."""
 DEAD_LETTER: Final = -1
-"""The delay level that stands for the dead letters."""
+"""The delay level that means dead letter."""
 
 _log = logging.getLogger(__name__)
 
 
 class SendBack:
-    """Gives back messages of one group."""
+    """Sends back messages of one group."""
 
     def __init__(
         self, connections: Connections, routes: Routes, group: str, max_reconsume_times: int, clock: Clock
@@ -43,14 +43,14 @@ class SendBack:
         self._max_reconsume_times = max_reconsume_times
         self._clock = clock
 
-    async def again(self, queue: MessageQueue, message: StoredMessage, delay_level: int) -> None:
-        """Let a message come again after a delay; 0 leaves the level to the broker, −1 means dead letters.
+    async def send(self, queue: MessageQueue, message: StoredMessage, delay_level: int) -> None:
+        """Send back a message; delay level 0 leaves the level to the broker, −1 means dead letter.
 
         Args:
-            queue: where it was pulled from.
+            queue: the queue that it was pulled from.
 
         Raises:
-            NetworkError, NoRoute, RemoteError: no broker takes it, in either way.
+            NetworkError, NoRoute, RemoteError: no broker accepts it, by its offset or whole.
         """
         header = SendBackHeader(
             physical_offset=message.physical_offset,
@@ -65,11 +65,11 @@ class SendBack:
             address = await self._routes.master(queue)
             successful(await self._connections.request(address, command, SEND_BACK_TIMEOUT_MS))
         except CometMQError as error:
-            _log.warning("%s cannot be sent back by its name, it is sent whole: %s", message.offset_id, error)
-            await self.whole(message, delay_level)
+            _log.warning("%s cannot be sent back by its id, it is sent whole: %s", message.offset_id, error)
+            await self.send_whole(message, delay_level)
 
-    async def whole(self, message: StoredMessage, delay_level: int = 0) -> None:
-        """Send a message itself to the retry topic. Raises NetworkError, NoRoute or RemoteError."""
+    async def send_whole(self, message: StoredMessage, delay_level: int = 0) -> None:
+        """Send a whole message to the retry topic. Raises NetworkError, NoRoute or RemoteError."""
         topic = RETRY_PREFIX + self._group
         route = await self._routes.get(topic)
         queue = next(iter(route.publish_queues()), None)

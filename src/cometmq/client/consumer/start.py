@@ -1,4 +1,4 @@
-"""Where a consumer group begins in a queue of which it has committed nothing."""
+"""Where a consumer group begins in a queue without a committed offset."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -14,8 +14,8 @@ from cometmq.wire.bodies.heartbeat import ConsumeFromWhere
 class Start:
     """A place in a queue: ``Start.LAST``, ``Start.FIRST`` or ``Start.at(time_ms)``.
 
-    LAST is behind the last message, except in a queue so young that its first message is still in memory:
-    of a new queue nothing is missed. The group's own retry topic is always read from its beginning.
+    LAST is behind the last message, but at the first one in a queue so new that its first message is still in
+    memory: no message of a new queue is missed. The group's retry topic is always read from its beginning.
     """
 
     where: ConsumeFromWhere
@@ -26,12 +26,15 @@ class Start:
 
     @classmethod
     def at(cls, time_ms: int) -> "Start":
-        """Begin with the first message stored at or after a time, ms since the epoch. Raises IllegalType."""
+        """Return the place of the first message stored at or after a time in ms since the epoch.
+
+        Raises IllegalType.
+        """
         check(number(0), time_ms=time_ms)
         return cls(ConsumeFromWhere.TIMESTAMP, time_ms)
 
     async def offset(self, requests: QueueRequests, queue: MessageQueue) -> int:
-        """Ask the queue's broker for the queue offset. Raises NetworkError, NoRoute or RemoteError."""
+        """Query the queue's broker for the queue offset. Raises NetworkError, NoRoute or RemoteError."""
         if self.where is _FIRST or queue.topic.startswith(RETRY_PREFIX):
             return await requests.min_offset(queue)
         if self.where is _LAST:

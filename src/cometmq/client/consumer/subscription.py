@@ -1,4 +1,4 @@
-"""What a consumer subscribes to, and the handler that gets it."""
+"""The subscription of a consumer to one topic, with its handler."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -20,19 +20,19 @@ if TYPE_CHECKING:  # it imports sqlite3, which most consumers need not
     from cometmq.client.idempotence.deduplicator import Once
 
 Handler = Callable[[Any], Awaitable[None] | None]
-"""Takes a :class:`StoredMessage`, or a list of them where the subscription has a batch size."""
+"""A function of a :class:`StoredMessage`, or of a list of them if the subscription has a batch size."""
 
 
 @dataclass(frozen=True)
 class Subscription:
-    """A topic, which of its messages, and what is done with them.
+    """A topic, a filter of its messages, and their handler.
 
     Attributes:
         tags: ``*``, or tags joined by ``||``.
         sql: a condition that the broker evaluates, instead of tags.
         ordered: whether each queue's messages are handled one after the other, by one member of the group.
-        batch_size: most messages that the handler gets at once, as a list; None for one, as it is.
-        once: keeps messages from the handler that were handled before; None to let all come.
+        batch_size: most messages in the list that the handler gets; None for single messages, without a list.
+        once: passes over messages that were handled before; None to handle all.
 
     Raises:
         IllegalName: the topic's name.
@@ -49,7 +49,7 @@ class Subscription:
     once: "Once | None" = None
 
     def __post_init__(self) -> None:
-        """Refuse what could not be consumed."""
+        """Check the attributes."""
         valid_topic(self.topic)
         check(FUNCTION, handler=self.handler)
         check(or_none(TEXT), sql=self.sql)
@@ -64,18 +64,15 @@ class Subscription:
         return inspect.iscoroutinefunction(self.handler)
 
     def data(self, version: int) -> SubscriptionData:
-        """Give what the broker is told of it."""
+        """Return the subscription as brokers get it; ``version`` is a time in ms since the epoch."""
         if self.sql is None:
             return tag_subscription(self.topic, self.tags, version)
         return SubscriptionData(self.topic, self.sql, SQL92, version)
 
     async def handle(self, messages: list[StoredMessage], pool: Executor) -> None:
-        """Call the handler; one that is a plain function runs in ``pool``.
-
-        Raises what it raises; HandlerEnded for what would end the worker, not only the handler.
-        """
-        hand_over = partial(self._call, pool)
-        await (hand_over(messages) if self.once is None else self.once.handle(messages, hand_over))
+        """Call the handler; a plain function runs in ``pool``. Raises like ``calling.call``."""
+        call_handler = partial(self._call, pool)
+        await (call_handler(messages) if self.once is None else self.once.handle(messages, call_handler))
 
     async def _call(self, pool: Executor, messages: list[StoredMessage]) -> None:
         argument = messages if self.batch_size is not None else messages[0]
@@ -83,11 +80,11 @@ class Subscription:
 
 
 Handle = Callable[[Subscription, list[StoredMessage]], Awaitable[None]]
-"""Lets a subscription's handler have messages. Raises what it raises."""
+"""Calls a subscription's handler with messages. Raises what it raises."""
 
 
 def unhandled(topic: str) -> Subscription:
-    """Stand in for the subscription of a topic that there is none of: its messages fail."""
+    """Return a subscription for a topic without one: its handler raises LookupError."""
 
     async def fail(_: object) -> None:
         raise LookupError(

@@ -1,7 +1,7 @@
-"""Heartbeats: a client tells every broker of its topics that it lives, in which groups, and what it wants.
+"""Heartbeats: they register a client, its groups and its subscriptions with every broker of its topics.
 
-A broker that has heard nothing for two minutes, or whose connection breaks, takes the client out of its
-groups. So a beat goes out every 30 s, and at once to a broker that was connected to anew.
+A broker removes a client from its groups two minutes after its last heartbeat, or when the connection breaks.
+So one is sent every 30 s, and at once on a new connection.
 (RocketMQ: MQClientInstance.java, sendHeartbeatToAllBroker.)
 """
 
@@ -23,15 +23,17 @@ HEARTBEAT_S: Final = 30.0
 _log = logging.getLogger(__name__)
 
 
-async def beat(connections: Connections, addresses: Iterable[str], heartbeat: Heartbeat) -> set[str]:
-    """Send a heartbeat to the brokers at ``addresses``; give those that took it."""
+async def send_heartbeat(
+    connections: Connections, addresses: Iterable[str], heartbeat: Heartbeat
+) -> set[str]:
+    """Send a heartbeat to the brokers at ``addresses``; return the addresses that accepted it."""
     body = encode(heartbeat)
-    return await _tell(
+    return await _send_to_all(
         connections, addresses, lambda: Command(RequestCode.HEART_BEAT, ext_fields={}, body=body)
     )
 
 
-async def say_goodbye(
+async def unregister(
     connections: Connections,
     addresses: Iterable[str],
     client_id: str,
@@ -39,26 +41,28 @@ async def say_goodbye(
     producer_group: str | None = None,
     consumer_group: str | None = None,
 ) -> None:
-    """Tell brokers that a client leaves its groups, so that the others need not wait until it is missed."""
+    """Unregister a client from its groups at brokers, so that its queues are reassigned without a delay."""
     header = UnregisterClientHeader(client_id, producer_group, consumer_group)
-    await _tell(
+    await _send_to_all(
         connections, addresses, lambda: Command(RequestCode.UNREGISTER_CLIENT, ext_fields=fields(header))
     )
 
 
-async def _tell(connections: Connections, addresses: Iterable[str], make: Callable[[], Command]) -> set[str]:
-    """Send a request to each address at once; give those that answered with success."""
+async def _send_to_all(
+    connections: Connections, addresses: Iterable[str], make: Callable[[], Command]
+) -> set[str]:
+    """Send a request to all addresses concurrently; return those that responded with SUCCESS."""
 
-    async def tell(address: str) -> str | None:
+    async def send(address: str) -> str | None:
         try:
             answer = await connections.request(address, make())
-        except CometMQError as error:  # also of an address that is none: the other brokers must hear it
-            _log.warning("a heartbeat or goodbye got lost: %s", error)
+        except CometMQError as error:  # also of an illegal address: the other brokers must get the request
+            _log.warning("a heartbeat or unregistration was not sent: %s", error)
             return None
         if answer.code == ResponseCode.SUCCESS:
             return address
         _log.warning("%s refuses a heartbeat: code %d: %s", address, answer.code, answer.remark)
         return None
 
-    answers = await asyncio.gather(*map(tell, addresses))
-    return {address for address in answers if address is not None}
+    accepted = await asyncio.gather(*map(send, addresses))
+    return {address for address in accepted if address is not None}

@@ -1,4 +1,4 @@
-"""Asking brokers for the locks of ordered queues, and giving them back."""
+"""Lock and unlock ordered queues at their brokers."""
 
 import asyncio
 import logging
@@ -20,15 +20,15 @@ from cometmq.wire.frame import Command
 _log = logging.getLogger(__name__)
 
 
-class Locked(NamedTuple):
-    """What brokers said about locks: which were ``asked`` for and decided, and which of these we have."""
+class LockDecisions(NamedTuple):
+    """The queues whose brokers responded to a lock request, and those of them that are locked for us."""
 
-    asked: list[MessageQueue]
+    decided: list[MessageQueue]
     granted: list[MessageQueue]
 
 
 class Locks:
-    """The locks of one member of a group."""
+    """Requests the locks of one member of a group."""
 
     def __init__(self, connections: Connections, routes: Routes, group: str, client_id: str) -> None:
         self._connections = connections
@@ -36,33 +36,34 @@ class Locks:
         self._group = group
         self._client_id = client_id
 
-    async def lock(self, queues: Iterable[MessageQueue]) -> Locked:
-        """Ask for locks, or for more time; a broker that gives no answer of use has decided nothing."""
-        decided = Locked([], [])
-        for wanted, answer in await self._ask(RequestCode.LOCK_BATCH_MQ, queues):
+    async def lock(self, queues: Iterable[MessageQueue]) -> LockDecisions:
+        """Lock queues or renew their locks; a broker without a valid response has decided nothing."""
+        decisions = LockDecisions([], [])
+        for requested, answer in await self._request(RequestCode.LOCK_BATCH_MQ, queues):
             try:
                 granted = decode(LockResponse, answer.body).queues
             except FormatError as error:
-                _log.warning("the locks at broker %s are not decided: %s", wanted[0].broker_name, error)
+                _log.warning("the locks at broker %s are not decided: %s", requested[0].broker_name, error)
                 continue
-            decided.asked.extend(wanted)
-            decided.granted.extend(granted)
-        return decided
+            decisions.decided.extend(requested)
+            decisions.granted.extend(granted)
+        return decisions
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-        """Give locks back; give those of which a broker has heard it: the others it lets expire."""
-        answered = await self._ask(RequestCode.UNLOCK_BATCH_MQ, queues)
-        return [queue for heard, _ in answered for queue in heard]
+        """Unlock queues; return those whose broker confirmed: the other locks expire by themselves."""
+        confirmed = await self._request(RequestCode.UNLOCK_BATCH_MQ, queues)
+        return [queue for requested, _ in confirmed for queue in requested]
 
-    async def _ask(
+    async def _request(
         self, code: RequestCode, queues: Iterable[MessageQueue]
     ) -> list[tuple[list[MessageQueue], Command]]:
+        """Send each broker a request for its queues; return queues and responses of the successful ones."""
         by_broker = attrgetter("broker_name")
         groups = [list(group) for _, group in groupby(sorted(queues, key=by_broker), key=by_broker)]
-        answers = await asyncio.gather(*(self._ask_broker(code, group) for group in groups))
+        answers = await asyncio.gather(*(self._request_broker(code, group) for group in groups))
         return [(group, answer) for group, answer in zip(groups, answers, strict=True) if answer is not None]
 
-    async def _ask_broker(self, code: RequestCode, queues: list[MessageQueue]) -> Command | None:
+    async def _request_broker(self, code: RequestCode, queues: list[MessageQueue]) -> Command | None:
         body = encode(LockRequest(self._client_id, self._group, queues))
         try:
             address = await self._routes.master(queues[0])

@@ -1,4 +1,4 @@
-"""Who is in a consumer group, as a broker knows it from heartbeats."""
+"""The members of a consumer group, as a broker knows them from heartbeats."""
 
 from cometmq.client.routes import Routes
 from cometmq.errors import NetworkError, NoRoute, RemoteError
@@ -11,12 +11,12 @@ from cometmq.wire.headers import ConsumerGroupHeader, fields
 
 
 async def members(connections: Connections, routes: Routes, topic: str, group: str) -> list[str]:
-    """Give the client ids of a group's members, sorted; a name that two clients share is there twice.
+    """Return the client ids of a group's members, sorted; an id that two clients share appears twice.
 
-    Any broker of the topic can tell, since members send heartbeats to all of them; they are asked in turn.
+    Members send heartbeats to all brokers of a topic, so any broker can respond; they are tried in turn.
 
     Raises:
-        NoRoute, NetworkError, RemoteError: no broker of the topic knows.
+        NoRoute, NetworkError, RemoteError: no broker of the topic returns the members.
     """
     route = await routes.get(topic)
     command_fields = fields(ConsumerGroupHeader(group))

@@ -1,7 +1,7 @@
-"""Keeping a consumer's share of the queues right: asks who is there, takes queues and gives them up.
+"""Rebalance a consumer: query the members of its group, acquire and release queues, commit offsets.
 
-What to take and to give up is decided by :mod:`cometmq.cluster.rebalance_state`. Here the brokers are asked,
-and each queue goes through its phases in a task of its own: one that is slow to leave holds up no other.
+:mod:`cometmq.cluster.rebalance_state` decides which queues to acquire and release. This module sends the
+requests, and each queue goes through its phases in a task of its own: a slow one delays no other.
 (RocketMQ: RebalanceService.java, RebalanceImpl.java.)
 """
 
@@ -10,157 +10,147 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from cometmq.client.consumer.consumed import ConsumedQueue
+from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.consumer.offset_store import OffsetStore
 from cometmq.client.group.locks import Locks
+from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.members import members
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
-from cometmq.cluster.rebalance import Strategy
 from cometmq.cluster.rebalance_state import Assignment, Moves
 from cometmq.errors import CometMQError
-from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 
 REBALANCE_S: Final = 20.0
 UNSETTLED_S: Final = 1.0
-"""How soon to look again when the share could not be found out or had as a whole."""
+"""Interval of rebalances while the share is unknown or not owned completely."""
 LOCK_RENEWAL_S: Final = 20.0
-LOCK_AGAIN_S: Final = 0.5
-"""How soon to ask again for a lock that somebody else has, or of which no broker said anything."""
+LOCK_RETRY_S: Final = 0.5
+"""How soon to request a lock again that another member holds or that no broker decided."""
 SETTLE_S: Final = 0.5
-"""How long a queue that may have had another owner rests before its offset is asked for."""
-LAST_COMMITS: Final = 3
-"""How often the last commit of a queue is tried: whoever has it next begins where it says."""
-COMMIT_AGAIN_S: Final = 0.5
+"""How long to wait before the offset of a queue is read that may have had another owner."""
+FINAL_COMMIT_TRIES: Final = 3
+"""How often the last commit of a queue is tried: the next owner begins at its offset."""
+COMMIT_RETRY_S: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
 
 class Rebalancing:
-    """The queues of one consumer.
+    """The queues of one consumer: all of them by default, where a method takes queues.
 
     Args:
-        topics: what is subscribed to, and whether in order.
-        strategy: None for broadcasting: each member has all queues.
-        consume: makes what consumes a queue.
-        on_change: told the queues that are consumed, whenever they change.
+        settings: its ``strategy`` is None for broadcasting: each member owns all queues.
+        topics: the topics to consume; the value says whether in order.
+        consume: creates the consumption of a queue.
 
     Attributes:
-        queues: what is consumed, or about to be given up.
-        twins: how many others of our name are in the group.
+        queues: the queues that are consumed or about to be released.
+        twins: how many other members of the group have our client id.
     """
 
     def __init__(
         self,
         connections: Connections,
         routes: Routes,
-        group: str,
-        client_id: str,
+        settings: MemberSettings,
         topics: Mapping[str, bool],
-        strategy: Strategy | None,
         offsets: OffsetStore,
         consume: Callable[[MessageQueue], ConsumedQueue],
-        on_change: Callable[[list[MessageQueue]], None],
-        clock: Clock,
     ) -> None:
         self.queues: dict[MessageQueue, ConsumedQueue] = {}
         self.twins = 0
         self._connections = connections
         self._routes = routes
-        self._group = group
-        self._client_id = client_id
+        self._settings = settings
         self._topics = topics
-        self._strategy = strategy
         self._offsets = offsets
         self._consume = consume
-        self._on_change = on_change
-        self._clock = clock
-        self._locks = Locks(connections, routes, group, client_id)
-        self._assignment = Assignment(self._is_locked)
+        self._locks = Locks(connections, routes, settings.group, settings.client_id)
+        self._assignment = Assignment(self._needs_lock)
         self._is_alone = True
         self._twins_seen = 0
-        self._wanted = asyncio.Event()
-        self._locks_wanted = asyncio.Event()
+        self._rebalance_due = asyncio.Event()
+        self._locks_due = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unlocking: set[MessageQueue] = set()
         self._unlocked: set[MessageQueue] = set()
-        """What was unlocked since locks were last asked for: the answer does not count, it may be older."""
-        self._perhaps_held: set[MessageQueue] = set()
-        """Locks that a broker may have for us: asked for, and since then neither refused nor given back."""
+        """Unlocked since the last lock request: its response is ignored for them, as it may be older."""
+        self._perhaps_locked: set[MessageQueue] = set()
+        """Locks that a broker may hold for us: requested, and since then neither refused nor unlocked."""
         self._writing: dict[MessageQueue, asyncio.Task[CometMQError | OSError | None]] = {}
 
-    def soon(self) -> None:
-        """Look again soon: something changed."""
-        self._wanted.set()
+    def rebalance_soon(self) -> None:
+        """Rebalance without waiting for the interval."""
+        self._rebalance_due.set()
 
     def subscribe(self, topics: Mapping[str, bool]) -> None:
-        """Consume these topics and no others from now on; what stays as it was is not disturbed.
+        """Replace the topics to consume; unchanged ones are not disturbed.
 
-        The queues of a topic that is now in order, or not any more, are given up and taken anew.
+        If a topic changes to or from ordered, its queues are released and acquired again.
         """
         before, self._topics = self._topics, dict(topics)
         for topic, ordered in before.items():
             if self._topics.get(topic) is not ordered:
-                self._go_on(self._assignment.aim(topic, ()))
-        self.soon()
+                self._move(self._assignment.aim(topic, ()))
+        self.rebalance_soon()
 
     def holds(self, queue: MessageQueue) -> bool:
-        """Tell whether a queue's next message may be handed out."""
-        return self._assignment.holds(queue, self._clock.monotonic_ms())
+        """Return whether a queue is owned, so that its next message may be handled."""
+        return self._assignment.holds(queue, self._settings.clock.monotonic_ms())
 
     def owned(self) -> list[MessageQueue]:
-        """Give the queues that are consumed now."""
+        """Return the queues that are owned now."""
         return self._assignment.owned()
 
     async def run(self) -> None:
-        """Rebalance, each 20 s and when told to."""
+        """Rebalance every 20 s, and at ``rebalance_soon``."""
         while True:
-            self._wanted.clear()
-            settled = await self.round()
-            await wait_within(self._wanted, REBALANCE_S if settled else UNSETTLED_S)
+            self._rebalance_due.clear()
+            settled = await self.rebalance()
+            await wait_within(self._rebalance_due, REBALANCE_S if settled else UNSETTLED_S)
 
     async def run_locks(self) -> None:
-        """Take and renew locks."""
+        """Lock, renew and unlock queues."""
         while True:
-            self._locks_wanted.clear()
+            self._locks_due.clear()
             is_decided = await self._lock()
-            is_settled = is_decided and not (self._owed() or self._assignment.to_begin())
-            await wait_within(self._locks_wanted, LOCK_RENEWAL_S if is_settled else LOCK_AGAIN_S)
+            is_settled = is_decided and not (self._to_unlock() or self._assignment.to_begin())
+            await wait_within(self._locks_due, LOCK_RENEWAL_S if is_settled else LOCK_RETRY_S)
 
-    async def round(self) -> bool:
-        """Find out the share of each topic; tell whether all is as it shall be."""
+    async def rebalance(self) -> bool:
+        """Find the share of each topic; return whether exactly that is owned."""
         twins, self._twins_seen = self._twins_seen, 0
         known = [await self._rebalance(topic) for topic in self._topics]
-        return self._know_twins(twins) and all(known) and self._assignment.is_settled()
+        return self._check_twins(twins) and all(known) and self._assignment.is_settled()
 
     def is_busy(self) -> bool:
-        """Tell whether messages that came wait or are being handled."""
+        """Return whether messages wait or are being handled."""
         return any(queue.pulling.waiting for queue in self.queues.values())
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Have these queues and no others, whoever else has them."""
+        """Own these queues and no others, whether or not other members own them."""
         chosen = set(queues)
         for topic in {queue.topic for queue in chosen.union(self.queues)}:
-            self._go_on(self._assignment.aim(topic, (queue for queue in chosen if queue.topic == topic)))
+            self._move(self._assignment.aim(topic, (queue for queue in chosen if queue.topic == topic)))
 
     def restart(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Go on at other offsets in the queues that are consumed here, and commit these."""
+        """Continue at other offsets in the queues that are consumed here, and commit them."""
         for queue in offsets.keys() & self.queues.keys():
             _log.warning("%s goes on at %d: its offset was reset", queue, offsets[queue])
             self.queues[queue].pulling.restart(offsets[queue])
         self._start(self.commit())
 
     async def commit(self, queues: Iterable[MessageQueue] | None = None) -> bool:
-        """Commit how far queues are handled; what fails is committed next time. Tell whether nothing did."""
+        """Commit the offsets of queues; return whether all succeeded. The next commit retries the others."""
         return await self.try_commit(queues) is None
 
     async def try_commit(self, queues: Iterable[MessageQueue] | None = None) -> CometMQError | OSError | None:
-        """Commit like ``commit``, and give what failed.
+        """Commit the offsets of queues; return the first error.
 
-        A commit that was begun goes on if this is cancelled, and the next one of a queue waits for it: a
-        broker that handles requests side by side could else take the older for the newer.
+        If this is cancelled the commit goes on, and the next one of a queue waits for it: a broker that
+        handles requests concurrently could else store the older offset last.
         """
         chosen = list(self.queues if queues is None else queues)
         while under_way := {self._writing[queue] for queue in chosen if queue in self._writing}:
@@ -176,27 +166,27 @@ class Rebalancing:
         self._writing |= dict.fromkeys(offsets, writing)
         return await asyncio.shield(writing)
 
-    def commit_again(self) -> None:
-        """Let the next commit tell of all queues: a broker that was killed may have lost what it was told."""
+    def mark_uncommitted(self) -> None:
+        """Commit the offsets of all queues again next time: a killed broker may have lost them."""
         for consumed in self.queues.values():
             consumed.committed(None)
 
-    async def commit_at_last(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Commit, and try again what fails: nobody else will do it later."""
-        for _ in range(LAST_COMMITS - 1):
+    async def commit_with_retries(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Commit the offsets of queues and retry failures: there is no later commit."""
+        for _ in range(FINAL_COMMIT_TRIES - 1):
             if await self.commit(queues):
                 return
-            await asyncio.sleep(COMMIT_AGAIN_S)
+            await asyncio.sleep(COMMIT_RETRY_S)
         await self.commit(queues)
 
-    async def give_up(self) -> None:
-        """Have no queue any more, and give back all locks."""
+    async def release(self) -> None:
+        """Release all queues and locks."""
         if self._assignment.owned():
-            self._on_change([])
-        await self._locks.unlock(self._perhaps_held)
+            self._settings.on_rebalance([])
+        await self._locks.unlock(self._perhaps_locked)
 
     async def stop(self) -> None:
-        """Take and give up nothing more."""
+        """Cancel the tasks that acquire and release queues."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -204,72 +194,74 @@ class Rebalancing:
 
     async def _rebalance(self, topic: str) -> bool:
         share = await self._share(topic)
-        if share is not None and topic in self._topics:  # else it was given up meanwhile
-            self._go_on(self._assignment.aim(topic, share))
+        if share is not None and topic in self._topics:  # else it was unsubscribed meanwhile
+            self._move(self._assignment.aim(topic, share))
         return share is not None
 
     async def _share(self, topic: str) -> Sequence[MessageQueue] | None:
-        """Find out which queues of a topic shall be ours; None if that is not known now."""
-        self._routes.forget(topic)
+        """Find the queues of a topic that this member should own; None if that is unknown now."""
+        self._routes.expire(topic)
+        me, strategy = self._settings.client_id, self._settings.strategy
         try:
             queues = sorted((await self._routes.get(topic)).subscribe_queues())
-            if self._strategy is None:
+            if strategy is None:
                 return queues
-            ids = await members(self._connections, self._routes, topic, self._group)
+            ids = await members(self._connections, self._routes, topic, self._settings.group)
         except CometMQError as error:
             _log.debug("the share of %s is not known yet: %s", topic, error)
             return None
-        self._twins_seen = max(self._twins_seen, ids.count(self._client_id) - 1)
-        if self._client_id not in ids:
-            return None  # the broker has not heard of us yet, or not again: what we have is still ours
+        self._twins_seen = max(self._twins_seen, ids.count(me) - 1)
+        if me not in ids:
+            return None  # the broker has not had our heartbeat: the owned queues are still ours
         self._is_alone = len(ids) == 1
-        return self._strategy(self._client_id, queues, ids)
+        return strategy(me, queues, ids)
 
-    def _know_twins(self, last: int) -> bool:
-        """Tell whether as many of our name were seen as in the round of before: twins, and no passing thing.
+    def _check_twins(self, last: int) -> bool:
+        """Count members with our client id; return whether the count equals that of the last rebalance.
 
-        For a moment a broker may have our connection of before beside the new one.
+        A broker may list our old connection beside the new one for a moment, so only twins seen twice count.
         """
         twins = min(self._twins_seen, last)
         if twins and not self.twins:
             _log.error(
-                "%d other(s) in group %s are called %s as well: brokers take them for one member, and some "
-                "queues are consumed twice, others by nobody; give each an instance of its own, or none",
-                twins, self._group, self._client_id,
+                "%d other(s) in group %s have the client id %s too: brokers take them for one member, and "
+                "some queues are consumed twice, others by nobody; give each an instance of its own, or none",
+                twins, self._settings.group, self._settings.client_id,
             )  # fmt: skip
         self.twins = twins
         return twins == self._twins_seen
 
-    def _go_on(self, moves: Moves) -> None:
-        """Follow, and see to locks that are wanted now, or are not wanted any more."""
-        self._follow(moves)
-        if self._owed() or self._assignment.to_begin():
-            self._locks_wanted.set()
+    def _move(self, moves: Moves) -> None:
+        """Apply moves, and wake the task of the locks if some are to be locked or unlocked."""
+        self._apply(moves)
+        if self._to_unlock() or self._assignment.to_begin():
+            self._locks_due.set()
 
-    def _follow(self, moves: Moves) -> None:
+    def _apply(self, moves: Moves) -> None:
         for queue in moves.take:
             consumed = self.queues[queue] = self._consume(queue)
             consumed.begin(0.0 if self._is_alone or self._assignment.needs_lock(queue) else SETTLE_S)
         for queue in moves.leave:
             self._start(self._leave(queue))
         if moves.take or moves.leave:
-            _log.info("%s of %s: takes %s, leaves %s", self._client_id, self._group, *moves)
-            self._on_change(self._assignment.owned())
+            settings = self._settings
+            _log.info("%s of %s: acquires %s, releases %s", settings.client_id, settings.group, *moves)
+            settings.on_rebalance(self._assignment.owned())
 
     async def _leave(self, queue: MessageQueue) -> None:
         await self.queues[queue].stop()
         if self._assignment.needs_lock(queue):
-            await self.commit_at_last([queue])  # the next owner waits for the lock
-            self._unlocking.add(queue)  # a renewal at this moment would take it again, for nobody
+            await self.commit_with_retries([queue])  # the next owner waits for the lock
+            self._unlocking.add(queue)  # a renewal at this moment would lock it again
             self._unlocked.add(queue)
-            await self._give_back({queue})
+            await self._unlock({queue})
             self._unlocking.discard(queue)
         elif queue.topic in self._topics:
             await self.commit([queue])
         else:
-            await self.commit_at_last([queue])
+            await self.commit_with_retries([queue])
         del self.queues[queue]
-        self._go_on(self._assignment.left(queue))
+        self._move(self._assignment.left(queue))
 
     async def _write(self, offsets: Mapping[MessageQueue, int]) -> CometMQError | OSError | None:
         try:
@@ -284,32 +276,32 @@ class Rebalancing:
             self.queues[queue].committed(offsets[queue])
         return None
 
-    def _owed(self) -> set[MessageQueue]:
-        """Give the locks that must be given back: until a broker has heard of it nobody else can get them."""
-        return self._perhaps_held.difference(self._assignment.to_lock())
+    def _to_unlock(self) -> set[MessageQueue]:
+        """Return the locks to release: until their brokers confirm no other member can get them."""
+        return self._perhaps_locked.difference(self._assignment.to_lock())
 
-    async def _give_back(self, locks: set[MessageQueue]) -> None:
-        self._perhaps_held.difference_update(await self._locks.unlock(locks))
+    async def _unlock(self, queues: set[MessageQueue]) -> None:
+        self._perhaps_locked.difference_update(await self._locks.unlock(queues))
 
     async def _lock(self) -> bool:
-        """Give back, take and renew locks; tell whether the brokers have answered for all that are wanted."""
-        if owed := self._owed():
-            await self._give_back(owed)
+        """Unlock, lock and renew queues; return whether the brokers have decided all lock requests."""
+        if to_unlock := self._to_unlock():
+            await self._unlock(to_unlock)
         queues = [queue for queue in self._assignment.to_lock() if queue not in self._unlocking]
-        self._perhaps_held.update(queues)
+        self._perhaps_locked.update(queues)
         self._unlocked.clear()
-        asked_ms = self._clock.monotonic_ms()
-        decided = await self._locks.lock(queues)
-        refused = set(decided.asked).difference(decided.granted)
-        self._perhaps_held |= self._unlocked.intersection(queues)
-        self._perhaps_held -= refused
-        asked = [queue for queue in decided.asked if queue not in self._unlocked]
-        self._follow(self._assignment.granted(asked, decided.granted, asked_ms))
-        self._follow(self._assignment.expire(self._clock.monotonic_ms()))
-        return len(decided.asked) == len(queues)
+        clock = self._settings.clock
+        request_ms = clock.monotonic_ms()
+        decided, granted = await self._locks.lock(queues)
+        self._perhaps_locked |= self._unlocked.intersection(queues)
+        self._perhaps_locked -= set(decided).difference(granted)
+        current = [queue for queue in decided if queue not in self._unlocked]
+        self._apply(self._assignment.granted(current, granted, request_ms))
+        self._apply(self._assignment.expire(clock.monotonic_ms()))
+        return len(decided) == len(queues)
 
-    def _is_locked(self, topic: str) -> bool:
-        return self._strategy is not None and self._topics.get(topic, False)
+    def _needs_lock(self, topic: str) -> bool:
+        return self._settings.strategy is not None and self._topics.get(topic, False)
 
     def _start(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)

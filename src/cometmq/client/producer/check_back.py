@@ -1,7 +1,7 @@
-"""Checks: brokers ask what became of half messages whose end they were not told.
+"""Check-back: brokers ask for the states of transactions that were neither committed nor rolled back.
 
-A broker asks any producer of the group, perhaps one that was started since. What it is not answered, as
-UNKNOWN or because too much waits here, it asks again.
+A broker asks any producer of the group, perhaps one that was started later. It asks again after UNKNOWN and
+after no response, as when too many checks wait here.
 
 Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (checkTransactionState).
 """
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from cometmq.client.calling import call
-from cometmq.client.producer.transaction import Check, TransactionState, end_request, state_of
+from cometmq.client.producer.transaction import Check, TransactionState, checked_state, end_request
 from cometmq.errors import CometMQError
 from cometmq.format import properties
 from cometmq.format.record import decode as decode_record
@@ -30,8 +30,8 @@ WAITING_MAX: Final = 2_000
 _log = logging.getLogger(__name__)
 
 
-class Waiting(NamedTuple):
-    """A check, and the address of the broker that wants to know."""
+class PendingCheck(NamedTuple):
+    """A check that waits, and the address of the broker that asks."""
 
     address: str
     header: CheckTransactionStateHeader
@@ -39,25 +39,25 @@ class Waiting(NamedTuple):
 
 
 class Checks:
-    """Answers checks, one after the other.
+    """Answers the checks of brokers, one after the other.
 
     Args:
-        check: the application's; a plain function runs in a thread of its own.
-        tell: sends a one-way request to an address. May raise CometMQError.
+        check: the application's function; a plain one runs in a thread of its own.
+        oneway: sends a one-way request to an address. May raise CometMQError.
     """
 
-    def __init__(self, group: str, check: Check, tell: Callable[[str, Command], Awaitable[None]]) -> None:
+    def __init__(self, group: str, check: Check, oneway: Callable[[str, Command], Awaitable[None]]) -> None:
         self._group = group
         self._check = check
         self._is_async = inspect.iscoroutinefunction(check)
-        self._tell = tell
+        self._oneway = oneway
         self._pool = ThreadPoolExecutor(1, "cometmq-check")
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[PendingCheck] = deque()
         self._working: asyncio.Task[None] | None = None
         self._is_closed = False
 
-    def take(self, connection: Connection, command: Command) -> None:
-        """Take a check, to be answered soon. Raises FormatError if it or its message cannot be read."""
+    def add(self, connection: Connection, command: Command) -> None:
+        """Queue a check. Raises FormatError if it or its message cannot be decoded."""
         if self._is_closed or len(self._waiting) >= WAITING_MAX:
             why = "the producer is being closed" if self._is_closed else f"{WAITING_MAX} wait already"
             _log.warning("a check of %s is dropped, it will come again: %s", connection, why)
@@ -68,22 +68,22 @@ class Checks:
         if group != self._group:
             _log.warning("a check of %s is for group %r, this is %r", connection, group, self._group)
             return
-        self._waiting.append(Waiting(connection.address, header, message))
+        self._waiting.append(PendingCheck(connection.address, header, message))
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._work(), name="checks")
 
     async def close(self, timeout_s: float) -> None:
-        """Answer no more; a check that is under way has so long to end before it is cancelled."""
+        """Drop waiting checks, and cancel the running one if it does not end within ``timeout_s``."""
         self._is_closed = True
         self._waiting.clear()
         working, self._working = self._working, None
         try:
             if working is not None:
                 await asyncio.wait((working,), timeout=timeout_s)
-        finally:  # also if this was cancelled, as by a time limit
+        finally:  # also if this is cancelled
             self._pool.shutdown(wait=False)
             if working is not None and not working.done():
-                _log.warning("a check that went on after the close is cancelled: the broker will ask again")
+                _log.warning("a check that ran on after the close is cancelled: the broker will ask again")
                 working.cancel()
                 await asyncio.wait((working,))
 
@@ -91,27 +91,29 @@ class Checks:
         while self._waiting:
             await self._answer(self._waiting.popleft())
 
-    async def _answer(self, asked: Waiting) -> None:
+    async def _answer(self, pending: PendingCheck) -> None:
         state, failure = TransactionState.UNKNOWN, None
         try:
-            state = state_of(await call(self._check, asked.message, self._pool, is_async=self._is_async))
-        except Exception as error:  # noqa: BLE001 a check is not ours: whatever it raises, nothing is known
+            state = checked_state(
+                await call(self._check, pending.message, self._pool, is_async=self._is_async)
+            )
+        except Exception as error:  # noqa: BLE001 the application's function may raise anything
             failure = error
-            message_id = asked.message.message_id
+            message_id = pending.message.message_id
             _log.warning("a check failed, the broker will ask again: %s", message_id, exc_info=True)
         try:
-            await self._tell(asked.address, end_request(self._end(asked, state), failure))
+            await self._oneway(pending.address, end_request(self._end_header(pending, state), failure))
         except CometMQError as error:
-            _log.warning("a check's answer got lost, the broker will ask again: %s", error)
+            _log.warning("a check's response was not sent, the broker will ask again: %s", error)
 
-    def _end(self, asked: Waiting, state: TransactionState) -> EndTransactionHeader:
+    def _end_header(self, pending: PendingCheck, state: TransactionState) -> EndTransactionHeader:
         return EndTransactionHeader(
             producer_group=self._group,
-            half_offset=asked.header.half_offset,
-            physical_offset=asked.header.physical_offset,
+            half_offset=pending.header.half_offset,
+            physical_offset=pending.header.physical_offset,
             decision=state.value,
-            message_id=asked.message.message_id,
+            message_id=pending.message.message_id,
             from_check=True,
-            transaction_id=asked.header.transaction_id,
-            topic=asked.header.topic,
+            transaction_id=pending.header.transaction_id,
+            topic=pending.header.topic,
         )

@@ -1,4 +1,4 @@
-"""Hooks: what looks at each try of a send, before and after it.
+"""Hooks that are called before and after each attempt of a send.
 
 Source: RocketMQ ``client/hook/SendMessageHook.java``, ``SendMessageContext.java``.
 """
@@ -19,16 +19,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Attempt:
-    """One try of a send. A send that is tried again makes several.
+    """One attempt of a send; retries make several.
 
     Attributes:
-        ready: what is sent: one message or a batch.
+        ready: the message or batch that is sent.
         address: of the broker, ``host:port``.
-        born_time: when the try began, ms since the epoch.
-        cost_ms: how long it took, when it is over.
-        answer: the broker's; None before it came, and for one-way sends.
-        result: what the send gives if it is stored.
-        error: why it is not, or may not be.
+        born_time: when the attempt began, ms since the epoch.
+        cost_ms: how long it took; 0 before it has ended.
+        answer: the broker's response; None before it arrives, and for one-way sends.
+        result: the result, if the message is stored.
+        error: why it is not stored, or may not be.
     """
 
     group: str
@@ -43,19 +43,19 @@ class Attempt:
 
 
 class SendHook(Protocol):
-    """Looks at sends. What it raises is logged, and stops no send. It must not block."""
+    """Observes sends. Its exceptions are logged and fail no send. It must not block."""
 
     def before_send(self, attempt: Attempt) -> None:
-        """Look at what is about to be sent."""
+        """Observe an attempt before its request is sent."""
         ...
 
     def after_send(self, attempt: Attempt) -> None:
-        """Look at what became of it."""
+        """Observe an attempt after its response or error."""
         ...
 
 
 class Hooks:
-    """Hooks called one after the other."""
+    """Calls hooks one after the other."""
 
     def __init__(self, hooks: Sequence[SendHook]) -> None:
         self._hooks = list(hooks)
@@ -64,22 +64,22 @@ class Hooks:
         return bool(self._hooks)
 
     def add(self, hook: SendHook) -> None:
-        """Call one more."""
+        """Add a hook."""
         self._hooks.append(hook)
 
     def before(self, attempt: Attempt) -> None:
-        """Call all before a try."""
+        """Call ``before_send`` of all hooks."""
         for hook in self._hooks:
             _call(hook.before_send, attempt)
 
     def after(self, attempt: Attempt) -> None:
-        """Call all after a try."""
+        """Call ``after_send`` of all hooks."""
         for hook in self._hooks:
             _call(hook.after_send, attempt)
 
 
-def _call(look: Callable[[Attempt], None], attempt: Attempt) -> None:
+def _call(hook: Callable[[Attempt], None], attempt: Attempt) -> None:
     try:
-        look(attempt)
-    except Exception:  # noqa: BLE001 a hook is the application's, and no send shall fail for it
-        _log.exception("a hook failed: %s", look)
+        hook(attempt)
+    except Exception:  # noqa: BLE001 a hook is the application's and must not fail a send
+        _log.exception("a hook failed: %s", hook)

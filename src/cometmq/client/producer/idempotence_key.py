@@ -1,4 +1,4 @@
-"""By what a producer's messages are told to be the same: the consumer's side is ``idempotence.key``."""
+"""The idempotence keys of a producer's messages; those of consumers are in ``idempotence.key``."""
 
 from collections.abc import Callable
 
@@ -11,9 +11,9 @@ IdempotentBy = str | Callable[[Message], str | None]
 
 
 def key_by(idempotent_by: IdempotentBy) -> Callable[[Message], str | None]:
-    """Give the function that makes a message's key, None for one that is the same as no other.
+    """Return the function that makes a message's key; it returns None for a message without duplicates.
 
-    Raises SettingsError for a word that means nothing.
+    Raises SettingsError for any other word.
     """
     if idempotent_by == "message_id":
         return lambda _: None

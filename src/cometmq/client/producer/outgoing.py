@@ -1,4 +1,4 @@
-"""From an application's message to the fields and bytes of a send request.
+"""Encode an application's messages as the fields and bytes of send requests.
 
 Source: RocketMQ ``client/Validators.java``, ``DefaultMQProducerImpl.java`` (sendKernelImpl).
 """
@@ -22,13 +22,13 @@ _BEFORE_ID, _BEHIND_ID = properties.text_of({properties.UNIQ_KEY: "?", propertie
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
-    """A message, or a batch, ready to be sent to any queue of its topic.
+    """A message or a batch, ready to be sent to any queue of its topic.
 
     Attributes:
-        idempotence_key: of the message, or of the first of a batch in which each has one: it may be sent
-            again to the same queue.
-        wants_reply: whether it is a request: the broker must know who asks before it has it.
-        is_reply: whether it is the reply to one.
+        idempotence_key: of the message, or of the first of a batch in which each has one: then a retry to the
+            same queue makes no duplicate.
+        wants_reply: whether it is a request: the producer must be registered with the broker before.
+        is_reply: whether it is the reply to a request.
     """
 
     topic: str
@@ -45,7 +45,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queue_key(self) -> str | None:
-        """Decides on the queue, if there is one."""
+        """The key that decides on the queue, or None."""
         return self.sharding_key if self.sharding_key is not None else self.idempotence_key
 
     @property
@@ -54,7 +54,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
         return self.message_ids[0]
 
     def request(self, group: str, queue: MessageQueue, born_time: int) -> SendRequest:
-        """Make the request that sends it to ``queue``."""
+        """Build the request that sends it to ``queue``; ``born_time`` is in ms since the epoch."""
         return SendRequest(
             producer_group=group,
             topic=self.topic,
@@ -70,14 +70,14 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-def one(
+def single(
     message: Message,
     unique_id: str,
     *,
     compress_over: int | None = COMPRESS_OVER_BYTES,
     compression_type: CompressionType = CompressionType.ZLIB,
 ) -> Outgoing:
-    """Prepare one message; a body of at least ``compress_over`` bytes is compressed.
+    """Encode one message; a body of at least ``compress_over`` bytes is compressed.
 
     Raises MessageIllegal or IllegalName if the message breaks a limit.
     """
@@ -100,7 +100,7 @@ def one(
 
 
 def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) -> Outgoing:
-    """Prepare a batch: messages of one topic that go to one queue together.
+    """Encode a batch: messages of one topic that are sent to one queue together.
 
     Raises MessageIllegal or IllegalName if a message or the batch breaks a limit.
     """
@@ -109,29 +109,30 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     topics = {message.topic for message in messages}
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
-    encoded = members(messages, unique_ids)
-    return together(messages[0].topic, encoded, unique_ids, batch_id, common_idempotence_key(messages))
+    members = encode_members(messages, unique_ids)
+    return batch_of(messages[0].topic, members, unique_ids, batch_id, common_idempotence_key(messages))
 
 
-def members(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[bytes]:
-    """Prepare messages of one topic as those of a batch. Raises like ``member``."""
+def encode_members(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[bytes]:
+    """Encode messages of one topic as members of a batch. Raises like ``encode_member``."""
     topic = valid_topic(messages[0].topic)
     return batch.encode_each(
         [
             (message.body, f"{_BEFORE_ID}{unique_id}{_BEHIND_ID}".encode(), 0)
             if message.has_body_only and message.topic == topic and 0 < len(message.body) <= BODY_SIZE_MAX
-            else _member(message, unique_id)  # most have a body only: there is nothing else to check
+            else _member(message, unique_id)  # most have only a body: there is nothing else to check
             for message, unique_id in zip(messages, unique_ids, strict=True)
         ]
     )
 
 
-def member(message: Message, unique_id: str) -> bytes:
-    """Prepare a message as one of a batch. Raises MessageIllegal or IllegalName if it breaks a limit."""
+def encode_member(message: Message, unique_id: str) -> bytes:
+    """Encode a message as member of a batch. Raises MessageIllegal or IllegalName if it breaks a limit."""
     return batch.encode_one(*_member(message, unique_id))
 
 
 def _member(message: Message, unique_id: str) -> tuple[bytes, bytes, int]:
+    """Check a message; return body, properties and flag."""
     text = _properties(message, unique_id)
     if message.is_delayed:
         raise MessageIllegal("batch with a delay: RocketMQ delays single messages only")
@@ -139,7 +140,7 @@ def _member(message: Message, unique_id: str) -> tuple[bytes, bytes, int]:
 
 
 def _properties(message: Message, unique_id: str) -> bytes:
-    """Check a message, and give its properties string with its sender's own."""
+    """Check a message; return its properties string, with those that the producer adds."""
     own, body = f"{_BEFORE_ID}{unique_id}{_BEHIND_ID}", message.body
     if message.has_body_only and 0 < len(body) <= BODY_SIZE_MAX:
         valid_topic(message.topic)
@@ -148,14 +149,14 @@ def _properties(message: Message, unique_id: str) -> bytes:
     return sent.properties_of(message, own)
 
 
-def together(
+def batch_of(
     topic: str,
     members: Sequence[bytes],
     unique_ids: Sequence[str],
     batch_id: str,
     idempotence_key: str | None = None,
 ) -> Outgoing:
-    """Make a batch of the members of one topic. Raises MessageIllegal if it is too long."""
+    """Build a batch of encoded members of one topic. Raises MessageIllegal if it is too long."""
     body = b"".join(members)
     if len(body) > BODY_SIZE_MAX:
         raise MessageIllegal(
@@ -175,7 +176,7 @@ def together(
 
 
 def common_sharding_key(messages: Sequence[Message]) -> str | None:
-    """Give the sharding key that all of a batch have. Raises MessageIllegal if they differ."""
+    """Return the sharding key that all messages of a batch have. Raises MessageIllegal if they differ."""
     first, *others = {message.sharding_key for message in messages}
     if others:
         raise MessageIllegal("batch with several sharding keys: they may belong to different queues")
@@ -183,7 +184,7 @@ def common_sharding_key(messages: Sequence[Message]) -> str | None:
 
 
 def common_idempotence_key(messages: Iterable[Message]) -> str | None:
-    """Give the idempotence key of the first message if all of a batch have one."""
+    """Return the idempotence key of a batch's first message if all have one, else None."""
     first = None
     for message in messages:
         key = message.properties.get(properties.IDEMPOTENCE_KEY)
@@ -194,7 +195,7 @@ def common_idempotence_key(messages: Iterable[Message]) -> str | None:
 
 
 def queue_key(message: Message) -> str | None:
-    """Give what decides on a message's queue: its sharding key, else its idempotence key, if it has one."""
+    """Return the key that decides on a message's queue: its sharding key, else its idempotence key."""
     if message.sharding_key is not None:
         return message.sharding_key
     return message.properties.get(properties.IDEMPOTENCE_KEY)

@@ -1,7 +1,6 @@
-"""Any messages as few requests: which may share a batch, and how much fits into one.
+"""Pack messages of any topics into as few requests as possible.
 
-A batch goes to one queue of one topic. What is delayed or comes from a retry topic travels alone, as do
-messages that find no company.
+A batch goes to one queue of one topic. Delayed messages and those of retry topics are sent alone.
 """
 
 from collections import defaultdict
@@ -14,30 +13,30 @@ from cometmq.format.layout import RETRY_PREFIX
 from cometmq.message import Message, MessageQueue
 
 BATCH_BYTES: Final = 1 << 20
-"""How much is put into one request: a quarter of what brokers take, as nothing gets faster beyond."""
+"""Size of one request: a quarter of the brokers' limit; larger ones are not faster."""
 BATCH_COUNT: Final = 4_096
-"""The answer names each message of a batch by 33 bytes in its header."""
+"""Messages in one batch: the response names each by 33 bytes in its header."""
 
 
 class PackedRequest(NamedTuple):
     """One request.
 
     Attributes:
-        ready: what is sent.
-        places: of its messages in what was packed.
+        ready: the message or batch that is sent.
+        indexes: of its messages in the packed sequence.
         ids: unique ids of its messages.
     """
 
     ready: Outgoing
-    places: list[int]
+    indexes: list[int]
     ids: list[str]
 
 
 class Lane(NamedTuple):
-    """Parts that are sent one after the other, to keep their order; ``queue`` is None if any will do."""
+    """Requests that are sent one after the other, to keep their order; ``queue`` is None for any queue."""
 
     queue: MessageQueue | None
-    parts: list[PackedRequest]
+    requests: list[PackedRequest]
 
 
 def pack(
@@ -46,64 +45,64 @@ def pack(
     new_ids: Callable[[int], list[str]],
     *,
     batch_bytes: int = BATCH_BYTES,
-    compress: Callable[[Message, str], Outgoing] = outgoing.one,
+    compress: Callable[[Message, str], Outgoing] = outgoing.single,
 ) -> list[Lane]:
-    """Put messages into requests.
+    """Pack messages into requests.
 
     Args:
-        queue_of: gives the queue of a message that has to go to a certain one; None if any will do for all.
-        new_ids: makes some unique ids.
-        compress: prepares a message that travels alone.
+        queue_of: returns the queue of a message, or None for any; itself None if any will do for all.
+        new_ids: makes as many unique ids as its argument says.
+        compress: encodes a message that is sent alone.
 
     Raises MessageIllegal or IllegalName if a message breaks a limit.
     """
     groups: defaultdict[tuple[str, MessageQueue | None], list[int]] = defaultdict(list)
     alone: list[int] = []
-    for place, message in enumerate(messages):
-        if _travels_alone(message):
-            alone.append(place)
+    for index, message in enumerate(messages):
+        if _is_sent_alone(message):
+            alone.append(index)
         else:
-            groups[message.topic, queue_of and queue_of(message)].append(place)
+            groups[message.topic, queue_of and queue_of(message)].append(index)
 
-    def single(place: int, unique_id: str) -> PackedRequest:
-        return PackedRequest(compress(messages[place], unique_id), [place], [unique_id])
+    def single(index: int, unique_id: str) -> PackedRequest:
+        return PackedRequest(compress(messages[index], unique_id), [index], [unique_id])
 
     def batch_of(topic: str, some: list[int], ids: list[str], members: list[bytes]) -> Outgoing:
-        key = outgoing.common_idempotence_key(messages[place] for place in some)
-        return outgoing.together(topic, members, ids, new_ids(1)[0], key)
+        key = outgoing.common_idempotence_key(messages[index] for index in some)
+        return outgoing.batch_of(topic, members, ids, new_ids(1)[0], key)
 
     lanes = [
-        Lane(queue_of and queue_of(messages[place]), [single(place, unique_id)])
-        for place, unique_id in zip(alone, new_ids(len(alone)), strict=True)
+        Lane(queue_of and queue_of(messages[index]), [single(index, unique_id)])
+        for index, unique_id in zip(alone, new_ids(len(alone)), strict=True)
     ]
-    for (topic, queue), places in groups.items():
-        parts = [
+    for (topic, queue), indexes in groups.items():
+        requests = [
             single(some[0], ids[0])
             if len(some) == 1
             else PackedRequest(batch_of(topic, some, ids, members), some, ids)
-            for some, ids, members in _cut(messages, places, new_ids, batch_bytes)
+            for some, ids, members in _cut(messages, indexes, new_ids, batch_bytes)
         ]
-        lanes += [Lane(None, [one]) for one in parts] if queue is None else [Lane(queue, parts)]
+        lanes += [Lane(None, [one]) for one in requests] if queue is None else [Lane(queue, requests)]
     return lanes
 
 
-def may_wait(message: Message) -> bool:
-    """Whether a message can share a batch with any others of its topic."""
-    return outgoing.queue_key(message) is None and not _travels_alone(message)
+def can_linger(message: Message) -> bool:
+    """Return whether a message can share a batch with any others of its topic."""
+    return outgoing.queue_key(message) is None and not _is_sent_alone(message)
 
 
-def _travels_alone(message: Message) -> bool:
+def _is_sent_alone(message: Message) -> bool:
     return message.is_delayed or message.topic.startswith(RETRY_PREFIX)
 
 
 def _cut(
-    messages: Sequence[Message], places: list[int], new_ids: Callable[[int], list[str]], batch_bytes: int
+    messages: Sequence[Message], indexes: list[int], new_ids: Callable[[int], list[str]], batch_bytes: int
 ) -> Iterator[tuple[list[int], list[str], list[bytes]]]:
-    """Cut a group where a batch is full: gives places, unique ids, and the messages as a batch has them."""
-    for at in range(0, len(places), BATCH_COUNT):
-        some = places[at : at + BATCH_COUNT]
+    """Cut a group into full batches: iterate over their indexes, unique ids and encoded members."""
+    for at in range(0, len(indexes), BATCH_COUNT):
+        some = indexes[at : at + BATCH_COUNT]
         ids = new_ids(len(some))
-        members = outgoing.members([messages[place] for place in some], ids)
+        members = outgoing.encode_members([messages[index] for index in some], ids)
         begin = size = 0
         for end, member in enumerate(members):
             size += len(member)

@@ -1,4 +1,4 @@
-"""The producer.
+"""The producer: sends messages, requests and replies.
 
 ::
 
@@ -13,7 +13,7 @@ from typing import Final, Literal, Self
 from msgspec.structs import replace
 
 from cometmq.arguments import FLAG, FUNCTION, TEXT, check, instance_of, number, or_none, several
-from cometmq.client.identity import client_id, unique_ids
+from cometmq.client.identity import client_id, new_id_maker
 from cometmq.client.producer import outgoing, packing
 from cometmq.client.producer.accumulator import Accumulator
 from cometmq.client.producer.hooks import Hooks, SendHook
@@ -21,16 +21,16 @@ from cometmq.client.producer.idempotence_key import IdempotentBy, key_by
 from cometmq.client.producer.outgoing import Outgoing
 from cometmq.client.producer.packing import Lane
 from cometmq.client.producer.presence import Presence
-from cometmq.client.producer.recalls import recall_request, recalled, wanted
+from cometmq.client.producer.recalls import checked_handle, recall_request, recalled_id
 from cometmq.client.producer.replies import PendingReplies
 from cometmq.client.producer.request import reply_of, reply_topic, request_of
 from cometmq.client.producer.send_arguments import TEXT_OR_FUNCTION, WHERE, check_sent, listed
-from cometmq.client.producer.send_result import SendResult, of_each
+from cometmq.client.producer.send_result import SendResult, result_of_each
 from cometmq.client.producer.send_trace import SendTracer
 from cometmq.client.producer.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
-from cometmq.client.room import Room
 from cometmq.client.routes import GONE_S, Routes, parse_name_servers
-from cometmq.client.trace import send_of
+from cometmq.client.semaphore import LightSemaphore
+from cometmq.client.trace import trace_sender
 from cometmq.cluster.fault import BrokerFaults
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, RequestTimeout, SettingsError
@@ -47,30 +47,29 @@ from cometmq.wire.frame import Command
 IN_FLIGHT_MAX: Final = 1_024
 REPLY_TIMEOUT_MS: Final = 3_000
 BATCH_BYTES_MAX: Final = outgoing.BODY_SIZE_MAX // 2
-"""Half of what a broker takes: nothing gets faster beyond."""
+"""Half of a broker's limit: larger batches are not faster."""
 
 
 class Producer:
-    """Sends messages.
+    """Sends messages; open it with ``async with``.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
         group: name of the producer group.
-        timeout_ms: how long one try may take; the first one also waits so long for a name server, and for
-            it to know a broker.
+        timeout_ms: timeout of one attempt, and of the first one's wait for a name server that knows a broker.
         tries: how many brokers or queues are tried before a send fails.
         compress_over: bodies of at least so many bytes are compressed; None for none.
-        compression: ``zlib``, which all clients can read; or ``lz4`` or ``zstd``, those from 5.0 on.
-        in_flight_max: how many requests may be unanswered; further sends wait.
-        hooks: look at each try of a send (see ``client/producer/hooks.py``).
-        trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message.
+        compression: ``zlib``, which all clients can read; ``lz4`` or ``zstd``, which clients from 5.0 on can.
+        in_flight_max: how many requests may wait for a response; further sends wait.
+        hooks: called before and after each attempt of a send (see ``client/producer/hooks.py``).
+        trace: whether to record each message in RMQ_SYS_TRACE_TOPIC.
         linger_ms: how long a single send may wait for others of its topic to share a batch with; None for
-            not at all. What is delayed, has a sharding or idempotence key or a named queue does not wait.
-        batch_bytes: a batch of so many bytes waits no longer.
-        latency_fault_tolerance: whether slow brokers are left alone for a while (see ``cluster/fault.py``).
-        idempotent_by: what makes a message the same as one that was sent before, so that a CometMQ broker
-            does not store it again: ``message_id`` (only what this producer tries again is the same),
-            ``keys``, or a function of the message that gives a key, or None for its id.
+            not at all. Messages with a delay, a sharding or idempotence key or a given queue do not wait.
+        batch_bytes: a batch of this size waits no longer.
+        latency_fault_tolerance: whether slow brokers are avoided for a while (see ``cluster/fault.py``).
+        idempotent_by: the key by which a CometMQ broker recognises a message that it has stored already:
+            ``message_id`` (this stops only duplicates by retries), ``keys``, or a function that returns a
+            message's key, or None for its id.
     """
 
     def __init__(
@@ -119,14 +118,14 @@ class Producer:
         self._clock = clock or SystemClock()
 
     async def __aenter__(self) -> Self:
-        """Get ready to send."""
-        self._ids = unique_ids()  # not before: a forked process would make the same ones as its siblings
-        self._connections = Connections(self._asked)
+        """Open the producer."""
+        self._ids = new_id_maker()  # not before: forked processes would make the same ids
+        self._connections = Connections(self._on_request)
         self._routes = routes = Routes(self._connections, self._addresses, gone_s=GONE_S)
         hooks = Hooks(self._hooks)
         self._tracer: SendTracer | None = None
         if self._is_traced:
-            send = send_of(self._connections, routes, f"{self.group}-PUB-1", self._clock)
+            send = trace_sender(self._connections, routes, f"{self.group}-PUB-1", self._clock)
             self._tracer = SendTracer(send)
             hooks.add(self._tracer)
         self._client_id = client_id()
@@ -138,20 +137,20 @@ class Producer:
         self._accumulator: Accumulator | None = None
         if self._linger_ms is not None:
             self._accumulator = Accumulator(
-                self._send, self._new_id, self._compressed, self._linger_ms, self._batch_bytes
+                self._send, self._new_id, self._encode_with_id, self._linger_ms, self._batch_bytes
             )
-        self._room = Room(self._in_flight_max)
+        self._in_flight = LightSemaphore(self._in_flight_max)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Send what is waiting, and close; requests whose replies have not come fail."""
+        """Send what waits, and close; requests that wait for replies fail."""
         self._replies.close()
         try:
             if self._accumulator is not None:
                 await self._accumulator.close()
             if self._tracer is not None:
                 await self._tracer.close()
-        finally:  # also if this was cancelled, as by a time limit
+        finally:  # also if this is cancelled
             await self._leave()
 
     async def _leave(self) -> None:
@@ -160,10 +159,10 @@ class Producer:
         finally:
             await self._connections.close()
 
-    def _asked(self, connection: Connection, command: Command) -> None:
-        """Take what a broker asks."""
+    def _on_request(self, connection: Connection, command: Command) -> None:
+        """Handle a request of a broker."""
         if command.code == RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT:
-            self._replies.take(connection, command)
+            self._replies.receive(connection, command)
         else:
             refuse_request(connection, command)
 
@@ -171,36 +170,34 @@ class Producer:
         """Send a message and wait until the broker has stored it.
 
         Args:
-            queue: where to, or a function that chooses among the topic's queues. Without it a message with a
-                sharding key goes to the key's queue; for others the queues take turns, and a failure tries
-                another one.
+            queue: where to, or a function that chooses among the topic's queues. None sends a message with a
+                sharding key to the key's queue and others round robin, and retries in another queue.
 
         Raises:
             MessageIllegal, IllegalName: the message breaks a limit.
-            NoRoute: no broker takes the topic.
+            NoRoute: no broker accepts the topic.
             RemoteError: the broker refuses.
-            NetworkError: no broker answers; the message may be stored nevertheless.
+            NetworkError: no broker responds; the message may be stored nevertheless.
         """
         if type(message) is not Message or queue is not None:
             check_sent(message, queue)
         if self._key_of is not None:
-            message = self._keyed(message)
-        if self._accumulator is not None and queue is None and packing.may_wait(message):
+            message = self._with_key(message)
+        if self._accumulator is not None and queue is None and packing.can_linger(message):
             return await self._accumulator.add(message)
-        return await self._send(self._prepare(message), queue)
+        return await self._send(self._encode(message), queue)
 
     async def send_many(
         self,
         messages: Iterable[Message],
         queue_of: Callable[[Message], MessageQueue | None] | None = None,
     ) -> list[SendResult]:
-        """Send any number of messages of any topics, in as few requests as will do; give a result for each.
+        """Send any number of messages of any topics in as few requests as possible; return a result for each.
 
         Messages with the same sharding key stay in order.
 
         Args:
-            queue_of: gives the queue of a message that has to go to a certain one, or None. Without it that
-                is the one of the sharding key.
+            queue_of: returns the queue of a message, or None for any. By default it is the sharding key's.
 
         Raises:
             MessageIllegal, IllegalName: a message breaks a limit; nothing was sent.
@@ -208,7 +205,7 @@ class Producer:
             PartlySent: some were not stored, or may not be; it has the result or the error of each.
         """
         check(or_none(FUNCTION), queue_of=queue_of)
-        outcomes = await self._send_each(self._all_keyed(messages), queue_of)
+        outcomes = await self._send_each(self._with_keys(messages), queue_of)
         results = [outcome for outcome in outcomes if isinstance(outcome, SendResult)]
         if len(results) < len(outcomes):
             raise PartlySent(outcomes)
@@ -220,7 +217,7 @@ class Producer:
         Raises like ``send``.
         """
         check(WHERE, queue=queue)
-        messages = self._all_keyed(messages)
+        messages = self._with_keys(messages)
         ids = self._new_ids(len(messages))
         ready = outgoing.many(messages, ids, self._new_id())
         if queue is None:
@@ -228,24 +225,24 @@ class Producer:
         return await self._send(ready, queue)
 
     async def send_oneway(self, message: Message, queue: Where = None) -> None:
-        """Send a message without waiting for an answer: it can be lost unseen. Raises like ``send``."""
+        """Send a message without waiting for a response: a loss goes unnoticed. Raises like ``send``."""
         check_sent(message, queue)
-        await self._sender.oneway(self._prepare(self._keyed(message)), queue)
+        await self._sender.oneway(self._encode(self._with_key(message)), queue)
 
     async def request(
         self, message: Message, timeout_ms: int = REPLY_TIMEOUT_MS, queue: Where = None
     ) -> StoredMessage:
-        """Send a message, and wait for the reply of who consumes it: see ``reply``.
+        """Send a message and wait for the reply of its consumer: see ``reply``.
 
-        The reply comes by itself, and not from a log: its offsets are -1, and its offset id is empty.
+        A broker pushes the reply, it is not read from a log: its offsets are -1, and its offset id is empty.
 
         Args:
-            timeout_ms: how long all of it may take.
+            timeout_ms: timeout of the send and the reply together.
             queue: as for ``send``.
 
         Raises:
             RequestTimeout: no reply came in time; the message may be consumed nevertheless.
-            NetworkError: no broker answers, or the producer was closed meanwhile; so may it then.
+            NetworkError: no broker responds, or the producer was closed meanwhile; the same holds then.
             MessageIllegal, IllegalName, NoRoute, RemoteError: as ``send``.
             SettingsError: ``timeout_ms`` is less than 1.
         """
@@ -253,12 +250,12 @@ class Producer:
         check(number(), timeout_ms=timeout_ms)
         if timeout_ms < 1:
             raise SettingsError(f"timeout_ms {timeout_ms}: a reply takes at least 1")
-        with self._replies.expected() as (correlation_id, reply):
-            ready = request_of(self._prepare(message), correlation_id, self._client_id, timeout_ms)
+        with self._replies.expect() as (correlation_id, reply):
+            ready = request_of(self._encode(message), correlation_id, self._client_id, timeout_ms)
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
                     await self._send(ready, queue)
-                    self._presence.follow((message.topic,), self._routes)
+                    self._presence.add_topics((message.topic,), self._routes)
                     return await reply
             except TimeoutError:
                 raise RequestTimeout(
@@ -275,54 +272,54 @@ class Producer:
         keys: tuple[str, ...] = (),
         properties: Mapping[str, str] = {},
     ) -> SendResult:
-        """Reply to a message that was sent by ``request``; wait until the producer that asked has it.
+        """Reply to a message that was sent by ``request``; wait until the requesting producer has the reply.
 
         Raises:
             MessageIllegal: ``request`` asks for no reply, or the reply breaks a limit.
-            NoRoute: no broker of the request's cluster takes replies.
-            RemoteError: the broker knows the producer not any more, or it has not taken the reply.
-            NetworkError: no broker answers; the producer may have the reply nevertheless.
+            NoRoute: no broker of the request's cluster accepts replies.
+            RemoteError: the producer has left the broker, or has not accepted the reply.
+            NetworkError: no broker responds; the producer may have the reply nevertheless.
         """
         check(instance_of(StoredMessage), request=request)
         message = Message(reply_topic(request), body, tags, keys, properties)
-        ready = reply_of(self._prepare(message), request)
+        ready = reply_of(self._encode(message), request)
         return await self._send(ready, await self._sender.queue_at(request.store_host, message.topic))
 
     async def recall(self, topic: str, handle: str | None) -> str:
-        """Take back a message that waits for its time, so that nobody gets it; give the message's id.
+        """Recall a delayed message before it is delivered; return the message's id.
 
-        A broker does not look whether there is such a message: it says the same if it was taken back before.
+        A broker does not check that the message exists: a second recall succeeds like the first.
 
         Args:
-            topic: what the message was sent to.
+            topic: the message's topic.
             handle: the ``recall_handle`` of its result.
 
         Raises:
-            SettingsError: there is no handle, it is none, or it is of another topic.
-            NoRoute: its broker is not known.
-            RemoteError: the message is due, or the broker takes none back; the remark names the remedy.
-            NetworkError: the broker does not answer; the message may be taken back nevertheless.
+            SettingsError: the handle is None, illegal or of another topic.
+            NoRoute: the message's broker is not known.
+            RemoteError: the message is due, or the broker recalls none; the remark names the remedy.
+            NetworkError: the broker does not respond; the message may be recalled nevertheless.
         """
         check(TEXT, topic=topic)
         check(or_none(TEXT), handle=handle)
-        message = wanted(topic, handle)
+        message = checked_handle(topic, handle)
         address = await self._sender.address(MessageQueue(topic, message.broker_name, 0))
         request = recall_request(self.group, message)
         answer = await self._connections.request(address, request, self._settings.timeout_ms)
-        return recalled(answer, message)
+        return recalled_id(answer, message)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
+        """Return the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
         check(TEXT, topic=topic)
         return await self._sender.queues(topic)
 
     async def _send(self, ready: Outgoing, where: Where = None) -> SendResult:
-        if not self._room.take():
-            await self._room.taken()
+        if not self._in_flight.try_acquire():
+            await self._in_flight.wait_and_acquire()
         try:
             return await self._sender.send(ready, where)
         finally:
-            self._room.leave()
+            self._in_flight.release()
 
     async def _send_each(
         self,
@@ -332,13 +329,13 @@ class Producer:
         queue_of = await self._queues_of_keys(messages) if queue_of is None else queue_of
         outcomes: dict[int, SendResult | CometMQError] = {}
         lanes = packing.pack(
-            messages, queue_of, self._new_ids, batch_bytes=self._batch_bytes, compress=self._compressed
+            messages, queue_of, self._new_ids, batch_bytes=self._batch_bytes, compress=self._encode_with_id
         )
         if len(lanes) == 1:  # a task would cost a third of what the send does
             await self._send_lane(lanes[0], outcomes)
         else:
             await asyncio.gather(*(self._send_lane(lane, outcomes) for lane in lanes))
-        return [outcomes[place] for place in range(len(messages))]
+        return [outcomes[index] for index in range(len(messages))]
 
     async def _queues_of_keys(
         self, messages: Sequence[Message]
@@ -355,35 +352,35 @@ class Producer:
         return queue_of
 
     async def _send_lane(self, lane: Lane, outcomes: dict[int, SendResult | CometMQError]) -> None:
-        """Send parts one after the other; behind one that failed none is sent, for the sake of the order."""
+        """Send requests one after the other; after a failure none is sent, to keep the order."""
         failure: CometMQError | None = None
-        for part in lane.parts:
+        for request in lane.requests:
             if failure is None:
                 try:
-                    result = await self._send(part.ready, lane.queue)
+                    result = await self._send(request.ready, lane.queue)
                 except CometMQError as error:
                     failure = error
                 else:
-                    outcomes.update(zip(part.places, of_each(result, part.ids), strict=True))
+                    outcomes.update(zip(request.indexes, result_of_each(result, request.ids), strict=True))
             if failure is not None:
-                outcomes.update(dict.fromkeys(part.places, failure))
+                outcomes.update(dict.fromkeys(request.indexes, failure))
 
-    def _all_keyed(self, messages: Iterable[Message]) -> list[Message]:
-        given = listed(messages)
-        return given if self._key_of is None else [self._keyed(message) for message in given]
+    def _with_keys(self, messages: Iterable[Message]) -> list[Message]:
+        plain = listed(messages)
+        return plain if self._key_of is None else [self._with_key(message) for message in plain]
 
-    def _keyed(self, message: Message) -> Message:
-        """Give a message with its idempotence key, if it shall have one."""
+    def _with_key(self, message: Message) -> Message:
+        """Return a message with its idempotence key, if keys are configured and it has none."""
         if self._key_of is None or IDEMPOTENCE_KEY in message.properties:
             return message
         key = self._key_of(message) or self._new_id()
         return replace(message, properties={**message.properties, IDEMPOTENCE_KEY: key})
 
-    def _prepare(self, message: Message) -> Outgoing:
-        return self._compressed(message, self._new_id())
+    def _encode(self, message: Message) -> Outgoing:
+        return self._encode_with_id(message, self._new_id())
 
-    def _compressed(self, message: Message, unique_id: str) -> Outgoing:
-        return outgoing.one(
+    def _encode_with_id(self, message: Message, unique_id: str) -> Outgoing:
+        return outgoing.single(
             message, unique_id, compress_over=self._compress_over, compression_type=self._compression
         )
 

@@ -1,4 +1,4 @@
-"""Taking back timed messages: which one a handle means, the request to its broker, and the answer.
+"""Recall delayed messages: check the handle, build the request, decode the response.
 
 Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (recallMessage).
 """
@@ -14,17 +14,17 @@ from cometmq.wire.recall_handle import parse as parse_handle
 
 _REMEDIES: Final[dict[int, str]] = {
     ResponseCode.NO_PERMISSION: "let its recallMessageEnable be true",
-    ResponseCode.ILLEGAL_OPERATION: "a message can be taken back until it is due, at the broker that took it",
-    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: "RocketMQ's brokers take messages back from 5.3.2 on",
+    ResponseCode.ILLEGAL_OPERATION: "a message can be recalled until it is due, at the broker that stored it",
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: "RocketMQ brokers recall messages from 5.3.2 on",
 }
 
 
-def wanted(topic: str, handle: str | None) -> RecallHandle:
-    """Give which message a handle means. Raises SettingsError if it cannot be one of the topic."""
+def checked_handle(topic: str, handle: str | None) -> RecallHandle:
+    """Decode a recall handle. Raises SettingsError if it is None, illegal or of another topic."""
     if handle is None:
         raise SettingsError(
-            f"recall handle None, topic {topic!r}: only a message that waits for a time can be taken back; "
-            "send it with delay_ms or deliver_time, to a broker that gives handles"
+            f"recall handle None, topic {topic!r}: only a delayed message can be recalled; "
+            "send it with delay_ms or deliver_time, to a broker that returns handles"
         )
     try:
         found = parse_handle(handle)
@@ -32,19 +32,19 @@ def wanted(topic: str, handle: str | None) -> RecallHandle:
         raise SettingsError(str(error)) from None
     if found.topic != topic:
         raise SettingsError(
-            f"the recall handle is of topic {found.topic!r}, not {topic!r}: give the topic that was sent to"
+            f"the recall handle is of topic {found.topic!r}, not {topic!r}: give the message's topic"
         )
     return found
 
 
 def recall_request(group: str, message: RecallHandle) -> Command:
-    """Make the request that takes a message back."""
+    """Build the request that recalls a message."""
     header = RecallHeader(message.topic, str(message), group, message.broker_name)
     return Command(RequestCode.RECALL_MESSAGE, ext_fields=fields(header))
 
 
-def recalled(answer: Command, message: RecallHandle) -> str:
-    """Give the id of the message that was taken back. Raises RemoteError, with the remedy if one is known."""
+def recalled_id(answer: Command, message: RecallHandle) -> str:
+    """Return the id of the recalled message. Raises RemoteError, with the remedy if one is known."""
     if answer.code == ResponseCode.SUCCESS:
         return parse(RecallResponseHeader, answer.ext_fields).message_id
     remark = (

@@ -1,4 +1,4 @@
-"""Replies that requests wait for: which comes from a broker, some time, goes to the one that asked for it."""
+"""Match replies that a broker pushes to the requests that wait for them, by correlation id."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ Reply = asyncio.Future[StoredMessage]
 
 
 class PendingReplies:
-    """Gives replies to who waits for them."""
+    """The requests that wait for replies, by correlation id."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -30,10 +30,10 @@ class PendingReplies:
         self._is_closed = False
 
     @contextmanager
-    def expected(self) -> Iterator[tuple[str, Reply]]:
-        """Give a correlation id, and the reply to the request that has it; what comes afterwards is too late.
+    def expect(self) -> Iterator[tuple[str, Reply]]:
+        """Create a correlation id and the future of its reply; after the ``with`` block a reply is dropped.
 
-        Raises NetworkError if this is closed; so does the reply that has not come when it is.
+        Raises NetworkError after ``close``, as does a future that waits at ``close``.
         """
         if self._is_closed:
             raise NetworkError("no reply will come: this producer is closed")
@@ -44,19 +44,19 @@ class PendingReplies:
         finally:
             self._waiting.pop(correlation_id, None)
             if not reply.cancel() and not reply.cancelled():
-                reply.exception()  # perhaps nobody has looked
+                reply.exception()  # else asyncio logs an exception that was never retrieved
 
-    def take(self, connection: Connection, command: Command) -> None:
-        """Take a reply that a broker passes on. Raises FormatError if its header cannot be read.
+    def receive(self, connection: Connection, command: Command) -> None:
+        """Resolve the future of a reply that a broker pushes; the response is the same if none waits.
 
-        To the broker it makes no difference whether anybody waits for it.
+        Raises FormatError if its header cannot be decoded.
         """
         header = parse(PushReplyHeader, command.ext_fields)
         message = received_reply(header, command.body, self._clock.now_ms())
         correlation_id = message.properties.get(CORRELATION_ID, "")
         reply = self._waiting.pop(correlation_id, None)
         if reply is None:
-            text = "the reply %r of %s is dropped: nobody waits for it, or not any more"
+            text = "the reply %r of %s is dropped: no request waits for it"
             _log.warning(text, correlation_id, message.born_host)
         elif not reply.done():
             try:
@@ -67,7 +67,7 @@ class PendingReplies:
             connection.send(response(command))
 
     def close(self) -> None:
-        """Fail what waits: no reply will be taken any more."""
+        """Fail all requests that wait."""
         self._is_closed = True
         for reply in self._waiting.values():
             if not reply.done():

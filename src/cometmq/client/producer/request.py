@@ -1,7 +1,7 @@
-"""Requests and replies: what tells them from other messages, and which reply is to which request.
+"""Requests and replies: their properties, and the reply's topic.
 
-A request is a message that names who asks and a correlation id. Who consumes it sends the reply to a topic
-that nobody need consume: the broker passes it on to the producer of that name.
+A request is a message with the client id of its producer and a correlation id. Its consumer sends the reply
+to a topic that needs no consumers: the broker pushes it to the producer with that client id.
 
 Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (prepareSendRequest),
 ``client/utils/MessageUtil.java``, ``client/impl/ClientRemotingProcessor.java`` (receiveReplyMessage).
@@ -32,38 +32,40 @@ from cometmq.message import StoredMessage
 from cometmq.wire.headers import PushReplyHeader
 
 REPLY_TYPE: Final = "reply"
-NOWHERE: Final = -1
-"""The offsets of a reply that was passed on: they are not told."""
+UNKNOWN_OFFSET: Final = -1
+"""The offsets of a pushed reply: the broker does not send them."""
+_COPIED: Final = (CORRELATION_ID, REPLY_TO_CLIENT, TTL)
+"""The properties that a reply copies from its request."""
 
 
 def request_of(ready: Outgoing, correlation_id: str, client_id: str, timeout_ms: int) -> Outgoing:
-    """Make a request of a message that is ready. Raises MessageIllegal if its properties get too long."""
+    """Build a request from an encoded message. Raises MessageIllegal if its properties get too long."""
     own = {CORRELATION_ID: correlation_id, REPLY_TO_CLIENT: client_id, TTL: str(timeout_ms)}
     return replace(_with(ready, own), wants_reply=True)
 
 
 def reply_of(ready: Outgoing, request: StoredMessage) -> Outgoing:
-    """Make the reply to ``request`` of a message that is ready for its ``reply_topic``.
+    """Build the reply to ``request`` from a message encoded for its ``reply_topic``.
 
     Raises MessageIllegal if its properties get too long.
     """
-    passed_on = {name: request.properties[name] for name in _ASKED if name in request.properties}
-    return replace(_with(ready, {MSG_TYPE: REPLY_TYPE, **passed_on}), is_reply=True)
+    copied = {name: request.properties[name] for name in _COPIED if name in request.properties}
+    return replace(_with(ready, {MSG_TYPE: REPLY_TYPE, **copied}), is_reply=True)
 
 
 def reply_topic(request: StoredMessage) -> str:
-    """Give the topic that the reply to a message is sent to. Raises MessageIllegal if it asks for none."""
+    """Return the topic of the reply to a message. Raises MessageIllegal if the message is not a request."""
     missing = [name for name in (CLUSTER, CORRELATION_ID, REPLY_TO_CLIENT) if name not in request.properties]
     if missing:
         raise MessageIllegal(
             f"message {request.message_id} of topic {request.topic!r} asks for no reply: it has no property "
-            f"{', '.join(missing)}; only what was sent as a request can be replied to"
+            f"{', '.join(missing)}; only a message sent by request can be replied to"
         )
     return request.properties[CLUSTER] + REPLY_SUFFIX
 
 
 def received_reply(header: PushReplyHeader, body: bytes, arrive_time: int) -> StoredMessage:
-    """Return the reply that a broker has passed on, its body as it came: see ``stored.with_whole_body``.
+    """Build the message of a pushed reply, its body still compressed: see ``stored.with_whole_body``.
 
     Args:
         arrive_time: now, ms since the epoch.
@@ -72,8 +74,8 @@ def received_reply(header: PushReplyHeader, body: bytes, arrive_time: int) -> St
     return StoredMessage(
         topic=header.topic,
         queue_id=header.queue_id,
-        queue_offset=NOWHERE,
-        physical_offset=NOWHERE,
+        queue_offset=UNKNOWN_OFFSET,
+        physical_offset=UNKNOWN_OFFSET,
         message_id=named.get(UNIQ_KEY, ""),
         offset_id="",
         tags=named.get(TAGS),
@@ -89,10 +91,6 @@ def received_reply(header: PushReplyHeader, body: bytes, arrive_time: int) -> St
         reconsume_times=header.reconsume_times,
         body_crc=body_crc(body),
     )
-
-
-_ASKED: Final = (CORRELATION_ID, REPLY_TO_CLIENT, TTL)
-"""What a reply has from its request."""
 
 
 def _with(ready: Outgoing, own: Mapping[str, str]) -> Outgoing:

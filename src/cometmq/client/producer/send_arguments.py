@@ -1,4 +1,4 @@
-"""What the methods of producers that send are given, checked before anything is done about it."""
+"""Check the arguments of the producers' send methods."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -32,7 +32,7 @@ def check_sent(message: Message, where: Where) -> None:
 
 
 def listed(messages: Iterable[Message]) -> list[Message]:
-    """Return messages as a list. Raises IllegalType if they are none."""
+    """Return messages as a list. Raises IllegalType if they are not messages."""
     check(_ITERABLE, messages=messages)
     given = list(messages)
     check(_MESSAGES, messages=given)

@@ -1,4 +1,4 @@
-"""What a send gave."""
+"""The result of a send."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -21,18 +21,18 @@ class SendStatus(IntEnum):
 
 
 STORED: Final[dict[int, SendStatus]] = {status.value: status for status in SendStatus}
-"""The response codes that say that the message is stored, and what they mean."""
+"""The response codes of a stored message, and their statuses."""
 
 
 class SendResult(msgspec.Struct, frozen=True, gc=False):
-    """Where a message went. It holds nothing that Python's garbage collector has to look at.
+    """Where a message was stored. Python's garbage collector does not track it.
 
     Attributes:
         message_id: the message's unique id, made by the producer; of a batch, the first message's.
-        offset_id: the broker's id of the message, what ``cometmq store find --id`` takes; of a batch, those
+        offset_id: the broker's id of the message, as ``cometmq store find --id`` takes it; of a batch, those
             of its messages joined by commas.
         queue_offset: of the message, or of the first of a batch.
-        recall_handle: what ``Producer.recall`` takes the message back by, if it waits for a time.
+        recall_handle: argument of ``Producer.recall`` for a delayed message; else None.
     """
 
     status: SendStatus
@@ -48,8 +48,8 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
         return self.offset_id.split(",") if self.offset_id else []
 
 
-def of_each(result: SendResult, message_ids: Sequence[str]) -> list[SendResult]:
-    """Give the result of each message of a batch, whose unique ids are given, from that of the batch."""
+def result_of_each(result: SendResult, message_ids: Sequence[str]) -> list[SendResult]:
+    """Split a batch's result into one for each message; ``message_ids`` are the messages' unique ids."""
     if len(message_ids) == 1:
         return [result]
     status, queue = result.status, result.queue

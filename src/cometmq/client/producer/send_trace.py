@@ -1,4 +1,4 @@
-"""What is told of sends: when, where and how long.
+"""Trace records of sends: when, where to and how long.
 
 Source: RocketMQ ``client/trace/hook/SendMessageTraceHookImpl.java``.
 """
@@ -13,19 +13,19 @@ from cometmq.wire.bodies.trace import MessageKind, PubTrace
 
 
 class SendTracer(Tracer):
-    """A hook that tells of each send that a broker has answered."""
+    """A hook that records a trace of each send that a broker has responded to."""
 
     def before_send(self, attempt: Attempt) -> None:
-        """Do nothing: a send is told of when it is over."""
+        """Do nothing: a send is traced when it has ended."""
 
     def after_send(self, attempt: Attempt) -> None:
-        """Note a send."""
+        """Record the trace of an attempt."""
         if (trace := trace_of(attempt)) is not None:
-            self.note(trace.topic, trace)
+            self.record(trace.topic, trace)
 
 
 def trace_of(attempt: Attempt) -> PubTrace | None:
-    """Give the record of a try; None if no broker answered it, or the broker wants no traces."""
+    """Build the trace of an attempt; None without a response, or if the broker has traces off."""
     ready, answer, result = attempt.ready, attempt.answer, attempt.result
     if answer is None or result is None or answer.ext_fields.get(properties.TRACE_ON) == "false":
         return None

@@ -1,4 +1,4 @@
-"""One send: a queue, a request to its broker, the answer, and another try elsewhere.
+"""Send one message or batch: choose a queue, send the request, decode the response, retry elsewhere.
 
 Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (sendDefaultImpl, sendKernelImpl).
 """
@@ -12,8 +12,8 @@ from cometmq.client.producer.hooks import Attempt, Hooks
 from cometmq.client.producer.outgoing import Outgoing
 from cometmq.client.producer.presence import Presence
 from cometmq.client.producer.send_result import STORED, SendResult
-from cometmq.client.routes import Routes
-from cometmq.client.waiting import ask_until_answered
+from cometmq.client.routes import Routes, master_address
+from cometmq.client.waiting import retry_while
 from cometmq.cluster.fault import BrokerFaults
 from cometmq.cluster.route import Route, choose_queue, queue_of_key
 from cometmq.errors import CometMQError, MessageIllegal, NetworkError, NoRoute, RemoteError
@@ -36,19 +36,19 @@ RETRIABLE: Final = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""Answers after which another broker may take the message."""
+"""Response codes after which another broker may accept the message."""
 
 Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
-"""Chooses one of a topic's queues, which come in an order that all producers see."""
+"""Chooses one of a topic's queues, whose order is the same for all producers."""
 Where = MessageQueue | Selector | None
-"""A queue, what chooses one, or None: the message's sharding key or the turn decides."""
+"""A queue, a function that chooses one, or None: the message's key, or else round robin."""
 
 
 class SendSettings(NamedTuple):
     """How a producer sends.
 
     Attributes:
-        timeout_ms: how long one try may take, and a wait for the first server that is there.
+        timeout_ms: timeout of one attempt, and of the wait for the first server.
         tries: how many brokers or queues are tried before a send fails.
     """
 
@@ -58,10 +58,10 @@ class SendSettings(NamedTuple):
 
 
 class Sender:
-    """Sends what is ready.
+    """Sends encoded messages and batches.
 
     Args:
-        faults: what is known of the brokers; None if their latency does not matter.
+        faults: statistics of the brokers' latencies and failures; None to ignore them.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class Sender:
         self._faults = faults
         self._presence = presence
         self._hooks = hooks if hooks is not None else Hooks(())
-        self._is_watched = bool(self._hooks) or faults is not None
+        self._is_observed = bool(self._hooks) or faults is not None
         self._turns: dict[str, int] = {}
         self._queues: dict[str, tuple[Route, list[MessageQueue]]] = {}
 
     async def send(self, ready: Outgoing, where: Where = None) -> SendResult:
-        """Send and wait for the answer. Raises like ``Producer.send``."""
+        """Send and wait for the response. Raises like ``Producer.send``."""
         failed: set[str] = set()
         is_free = where is None and ready.sharding_key is None
         group, timeout_ms, tries = self._settings
@@ -98,19 +98,19 @@ class Sender:
             queue, address = self._choose(route, ready, where, failed)
             try:
                 if ready.wants_reply and self._presence is not None:
-                    await self._presence.be_known(address)
-                if self._is_watched:
-                    return await self._try_watched(ready, queue, address)
+                    await self._presence.register(address)
+                if self._is_observed:
+                    return await self._try_observed(ready, queue, address)
                 request = ready.request(group, queue, self._clock.now_ms())
                 return _result(await self._connections.request(address, request, timeout_ms), ready, queue)
             except (NetworkError, RemoteError) as error:
                 if tries <= 0 or (isinstance(error, RemoteError) and error.code not in RETRIABLE):
                     raise
                 failed.add(queue.broker_name)
-                self._routes.forget(ready.topic)
+                self._routes.expire(ready.topic)
 
     async def oneway(self, ready: Outgoing, where: Where = None) -> None:
-        """Send without an answer. Raises like ``Producer.send_oneway``."""
+        """Send without a response. Raises like ``Producer.send_oneway``."""
         route = self._routes.fresh(ready.topic) or await self._route(ready.topic)
         queue, address = self._choose(route, ready, where, set())
         attempt = Attempt(self._settings.group, ready, queue, address, self._clock.now_ms())
@@ -119,29 +119,26 @@ class Sender:
         self._hooks.after(attempt)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
+        """Return the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
         return self._queues_of(await self._route(topic))
 
     async def queue_at(self, address: str, topic: str) -> MessageQueue | None:
-        """Give one of a topic's queues at an address, if it has one there. Raises NoRoute or NetworkError."""
+        """Return one of a topic's queues at an address, or None. Raises NoRoute or NetworkError."""
         route = await self._route(topic)
         there = [queue for queue in self._queues_of(route) if route.master(queue.broker_name) == address]
         return there[self._next_turn(topic) % len(there)] if there else None
 
     async def address(self, queue: MessageQueue) -> str:
-        """Give the address that a queue's messages are sent to. Raises NoRoute or NetworkError."""
-        return _master(await self._route(queue.topic), queue)
+        """Return the address that a queue's messages are sent to. Raises NoRoute or NetworkError."""
+        return master_address(await self._route(queue.topic), queue)
 
     async def _route(self, topic: str) -> Route:
-        """Find the route of a topic; wait as long as a try may take if no server is there yet that knows one.
-
-        Raises NoRoute or NetworkError.
-        """
+        """Find a topic's route; wait for a first server if there is none. Raises NoRoute or NetworkError."""
         find = partial(self._routes.get_for_sending, topic)
-        return await ask_until_answered(find, self._routes.may_come, self._settings.timeout_ms)
+        return await retry_while(self._routes.may_appear, find, self._settings.timeout_ms)
 
-    async def _try_watched(self, ready: Outgoing, queue: MessageQueue, address: str) -> SendResult:
-        """Try where somebody looks on: hooks, or what learns how soon brokers answer."""
+    async def _try_observed(self, ready: Outgoing, queue: MessageQueue, address: str) -> SendResult:
+        """Send once, calling the hooks and recording the broker's latency or failure."""
         group, timeout_ms, _ = self._settings
         attempt = Attempt(group, ready, queue, address, self._clock.now_ms())
         request = ready.request(group, queue, attempt.born_time)
@@ -157,10 +154,11 @@ class Sender:
             return attempt.result
         finally:
             attempt.cost_ms = self._clock.monotonic_ms() - begin_ms
-            self._learn(attempt)
+            self._record(attempt)
             self._hooks.after(attempt)
 
-    def _learn(self, attempt: Attempt) -> None:
+    def _record(self, attempt: Attempt) -> None:
+        """Record a broker's latency or failure."""
         if self._faults is None:
             return
         broker_name, now_ms = attempt.queue.broker_name, self._clock.monotonic_ms()
@@ -173,13 +171,13 @@ class Sender:
         self, route: Route, ready: Outgoing, where: Where, failed: set[str]
     ) -> tuple[MessageQueue, str]:
         queue = where if isinstance(where, MessageQueue) else self._choose_queue(route, ready, where, failed)
-        if where is not None and queue.topic != ready.topic:  # a broker is told its number alone
+        if where is not None and queue.topic != ready.topic:  # the request names only the queue's id
             raise MessageIllegal(
                 f"message of topic {ready.topic!r} for a queue of topic {queue.topic!r}: give one of its own"
             )
-        address = _master(route, queue)
+        address = master_address(route, queue)
         if self._presence is not None:
-            self._presence.meet(address)
+            self._presence.add_broker(address)
         return queue, address
 
     def _choose_queue(
@@ -196,30 +194,23 @@ class Sender:
         return choose_queue(queues, turn, failed)
 
     def _queues_of(self, route: Route) -> list[MessageQueue]:
-        """Give a route's queues, listed once for each route that the name server gave. Raises NoRoute."""
-        known = self._queues.get(route.topic)
-        if known is None or known[0] is not route:
-            known = self._queues[route.topic] = route, route.publish_queues()
-        if not known[1]:
+        """Return a route's queues, from a cache with one entry for each topic. Raises NoRoute."""
+        cached = self._queues.get(route.topic)
+        if cached is None or cached[0] is not route:
+            cached = self._queues[route.topic] = route, route.publish_queues()
+        if not cached[1]:
             raise NoRoute(
                 f"no queue of topic {route.topic!r} can be written to: its perm or its brokers forbid it"
             )
-        return known[1]
+        return cached[1]
 
     def _next_turn(self, topic: str) -> int:
-        """Count up for each topic by itself: with one count for all, each would get some queues only."""
+        """Count a topic's sends: with one count for all topics, a topic could miss some of its queues."""
         turn = self._turns.get(topic)
         if turn is None:
-            turn = secrets.randbelow(2**16)  # producers should not all begin at queue 0
+            turn = secrets.randbelow(2**16)  # not all producers should begin at queue 0
         self._turns[topic] = turn + 1
         return turn
-
-
-def _master(route: Route, queue: MessageQueue) -> str:
-    address = route.master(queue.broker_name)
-    if address is None:
-        raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {route.topic!r}")
-    return address
 
 
 def _result(answer: Command, ready: Outgoing, queue: MessageQueue) -> SendResult:
@@ -227,7 +218,7 @@ def _result(answer: Command, ready: Outgoing, queue: MessageQueue) -> SendResult
     if status is None:
         raise RemoteError(answer.code, answer.remark or "")
     header = parse(SendResponseHeader, answer.ext_fields)
-    if header.queue_id != queue.queue_id:  # the broker had to choose another
+    if header.queue_id != queue.queue_id:  # the broker chose another
         queue = queue._replace(queue_id=header.queue_id)
     place = queue, header.queue_offset, header.recall_handle
     return SendResult(status, ready.message_ids[0], header.message_id, *place)

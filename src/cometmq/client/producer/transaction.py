@@ -1,8 +1,7 @@
-"""Transactions: a half message, which nobody gets until the local transaction has ended, and its end.
+"""Transactions: half messages, which are delivered if the local transaction commits, and the end request.
 
-The producer sends the half message, runs the local transaction, and tells the broker to commit or to roll
-back what it keeps. A broker that is not told asks a producer of the group: see
-``client/producer/check_back.py``.
+The producer sends the half message, runs the local transaction, and then sends the broker a commit or a
+rollback. Without one the broker asks a producer of the group: see ``client/producer/check_back.py``.
 
 Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (sendMessageInTransaction and
 endTransaction).
@@ -27,9 +26,9 @@ from cometmq.wire.headers import EndTransactionHeader, fields
 
 
 class TransactionState(Enum):
-    """What became of a local transaction, and so shall become of its message.
+    """The state of a local transaction.
 
-    COMMIT lets consumers have it, ROLLBACK drops it. With UNKNOWN the broker asks again later.
+    COMMIT delivers its message to consumers, ROLLBACK drops it. After UNKNOWN the broker asks again later.
     """
 
     COMMIT = sys_flag.TRANSACTION_COMMIT
@@ -38,11 +37,11 @@ class TransactionState(Enum):
 
 
 class TransactionResult(msgspec.Struct, frozen=True, gc=False):
-    """What a send in a transaction gave.
+    """The result of a send in a transaction.
 
     Attributes:
-        sent: of the half message; its queue offset is not that which the message gets when it is committed.
-        state: what the broker was told.
+        sent: result of the half message; its queue offset is not that of the committed message.
+        state: the state that was sent to the broker.
     """
 
     sent: SendResult
@@ -50,13 +49,13 @@ class TransactionResult(msgspec.Struct, frozen=True, gc=False):
 
 
 Execute = Callable[[Message], TransactionState | Awaitable[TransactionState]]
-"""Runs the local transaction of a message, whose half message is stored."""
+"""Runs the local transaction of a message whose half message is stored."""
 Check = Callable[[StoredMessage], TransactionState | Awaitable[TransactionState]]
-"""Finds out what became of the local transaction of a half message."""
+"""Finds the state of the local transaction of a half message."""
 
 
-def refuse_unfit(message: Message) -> None:
-    """Raise MessageIllegal if a message can be sent, but not in a transaction."""
+def check_in_transaction(message: Message) -> None:
+    """Raise MessageIllegal if a message cannot be sent in a transaction: delayed or with idempotence key."""
     if message.delay_level:
         raise MessageIllegal(
             f"delay level {message.delay_level} in a transaction: it comes when it is committed, not later"
@@ -67,8 +66,8 @@ def refuse_unfit(message: Message) -> None:
         )
 
 
-def half(ready: Outgoing, group: str) -> Outgoing:
-    """Make a half message of one that is ready. Raises MessageIllegal if its properties get too long."""
+def half_message(ready: Outgoing, group: str) -> Outgoing:
+    """Build a half message from an encoded one. Raises MessageIllegal if its properties get too long."""
     own = {properties.TRANSACTION_PREPARED: "true", properties.PRODUCER_GROUP: group}
     text = ready.properties + properties.text_of(own)
     return replace(
@@ -78,15 +77,15 @@ def half(ready: Outgoing, group: str) -> Outgoing:
     )
 
 
-def state_of(answer: object) -> TransactionState:
-    """Give what a local transaction or a check has given. Raises SettingsError if that is no state."""
-    if not isinstance(answer, TransactionState):
-        raise SettingsError(f"a transaction's function gave {answer!r}: let it return a TransactionState")
-    return answer
+def checked_state(result: object) -> TransactionState:
+    """Return the result of a local transaction or a check. Raises SettingsError if it is not a state."""
+    if not isinstance(result, TransactionState):
+        raise SettingsError(f"a transaction's function returned {result!r}: return a TransactionState")
+    return result
 
 
-def end_of(group: str, sent: SendResult, state: TransactionState) -> EndTransactionHeader:
-    """Make what ends the transaction of a half message. Raises FormatError if the broker gave it no place."""
+def end_header(group: str, sent: SendResult, state: TransactionState) -> EndTransactionHeader:
+    """Build the header that ends a transaction. Raises FormatError if the result has no offset id."""
     return EndTransactionHeader(
         producer_group=group,
         half_offset=sent.queue_offset,
@@ -99,6 +98,6 @@ def end_of(group: str, sent: SendResult, state: TransactionState) -> EndTransact
 
 
 def end_request(header: EndTransactionHeader, failure: BaseException | None) -> Command:
-    """Make the request; a failure is why the state is not known."""
+    """Build the request that ends a transaction; ``failure`` is the reason of an unknown state."""
     remark = None if failure is None else repr(failure)[:REMARK_LENGTH_MAX]
     return Command(RequestCode.END_TRANSACTION, ext_fields=fields(header), remark=remark)

@@ -1,4 +1,4 @@
-"""The producer of transactions: its messages are there for consumers if a local transaction is committed.
+"""The transaction producer: its messages are delivered if a local transaction commits.
 
 ::
 
@@ -29,11 +29,11 @@ from cometmq.client.producer.transaction import (
     Execute,
     TransactionResult,
     TransactionState,
-    end_of,
+    check_in_transaction,
+    checked_state,
+    end_header,
     end_request,
-    half,
-    refuse_unfit,
-    state_of,
+    half_message,
 )
 from cometmq.errors import CometMQError, SettingsError
 from cometmq.format.layout import valid_topic
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class ProducerOptions(TypedDict, total=False):
-    """The settings that are those of ``Producer``."""
+    """The options of ``Producer``."""
 
     timeout_ms: int
     tries: int
@@ -67,20 +67,21 @@ class ProducerOptions(TypedDict, total=False):
 
 
 class TransactionProducer(Producer):
-    """Sends messages, as a ``Producer`` does, and such as depend on a local transaction.
+    """Sends messages as a ``Producer`` does, and messages that depend on a local transaction.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
-        group: name of the producer group. Brokers ask any producer of it what became of a half message: all
-            of them must be able to tell.
-        check: tells what became of the local transaction of a message, by what that has left behind: the
-            broker was not told, as after a crash. It may be an async function or a plain one, which runs in a
-            thread; it is called for one message at a time. If it raises, the broker asks again.
-        topics: to whose brokers this producer is known from the start on, so that they ask it what it, or the
-            process before it, has left open. Other brokers know it when it has sent to them.
+        group: name of the producer group. Brokers ask any of its producers for the state of a transaction:
+            all of them must be able to find it.
+        check: returns the state of a message's local transaction, which the broker does not know, as after
+            a crash. It may be an async function or a plain one, which runs in a thread; it is called for one
+            message at a time. If it raises, the broker asks again.
+        topics: this producer is registered with their brokers from the start, so that they can ask it for
+            transactions left open by it or by the process before it. With other brokers it is registered
+            when it first sends to them.
         max_concurrency: how many plain local transactions run at a time, in as many threads.
         stop_timeout_ms: how long closing waits for a check before it cancels it.
-        options: the other settings of ``Producer``. ``linger_ms`` and ``idempotent_by`` are for messages
+        options: the other options of ``Producer``. ``linger_ms`` and ``idempotent_by`` apply to messages
             that are sent without a transaction.
 
     Raises:
@@ -114,15 +115,15 @@ class TransactionProducer(Producer):
         self._stop_timeout_ms = stop_timeout_ms
 
     async def __aenter__(self) -> Self:
-        """Get ready to send and to be asked."""
+        """Open the producer."""
         await super().__aenter__()
         self._pool = ThreadPoolExecutor(self._max_concurrency, "cometmq-transaction")
         self._checks = Checks(self.group, self._check, self._connections.oneway)
-        self._presence.follow(self._topics, self._routes)
+        self._presence.add_topics(self._topics, self._routes)
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        """Let a check that is under way end, and close."""
+        """Wait for a running check, then close."""
         try:
             await self._checks.close(self._stop_timeout_ms / 1000)
         finally:
@@ -132,11 +133,11 @@ class TransactionProducer(Producer):
     async def send_in_transaction(
         self, message: Message, execute: Execute, queue: Where = None
     ) -> TransactionResult:
-        """Send a message that consumers get if the local transaction is committed.
+        """Send a message that is delivered if the local transaction commits.
 
         Args:
-            execute: runs the local transaction, an async function or a plain one, which runs in a thread. It
-                is called when the message is stored, and gives what became of it. If the message may not be
+            execute: runs the local transaction and returns its state: an async function, or a plain one,
+                which runs in a thread. It is called when the message is stored. If the message may not be
                 safe (any status but SEND_OK) it is not called, and the message is rolled back.
             queue: as for ``send``.
 
@@ -144,8 +145,8 @@ class TransactionProducer(Producer):
             MessageIllegal, IllegalName: the message breaks a limit, or has a delay or an idempotence key.
             NoRoute, RemoteError, NetworkError: it is not stored, or may not be, as by ``send``.
 
-        Raises what ``execute`` raises, and SettingsError if it gives no state; the broker will then have
-        ``check`` called, as it will if this is cancelled (a plain ``execute`` then goes on in its thread).
+        Raises what ``execute`` raises, and SettingsError if it returns no state; later ``check`` is called,
+        as it is if this call is cancelled (a plain ``execute`` then runs on in its thread).
         """
         arguments.check(FUNCTION, execute=execute)
         sent = await self.send_half(message, queue)
@@ -153,7 +154,7 @@ class TransactionProducer(Producer):
         if sent.status is SendStatus.SEND_OK:
             try:
                 is_async = inspect.iscoroutinefunction(execute)
-                state = state_of(await call(execute, message, self._pool, is_async=is_async))
+                state = checked_state(await call(execute, message, self._pool, is_async=is_async))
             except BaseException as error:
                 await self.end_transaction(sent, TransactionState.UNKNOWN, error)
                 raise
@@ -161,27 +162,27 @@ class TransactionProducer(Producer):
         return TransactionResult(sent, state)
 
     async def send_half(self, message: Message, queue: Where = None) -> SendResult:
-        """Send a message that nobody gets yet: how ``send_in_transaction`` begins. Raises like that."""
+        """Send a half message, the first step of ``send_in_transaction``. Raises like that."""
         check_sent(message, queue)
-        refuse_unfit(message)
-        return await self._send(half(self._prepare(message), self.group), queue)
+        check_in_transaction(message)
+        return await self._send(half_message(self._encode(message), self.group), queue)
 
     async def end_transaction(
         self, sent: SendResult, state: TransactionState, failure: BaseException | None = None
     ) -> None:
-        """Tell the broker what shall become of a half message: how ``send_in_transaction`` ends.
+        """Send the state of a transaction to the broker, the last step of ``send_in_transaction``.
 
-        It does not answer. If it cannot be told, that is logged: it will ask.
+        There is no response. If the state cannot be sent, that is logged: the broker will ask for it.
         """
         try:
-            request = end_request(end_of(self.group, sent, state), failure)
+            request = end_request(end_header(self.group, sent, state), failure)
             await self._connections.oneway(await self._sender.address(sent.queue), request)
         except CometMQError as error:
-            message = "%s of message %s could not be told, the broker will ask: %s"
+            message = "%s of message %s could not be sent, the broker will ask: %s"
             _log.warning(message, state.name, sent.message_id, error)
 
-    def _asked(self, connection: Connection, command: Command) -> None:
+    def _on_request(self, connection: Connection, command: Command) -> None:
         if command.code == RequestCode.CHECK_TRANSACTION_STATE:
-            self._checks.take(connection, command)
+            self._checks.add(connection, command)
         else:
-            super()._asked(connection, command)
+            super()._on_request(connection, command)

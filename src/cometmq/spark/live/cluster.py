@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import Any, Final, Self, TypeVar
 
 from cometmq.client.consumer.queue_requests import QueueRequests
-from cometmq.client.group.heartbeat import beat, say_goodbye
+from cometmq.client.group.heartbeat import send_heartbeat, unregister
 from cometmq.client.identity import client_id
 from cometmq.errors import CometMQError, NoRoute, RemoteError, SettingsError
 from cometmq.format.layout import RETRY_PREFIX
@@ -158,8 +158,8 @@ class Cluster:
         except NoRoute:
             me, brokers = client_id(), self._routes.brokers(masters_only=True)
             member = ConsumerData(group, consume_type=ConsumeType.CONSUME_ACTIVELY)
-            await beat(self._link.connections, brokers, Heartbeat(me, consumers=[member]))
-            await say_goodbye(self._link.connections, brokers, me, consumer_group=group)
+            await send_heartbeat(self._link.connections, brokers, Heartbeat(me, consumers=[member]))
+            await unregister(self._link.connections, brokers, me, consumer_group=group)
 
     async def _resolve(self, position: Position, queues: list[MessageQueue], what: str) -> Offsets:
         match position:
@@ -283,7 +283,7 @@ class Cluster:
             lambda: self._requests.pull_records(
                 one.queue, one.start, tags=self._options.expression, sql=self._options.sql, max_count=1
             ),
-            before_retry=lambda: self._routes.forget(one.queue.topic),
+            before_retry=lambda: self._routes.expire(one.queue.topic),
             is_worth=lambda error: is_retriable(error) and not is_doubtful(error),
         )
 
@@ -306,5 +306,5 @@ class Cluster:
             f"broker {queue.broker_name}, topic {queue.topic}, queue {queue.queue_id}: {what}",
             self._options.retry_s,
             lambda: ask(*given),
-            before_retry=lambda: self._routes.forget(queue.topic),
+            before_retry=lambda: self._routes.expire(queue.topic),
         )

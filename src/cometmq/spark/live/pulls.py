@@ -121,7 +121,7 @@ class RangePulls:
                 str(left),
                 self._options.retry_s,
                 partial(self._ask, left),
-                before_retry=partial(self._routes.forget, one.queue.topic),
+                before_retry=partial(self._routes.expire, one.queue.topic),
             )
             offset = pulled.next_offset if pulled.next_offset > offset else one.end
             if not self._is_filtered:

@@ -140,7 +140,7 @@ class Survey:
                 f"broker {broker_name}, topic {topic}: the ends of its queues",
                 self._options.retry_s,
                 lambda: self._requests.topic_stats(*place),
-                before_retry=lambda: self._routes.forget(topic),
+                before_retry=lambda: self._routes.expire(topic),
                 is_worth=is_worth,
             )
         except RemoteError as error:
@@ -207,7 +207,7 @@ class Survey:
 
     def _forget(self, topics: Iterable[str]) -> None:
         for topic in topics:
-            self._routes.forget(topic)
+            self._routes.expire(topic)
 
     def _covered(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         return {queue for queue in queues if covers(self._options.subscription, queue)}

@@ -107,7 +107,7 @@ def rows_of(
     for columns in batch.to_pylist():
         try:
             row = _row(columns, topic, key_of)
-            outgoing.one(row.message, UNIQUE_ID, compress_over=None)
+            outgoing.single(row.message, UNIQUE_ID, compress_over=None)
         except (MessageIllegal, IllegalName) as error:
             on_bad(columns, error)
         else:

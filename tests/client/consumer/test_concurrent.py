@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.pulled import pulled, stored
 
-from cometmq.client.consumer import handling
-from cometmq.client.consumer.handling import Handling
+from cometmq.client.consumer import concurrent
+from cometmq.client.consumer.concurrent import ConcurrentHandling
 from cometmq.client.consumer.outcome import DeadLetter, Retry
 from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack
 from cometmq.client.consumer.subscription import Handler, Subscription
@@ -27,7 +27,7 @@ class Returned(SendBack):
         self.levels: dict[int, int] = {}
         self._failures = failures
 
-    async def again(self, queue: MessageQueue, message: StoredMessage, delay_level: int) -> None:
+    async def send(self, queue: MessageQueue, message: StoredMessage, delay_level: int) -> None:
         del queue
         if self._failures:
             self._failures -= 1
@@ -38,16 +38,16 @@ class Returned(SendBack):
 @asynccontextmanager
 async def working(
     handler: Handler, send_back: SendBack | None = None, *, workers: int = 2, **options: Any
-) -> AsyncIterator[Handling]:
+) -> AsyncIterator[ConcurrentHandling]:
     subscription = Subscription("Orders", handler, **options)
     find = {"Orders": subscription}.get
     with ThreadPoolExecutor(1) as pool:
-        handling = Handling(
+        handling = ConcurrentHandling(
             find, asyncio.Semaphore(workers), workers, partial(Subscription.handle, pool=pool), send_back
         )
-        handling.begin()
+        handling.start()
         yield handling
-        handling.refuse()
+        handling.request_stop()
         assert await handling.finish(PATIENCE_S)
 
 
@@ -126,7 +126,7 @@ async def test_what_cannot_be_sent_back_is_handled_here_again(monkeypatch: Any) 
             assert [await tries.get(), await tries.get()] == [0, 1]
         assert queue.to_commit == 1
 
-    monkeypatch.setattr(handling, "HERE_AGAIN_S", 0.0)
+    monkeypatch.setattr(concurrent, "LOCAL_RETRY_S", 0.0)
     await main()
 
 

@@ -1,4 +1,4 @@
-"""What operators ask a consumer by way of its brokers: how it is doing, and to handle one message now.
+"""Requests that operators send to a consumer through its brokers: running info, and one message to handle.
 
 (RocketMQ: ClientRemotingProcessor.java.)
 """
@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, NamedTuple
 
-from cometmq.client.consumer.consumed import ConsumedQueue
+from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.errors import CometMQError, FormatError
 from cometmq.format.record import decode as decode_record
 from cometmq.format.stored import message_as_stored
@@ -22,11 +22,11 @@ from cometmq.wire.frame import Command, response
 MIB: Final = 1024 * 1024
 
 ConsumeDirectly = Callable[[StoredMessage], Awaitable[ConsumedDirectly]]
-"""Handles a message out of its turn; what comes of it changes no offset."""
+"""Handles a message that an operator sends; the outcome changes no offset."""
 
 
 class MemberFacts(NamedTuple):
-    """What does not change of a member while its subscriptions stay as they are.
+    """The facts of a member that change only with its subscriptions.
 
     Attributes:
         ordered: the topics that are handled in order.
@@ -40,16 +40,16 @@ class MemberFacts(NamedTuple):
     subscriptions: tuple[SubscriptionData, ...]
 
 
-class Asked:
-    """Answers operators.
+class OperatorRequests:
+    """Handles the requests of operators.
 
     Args:
-        queues: what is consumed now.
-        holds: tells whether an ordered queue's lock is held.
-        consume: None where no handler could take a message.
+        queues: the queues that are consumed now.
+        holds: returns whether an ordered queue's lock is held.
+        consume: handles a message; None without handlers.
 
     Attributes:
-        member: who is asked; another one when the subscriptions change.
+        member: replaced when the subscriptions change.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Asked:
         self._consume = consume
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def answer(self, connection: Connection, command: Command) -> None:
-        """Answer, now or later; what nobody can answer is refused."""
+    def handle(self, connection: Connection, command: Command) -> None:
+        """Respond to a request, now or later; refuse an unknown one."""
         if command.code == RequestCode.GET_CONSUMER_RUNNING_INFO:
             connection.send(response(command, body=encode(self.running_info())))
         elif command.code == RequestCode.CONSUME_MESSAGE_DIRECTLY and self._consume is not None:
@@ -75,7 +75,7 @@ class Asked:
             refuse_request(connection, command)
 
     def running_info(self) -> RunningInfo:
-        """Tell how the member is doing."""
+        """Return the state of the member, its subscriptions and its queues."""
         member = self.member
         properties = {
             "PROP_NAMESERVER_ADDR": ";".join(member.name_servers),
@@ -89,7 +89,7 @@ class Asked:
         return RunningInfo(properties, list(member.subscriptions), queues, topics)
 
     async def stop(self) -> None:
-        """Answer nobody any more."""
+        """Cancel all requests that are being handled."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -4,7 +4,7 @@ from functools import partial
 
 from tests.pulled import pulled, stored
 
-from cometmq.client.consumer.consumed import ConsumedQueue
+from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.consumer.ordered import OrderedHandling, OrderedOptions
 from cometmq.client.consumer.pulling import Pulling
 from cometmq.client.consumer.subscription import Subscription
@@ -13,7 +13,7 @@ from cometmq.message import StoredMessage
 
 async def test_a_shared_queue_has_no_handling_of_its_own() -> None:
     queue = ConsumedQueue(pulled(stored(0)))
-    queue.refuse()
+    queue.request_stop()
     assert await queue.finish()
     await queue.stop()
     assert queue.pulling.stopped

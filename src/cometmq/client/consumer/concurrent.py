@@ -1,7 +1,7 @@
-"""Handling messages concurrently: some workers for all queues, and what follows from what a handler does.
+"""Handle messages concurrently, by workers that all queues share.
 
-A handler that returns has handled its messages. One that raises has not: the messages are sent back, to come
-again later, and only when the broker has taken them do they count as done here.
+When a handler returns, its messages are done. When it raises they are sent back to the broker, which delivers
+them again later; they are done here when the broker has accepted them.
 (RocketMQ: ConsumeMessageConcurrentlyService.java.)
 """
 
@@ -21,28 +21,28 @@ from cometmq.client.consumer.subscription import Handle, Subscription, unhandled
 from cometmq.errors import CometMQError, UndecodableBody
 from cometmq.message import StoredMessage
 
-HERE_AGAIN_S: Final = 5.0
-"""How soon a message is handled again that could not be sent back."""
+LOCAL_RETRY_S: Final = 5.0
+"""How soon a message is handled here again that could not be sent back."""
 
 _log = logging.getLogger(__name__)
 
 
 class Work(NamedTuple):
-    """Messages that a handler gets at once."""
+    """A batch of messages for one call of a handler."""
 
     pulling: Pulling
     subscription: Subscription
     messages: list[StoredMessage]
 
 
-class Handling:
-    """The workers.
+class ConcurrentHandling:
+    """The workers of one consumer.
 
     Args:
-        find: gives the subscription of a topic, or None.
+        find: returns the subscription of a topic, or None.
         slots: limits how many handlers run at a time.
-        handle: lets a handler have messages.
-        send_back: None for broadcasting, where messages that fail are dropped.
+        handle: calls a handler with messages.
+        send_back: None for broadcasting, where failed messages are dropped.
     """
 
     def __init__(
@@ -55,27 +55,27 @@ class Handling:
     ) -> None:
         self._find = find
         self._slots = slots
-        self._hand_out = handle
+        self._call_handler = handle
         self._send_back = send_back
         self._work: asyncio.Queue[Work | None] = asyncio.Queue()
         self._workers = workers
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
 
-    def begin(self) -> None:
-        """Let the workers begin."""
+    def start(self) -> None:
+        """Start the workers."""
         self._tasks = [asyncio.create_task(self._run(), name=f"worker {i}") for i in range(self._workers)]
 
-    def refuse(self) -> None:
-        """Begin nothing new from now on."""
+    def request_stop(self) -> None:
+        """Start no further handler."""
         self._stopping = True
         for _ in self._tasks:
             self._work.put_nowait(None)  # wakes one that waits
 
     async def finish(self, timeout_s: float) -> bool:
-        """Wait for what is being handled after a refusal, or cancel it when the time is up.
+        """Wait for the running handlers after ``request_stop``; cancel them after the timeout.
 
-        Returns whether all came to its end.
+        Returns whether all ended in time.
         """
         if not self._tasks:
             return True
@@ -86,7 +86,7 @@ class Handling:
         return not late
 
     def put(self, pulling: Pulling, messages: list[StoredMessage]) -> None:
-        """Take messages that were pulled, to be handled soon."""
+        """Queue pulled messages for the workers."""
         for work in self._split(pulling, messages):
             self._work.put_nowait(work)
 
@@ -110,46 +110,43 @@ class Handling:
     async def _handle(self, work: Work) -> None:
         delay_level = 0
         try:
-            await self._hand_out(work.subscription, work.messages)
+            await self._call_handler(work.subscription, work.messages)
         except Retry as retry:
             delay_level = retry.delay_level
         except DeadLetter:
             delay_level = DEAD_LETTER
-        except Exception as error:  # noqa: BLE001 a handler is not ours: whatever it raises means that it failed
+        except Exception as error:  # noqa: BLE001 the application's handler may raise anything
             if isinstance(error, UndecodableBody) and len(work.messages) > 1:
                 self._put_singly(work)
                 return
-            _log.warning("a handler failed, the message comes again: %s", _names(work), exc_info=True)
+            _log.warning("a handler failed, the message comes again: %s", _ids(work), exc_info=True)
         else:
             work.pulling.done(work.messages)
             return
         if self._send_back is None:
-            _log.warning("dropped, as broadcasting has no retries: %s", _names(work))
+            _log.warning("dropped, as broadcasting has no retries: %s", _ids(work))
             work.pulling.done(work.messages)
-        elif not work.pulling.stopped:  # else whoever has the queue now gets them anyway
+        elif not work.pulling.stopped:  # else the queue's next owner pulls them anyway
             for message in work.messages:
-                await self._give_back(self._send_back, work, message, delay_level)
+                await self._send_back_one(self._send_back, work, message, delay_level)
 
     def _put_singly(self, work: Work) -> None:
-        """Handle the messages of a batch one by one: a body that is none must not fail those beside it.
-
-        So it is too with bodies that are too large together.
-        """
+        """Queue the messages of a batch one by one: one bad body, or too large ones, must not fail all."""
         for message in work.messages:
             self._work.put_nowait(work._replace(messages=[message]))
 
-    async def _give_back(
+    async def _send_back_one(
         self, send_back: SendBack, work: Work, message: StoredMessage, delay_level: int
     ) -> None:
         try:
-            await send_back.again(work.pulling.queue, message, delay_level)
+            await send_back.send(work.pulling.queue, message, delay_level)
         except CometMQError as error:
-            _log.warning("not sent back, it is tried here again soon: %s: %s", message.message_id, error)
+            _log.warning("not sent back, it is handled here again: %s: %s", message.message_id, error)
             again = replace(message, reconsume_times=message.reconsume_times + 1)
-            asyncio.get_running_loop().call_later(HERE_AGAIN_S, self.put, work.pulling, [again])
+            asyncio.get_running_loop().call_later(LOCAL_RETRY_S, self.put, work.pulling, [again])
         else:
             work.pulling.done([message])
 
 
-def _names(work: Work) -> str:
+def _ids(work: Work) -> str:
     return ", ".join(message.message_id for message in work.messages)

@@ -1,4 +1,4 @@
-"""A queue that is consumed: what pulls it, and what handles its messages in order, if that is wanted."""
+"""A queue that is consumed: its pulling and, for an ordered topic, the handling of its messages."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,10 @@ from cometmq.message import StoredMessage
 
 
 class ConsumedQueue:
-    """A queue's pulling, and its own handling if its messages are handled in order.
+    """A queue that is consumed.
 
     Args:
-        handle_in_order: makes the handling of an ordered queue; None for one that all workers share.
+        handle_in_order: creates the handling of an ordered queue; None if shared workers handle its messages.
     """
 
     def __init__(
@@ -22,36 +22,36 @@ class ConsumedQueue:
         self._handling: OrderedHandling | None = None
 
     def begin(self, settle_s: float) -> None:
-        """Consume from now on, or after a while."""
+        """Begin to consume after ``settle_s`` seconds."""
         if self._handle_in_order is not None:
             self._handling = self._handle_in_order(self.pulling)
         self.pulling.begin(settle_s)
 
     def arrived(self, _: list[StoredMessage]) -> None:
-        """Note that messages came to an ordered queue."""
+        """Wake the handling of an ordered queue: messages arrived."""
         if self._handling is not None:
             self._handling.wake()
 
-    def refuse(self) -> None:
-        """Begin with no further ordered message."""
+    def request_stop(self) -> None:
+        """Start to handle no further ordered message."""
         if self._handling is not None:
-            self._handling.refuse()
+            self._handling.request_stop()
 
     async def finish(self, timeout_s: float | None = None) -> bool:
-        """Wait for the ordered handling's end, after a refusal; tell whether it came by itself."""
+        """Wait for the end of the ordered handling, after ``request_stop``; return whether it was in time."""
         return True if self._handling is None else await self._handling.finish(timeout_s)
 
     async def stop(self) -> None:
-        """Consume no more; wait until no ordered message is being handled."""
-        self.refuse()
+        """Stop consuming, and wait until no ordered message is being handled."""
+        self.request_stop()
         await self.finish()
         await self.pulling.stop()
 
     @property
     def to_commit(self) -> int | None:
-        """The offset that the store does not have yet, or None."""
+        """The offset that is not committed yet, or None."""
         return self.pulling.to_commit
 
     def committed(self, queue_offset: int | None) -> None:
-        """Note what the store has; None if that is not known."""
-        self.pulling.written = queue_offset
+        """Set the committed offset; None if it is unknown."""
+        self.pulling.committed_offset = queue_offset

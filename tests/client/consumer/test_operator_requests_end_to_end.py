@@ -113,7 +113,7 @@ async def _letter(here: Shop) -> StoredMessage:
     """Wait for the dead letter of the group."""
     queue = here.queue._replace(topic=f"%DLQ%{here.group_name}")
     while True:
-        here.routes.forget(queue.topic)
+        here.routes.expire(queue.topic)
         if queue.topic in await _topics(here):
             pulled = await here.requests.pull(queue, 0, wait_ms=1_000)
             if pulled.messages:
