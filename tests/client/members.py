@@ -1,5 +1,6 @@
 """Members of consumer groups without a broker: settings, routes, and connections that a test scripts."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
@@ -107,3 +108,12 @@ class FixedRoutes:
 def refused(command: Command, remark: str = "no") -> Command:
     """Return a response that refuses a request."""
     return response(command, ResponseCode.SYSTEM_ERROR, remark)
+
+
+async def settled(condition: Callable[[], bool]) -> None:
+    """Run the loop until a condition holds; it must hold after some turns."""
+    for _ in range(1_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("the condition never held")
