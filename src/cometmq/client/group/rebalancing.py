@@ -217,7 +217,7 @@ class Rebalancing:
         return strategy(me, queues, ids)
 
     def _check_twins(self, last: int) -> bool:
-        """Count members with our client id; return whether the count equals that of the last rebalance.
+        """Count members with our client id; return whether none is new since the last rebalance.
 
         A broker may list our old connection beside the new one for a moment, so only twins seen twice count.
         """
