@@ -65,7 +65,7 @@ def reply_topic(request: StoredMessage) -> str:
 
 
 def received_reply(header: PushReplyHeader, body: bytes, arrive_time: int) -> StoredMessage:
-    """Build the message of a pushed reply, its body still compressed: see ``stored.with_whole_body``.
+    """Build the message of a pushed reply, its body as received: see ``stored.with_whole_body``.
 
     Args:
         arrive_time: now, ms since the epoch.

@@ -55,7 +55,7 @@ Check = Callable[[StoredMessage], TransactionState | Awaitable[TransactionState]
 
 
 def check_in_transaction(message: Message) -> None:
-    """Raise MessageIllegal if a message cannot be sent in a transaction: delayed or with idempotence key."""
+    """Raise MessageIllegal if a message has a delay level or an idempotence key."""
     if message.delay_level:
         raise MessageIllegal(
             f"delay level {message.delay_level} in a transaction: it comes when it is committed, not later"

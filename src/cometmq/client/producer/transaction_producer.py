@@ -142,7 +142,7 @@ class TransactionProducer(Producer):
             queue: as for ``send``.
 
         Raises, with nothing executed:
-            MessageIllegal, IllegalName: the message breaks a limit, or has a delay or an idempotence key.
+            MessageIllegal, IllegalName: it breaks a limit, or has a delay level or an idempotence key.
             NoRoute, RemoteError, NetworkError: it is not stored, or may not be, as by ``send``.
 
         Raises what ``execute`` raises, and SettingsError if it returns no state; later ``check`` is called,
