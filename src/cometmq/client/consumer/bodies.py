@@ -76,9 +76,10 @@ def decompress_all(messages: Iterable[StoredMessage], size_max: int = TOGETHER_M
 
 
 def _decompress_each(messages: Iterable[StoredMessage], size_max: int) -> Iterator[StoredMessage]:
-    size = 0
-    for number, message in enumerate(messages):
-        limit = max(size_max - size, 0) if number else DECOMPRESSED_MAX
+    """Decompress messages one by one; all but the first must fit into the limit with those before."""
+    limit = DECOMPRESSED_MAX
+    for message in messages:
         whole = with_whole_body(message, size_max=limit)
-        size += len(whole.body)
+        size_max -= len(whole.body)
+        limit = max(0, size_max)
         yield whole
