@@ -41,7 +41,7 @@ PARTS = {
     "from cometmq.spark.starting import started": SPARK,
     "from cometmq.spark import drop_duplicates": SPARK,
     "from cometmq.spark.jobs.report.page import page": (*SPARK, "jinja2"),
-    "from cometmq.spark.jobs.paths import check_delta_package; check_delta_package()": DELTA,
+    "from cometmq.spark.jobs.export.targets import check_delta_package; check_delta_package()": DELTA,
     "from cometmq.spark import LagListener; LagListener(prometheus=True)": METRICS,
     "from cometmq.client.idempotence.redis import _connect; _connect('redis://127.0.0.1')": (
         "redis",

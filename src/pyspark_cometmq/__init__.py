@@ -1,4 +1,4 @@
-"""Where Spark finds the source "rocketmq": it looks into every module named ``pyspark_…`` by itself."""
+"""The source "rocketmq" for Spark, which looks for ``DefaultSource`` in modules named ``pyspark_…``."""
 
 from cometmq.spark.source import RocketMQSource as DefaultSource
 

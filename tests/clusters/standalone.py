@@ -14,7 +14,7 @@ from typing import Final, TextIO
 
 from pyspark.find_spark_home import _find_spark_home
 
-from cometmq.spark.java import NO_PERF_DATA, find_java, java_home
+from cometmq.spark.java import NO_PERF_DATA, find_java, prepare_java_home
 
 HOST: Final = "127.0.0.1"
 ANY_PORT: Final = ("--port", "0", "--webui-port", "0")
@@ -42,7 +42,7 @@ def environment(folder: Path) -> dict[str, str]:
     """Return the variables for a process of Spark that leaves its files in a folder."""
     return {
         **os.environ,
-        "JAVA_HOME": str(java_home(find_java(), folder / "java")),
+        "JAVA_HOME": str(prepare_java_home(find_java(), folder / "java")),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_DAEMON_JAVA_OPTS": f"{NO_PERF_DATA} -Djava.io.tmpdir={folder}",
         "SPARK_DAEMON_MEMORY": "256m",

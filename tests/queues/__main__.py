@@ -30,7 +30,7 @@ from tests.spark.live.conftest import counted
 from cometmq import Message, Producer
 from cometmq.admin.topics import TopicAdmin
 from cometmq.spark import session
-from cometmq.spark.live.offsets import Written
+from cometmq.spark.live.offsets import NestedOffsets
 from cometmq.spark.live.options import parse
 from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.wire.codes import RequestCode
@@ -174,7 +174,7 @@ class Campaign:
             self._wrong.append(f"{what}: {found}, not {most} at most")
 
 
-def latest(reader: LiveStreamReader, start: Written) -> Written:
+def latest(reader: LiveStreamReader, start: NestedOffsets) -> NestedOffsets:
     """Ask up to where the next micro-batch reads."""
     return reader.latestOffset(start, ReadAllAvailable())
 

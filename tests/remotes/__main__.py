@@ -8,7 +8,6 @@ the store's messages, each once, by their number and by a digest of their conten
 must be what one machine says of the local store. It also tells how much memory a worker took at most.
 """
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -27,6 +26,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow.parquet as pq
 from fsspec import config, filesystem
 from pyspark.sql.datasource import InputPartition
+from tests.campaigns import options_parser, start_python
 from tests.remotes.driver import STORE, TARGET
 
 from cometmq.format import layout
@@ -63,11 +63,8 @@ class Content(NamedTuple):
 
 def main() -> None:
     """Run the campaign and print what it found."""
-    parser = argparse.ArgumentParser(prog="python -m tests.remotes", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = options_parser("tests.remotes", __doc__, kills=2)
     parser.add_argument("--size", type=size_of, default="2GiB", help="of the store: 64MiB, 2GiB")
-    parser.add_argument("--kills", type=int, default=2, help="of each job's driver")
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.kills} kills of each job", flush=True)
     with tempfile.TemporaryDirectory(prefix="cometmq-remotes-") as folder:
@@ -130,7 +127,7 @@ class Campaign:
         (self._folder / "fsspec").mkdir()
         (self._folder / "fsspec" / "s3.json").write_text(json.dumps({"s3": options}))
         config.set_conf_files(str(self._folder / "fsspec"), config.conf)
-        server = await python("moto.server", "-H", "127.0.0.1", "-p", str(port), stderr=PIPE)
+        server = await start_python("moto.server", "-H", "127.0.0.1", "-p", str(port), stderr=PIPE)
         assert server.stderr is not None
         while b"Running on" not in (line := await server.stderr.readline()):
             assert line, "the server ended"
@@ -216,7 +213,7 @@ class Campaign:
 
     async def _driver(self, job: str) -> Process:
         folder = self._folder / "drivers"
-        return await python(
+        return await start_python(
             "tests.remotes.driver", job, str(folder), self._key, environment=self._environment
         )
 
@@ -266,19 +263,6 @@ class Campaign:
 
     def _tell(self, what: str) -> None:
         print(f"{time.monotonic() - self._begin:4.0f} s  {what}", flush=True)
-
-
-async def python(
-    module: str, *arguments: str, environment: dict[str, str] | None = None, stderr: int | None = None
-) -> Process:
-    """Start a module of Python, as the first process of a group of its own."""
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, *arguments),
-        stdout=PIPE,
-        stderr=stderr,
-        env=environment,
-        start_new_session=True,
-    )
 
 
 def parquet_rows(address: str, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:

@@ -8,7 +8,6 @@ take their executor with them. What is in the topic then must be the rows exactl
 round every attempt makes other rows, as ``rand()`` may: there each row must be in the topic at least once.
 """
 
-import argparse
 import os
 import random
 import signal
@@ -24,6 +23,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from tests.campaigns import options_parser
 from tests.live import in_thread
 
 from cometmq.blocking import Producer, PullConsumer
@@ -56,12 +56,7 @@ CONF: Final = {
 
 def main() -> None:
     """Run the rounds and print what they found."""
-    parser = argparse.ArgumentParser(prog="python -m tests.sinks", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    options = parser.parse_args()
+    options = options_parser("tests.sinks", __doc__, rounds=50, rows=10_000).parse_args()
     print(f"seed {options.seed}, {options.rounds} rounds of {options.rows:,} rows", flush=True)
     begin, wrong = time.monotonic(), 0
     with tempfile.TemporaryDirectory(prefix="cometmq-sinks-") as folder:

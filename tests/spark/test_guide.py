@@ -75,4 +75,4 @@ def wait_for(topic: str, name_server: str) -> None:
     """Wait until the name server knows a topic that the broker has made."""
     there = {MessageQueue(topic, BROKER, 0)}
     with Cluster(parse({"namesrv": name_server, "subscribe": topic})) as cluster:
-        assert there <= cluster.wait_for(there)
+        assert there <= cluster.wait_for_queues(there)

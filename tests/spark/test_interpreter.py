@@ -12,7 +12,7 @@ import pytest
 from pyspark import SparkContext
 
 from cometmq.spark.interpreter import DRIVER, SUBMITTED, WORKERS, choose
-from cometmq.spark.java import find_java, java_home
+from cometmq.spark.java import find_java, prepare_java_home
 
 PLAIN_SESSION = """
 import sys
@@ -81,7 +81,7 @@ def test_a_session_of_spark_s_own_finds_the_source_where_path_has_another_python
     inherited = {name: value for name, value in os.environ.items() if name not in (WORKERS, DRIVER)}
     ran = subprocess.run(
         [sys.executable, "-c", PLAIN_SESSION, str(golden["store-killed"])],
-        env={**inherited, "PATH": str(tools), "JAVA_HOME": str(java_home(find_java(), tmp_path))},
+        env={**inherited, "PATH": str(tools), "JAVA_HOME": str(prepare_java_home(find_java(), tmp_path))},
         cwd=tmp_path,
         capture_output=True,
         text=True,

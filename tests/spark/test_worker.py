@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from cometmq.io import memory
-from cometmq.spark.worker import KEPT, is_worker, settle
+from cometmq.spark.worker import KEPT, is_worker, tune_worker
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     done: list[object] = []
     monkeypatch.setattr(gc, "freeze", lambda: done.append("frozen"))
     monkeypatch.setattr(memory, "retain_heap", done.append)
-    settle.cache_clear()
+    tune_worker.cache_clear()
     yield done
-    settle.cache_clear()
+    tune_worker.cache_clear()
 
 
 def run_as(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -33,13 +33,13 @@ def test_a_worker_keeps_its_modules_and_memory_once(
 ) -> None:
     run_as(monkeypatch, "pyspark.daemon")
     assert is_worker()
-    settle()
-    settle()
+    tune_worker()
+    tune_worker()
     assert done == ["frozen", KEPT]
 
 
 def test_an_application_is_left_alone(done: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
     run_as(monkeypatch, "shop.report")
     assert not is_worker()
-    settle()
+    tune_worker()
     assert done == []

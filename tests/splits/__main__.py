@@ -7,7 +7,6 @@ in 1, 2, … splits. A read is compared by its count of rows and, for each colum
 that does not depend on their order: the row's physical offset is hashed with each value.
 """
 
-import argparse
 import os
 import random
 import sys
@@ -24,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from tests.campaigns import options_parser
 from tests.conftest import GOLDEN
 from tests.log_rows import plain_rows
 from tests.splits.log import write_log
@@ -43,12 +43,7 @@ Digest = dict[str, int]
 
 def main() -> None:
     """Run the campaign and print what it compared."""
-    parser = argparse.ArgumentParser(prog="python -m tests.splits", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--mib", type=int, default=1024, help="size of the large store")
-    parser.add_argument("--splits", type=int, default=64, help="the most of them")
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    options = parser.parse_args()
+    options = options_parser("tests.splits", __doc__, mib=1024, splits=64).parse_args()
     print(f"seed {options.seed}, 1 to {options.splits} splits", flush=True)
     with tempfile.TemporaryDirectory(prefix="cometmq-splits-") as folder:
         stores = golden_stores(Path(folder))

@@ -9,7 +9,6 @@ messages exactly, and so must be the copies in the other topic: the broker knows
 key. No micro-batch may have been larger than its limit: messages for the one stream, bytes for the other.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -18,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -26,6 +25,7 @@ from operator import lt
 from pathlib import Path
 from typing import Final
 
+from tests.campaigns import options_parser, start_python
 from tests.streams import checkpoints
 from tests.streams.query import BYTES_MAX, COPIES, OFFSETS_MAX, ROWS
 
@@ -45,12 +45,7 @@ TRICKLE_S: Final = 2.0
 
 def main() -> None:
     """Run the campaign and print what it found."""
-    parser = argparse.ArgumentParser(prog="python -m tests.streams", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    options = parser.parse_args()
+    options = options_parser("tests.streams", __doc__, kills=20, messages=1_000_000).parse_args()
     print(f"seed {options.seed}, {options.kills} kills, {options.messages:,} messages", flush=True)
     with tempfile.TemporaryDirectory(prefix="cometmq-streams-") as folder:
         campaign = Campaign(Path(folder), random.Random(options.seed))
@@ -77,7 +72,7 @@ class Campaign:
 
     async def run(self, kills: int, messages: int) -> tuple[int, dict[str, int]]:
         """Kill the streams, then drain; give how many messages were sent, and what was made of them."""
-        broker = await python("cometmq.cli.main", "dev", "--store", str(self._store), *self._ports)
+        broker = await start_python("cometmq.cli.main", "dev", "--store", str(self._store), *self._ports)
         try:
             assert broker.stdout is not None
             await broker.stdout.readline()
@@ -165,7 +160,7 @@ class Campaign:
     @asynccontextmanager
     async def _query(self, *arguments: str) -> AsyncIterator[Process]:
         """Start the streams; kill them, and Spark's Java with them, if they still run in the end."""
-        process = await python("tests.streams.query", self._name_server, str(self._folder), *arguments)
+        process = await start_python("tests.streams.query", self._name_server, str(self._folder), *arguments)
         try:
             yield process
         finally:
@@ -186,13 +181,6 @@ class Campaign:
         for stream in self._within:
             assert sent <= self._read(stream) < first, f"{stream} was not drained, or read what came later"
         return first
-
-
-async def python(module: str, *arguments: str) -> Process:
-    """Start a module in a process group of its own."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", module, *arguments, stdout=PIPE, start_new_session=True
-    )
 
 
 if __name__ == "__main__":

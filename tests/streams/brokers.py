@@ -10,7 +10,6 @@ messages exactly. Of the copies in the other topic none may be lost; one whose a
 broker may be on both, which ``drop_duplicates`` must put right.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -25,6 +24,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.campaigns import options_parser, start_python
 from tests.streams import checkpoints
 from tests.streams.query import COPIES, ROWS
 
@@ -45,12 +45,7 @@ LOG: Final = "streams.log"
 
 def main() -> None:
     """Run the campaign and print what it found."""
-    parser = argparse.ArgumentParser(prog="python -m tests.streams.brokers", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--deaths", type=int, default=10)
-    parser.add_argument("--messages", type=int, default=400_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    options = parser.parse_args()
+    options = options_parser("tests.streams.brokers", __doc__, deaths=10, messages=400_000).parse_args()
     print(f"seed {options.seed}, {options.deaths} deaths, {options.messages:,} messages", flush=True)
     with tempfile.TemporaryDirectory(prefix="cometmq-brokers-") as folder:
         campaign = Campaign(Path(folder), random.Random(options.seed))
@@ -174,9 +169,7 @@ class Campaign:
         """Run the streams; kill them, and Spark's Java with them, if they still run in the end."""
         command = ("tests.streams.query", self._name_server, str(self._folder), "--retry-s", str(RETRY_S))
         with (self._folder / LOG).open("w") as log:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", *command, *arguments), stdout=PIPE, stderr=log, start_new_session=True
-            )
+            process = await start_python(*command, *arguments, stderr=log)
         try:
             yield process
         finally:

@@ -60,6 +60,7 @@ PLAIN: Final = {
     "message.py",
     "namesrv",
     "net",
+    "spark",
     "store/inspect",
     "store/offline",
     "store/recovery",
@@ -68,7 +69,7 @@ PLAIN: Final = {
     "testing",
     "wire",
 }
-"""The packages and modules whose words were read; not yet ``broker``, ``client``, ``spark`` and ``store``."""
+"""The packages and modules whose words were read; not yet ``broker``, ``client`` and ``store``."""
 
 ALL_PURPOSE: Final = {
     *("Do", "Does", "Get", "Gets", "Give", "Gives", "Go", "Goes", "Has", "Have", "Let", "Lets"),
@@ -86,6 +87,7 @@ COMPILING: Final = {"kernel", "inlined", "array_maker"}
 _ARRAYS = "its arrays and numbers are one call of a kernel: Numba passes no structs"
 _OPTIONS = "one parameter for each option of the command"
 _CLIENT = "one keyword for each option of the client: its public signature"
+_JOB = "source, target and one parameter for each option of the job, for programs"
 LONG_SIGNATURES: Final = {
     "format/record.py: encode_fields": "the fields of a record: an append must not build a tuple first",
     "kernels/queries/rows.py: QueryOps.answer": _ARRAYS,
@@ -104,6 +106,8 @@ LONG_SIGNATURES: Final = {
     "cli/spark/replay.py: replay": _OPTIONS,
     "cli/store/find.py: find": _OPTIONS,
     "cli/topic_shrink.py: shrink": _OPTIONS,
+    "spark/jobs/export/export.py: export": _JOB,
+    "spark/jobs/replay.py: replay": _JOB,
 }
 
 FOR_THREADS = "blocking.py has the client of this name for programs without asyncio"

@@ -1,13 +1,13 @@
-"""The data pipeline: Spark reads stores and topics with PySpark alone, no JAR to find.
+"""The data pipeline: read and write stores and topics with PySpark alone, without a JAR.
 
-Importing it lets Spark's own sessions find it, too: see ``interpreter``.
+Importing it also makes Spark's own sessions find the source: see ``interpreter``.
 """
 
 from cometmq.extras import require
 
 require("spark", "the package cometmq.spark")
 
-# ruff: noqa: E402  what is imported needs Spark, and would say less where it is missing
+# ruff: noqa: E402  the imports below need Spark; without it their own error would name no remedy
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Dropping the copies of messages that were sent again."""
+"""Drop the copies of messages that were sent again."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -13,12 +13,12 @@ def drop_duplicates(frame: DataFrame, *, within_watermark: bool = False) -> Data
     """Keep one message of each idempotence key in each topic, and all messages that have none.
 
     Args:
-        frame: messages as the source gives them, with the columns in ``NEEDED``.
-        within_watermark: for streams: forget keys that are older than the frame's watermark. Otherwise a
+        frame: messages read by the source, with the columns in ``NEEDED``.
+        within_watermark: for streams: drop keys that are older than the frame's watermark. Otherwise a
             stream keeps each key for ever.
     """
     place = f.concat_ws("/", *(f.col(name).cast("string") for name in NEEDED[:-1]))
     keyed = frame.withColumn(_KEY, f.coalesce(f.col("properties")[IDEMPOTENCE_KEY], place))
-    columns = ["topic", _KEY]  # as for a broker, a key stands for a message of its topic
+    columns = ["topic", _KEY]  # as in a broker, a key identifies a message within its topic
     kept = keyed.dropDuplicatesWithinWatermark(columns) if within_watermark else keyed.dropDuplicates(columns)
     return kept.drop(_KEY)

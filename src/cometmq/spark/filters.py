@@ -1,4 +1,4 @@
-"""WHERE clauses that choose what is read, so that the rest need not be.
+"""Apply WHERE clauses to a read, so that fewer messages are read.
 
 =====================  ================================  =========================  =========================
 column                 clauses                           of live topics             of files
@@ -13,8 +13,8 @@ unique_id              ``=``, ``IN``                     Spark does it          
 physical_offset        as ``queue_offset``               Spark does it              tasks are cut
 =====================  ================================  =========================  =========================
 
-Store times are not always in order within a queue, so it is cut a minute away from the time that is asked
-for; and they have milliseconds, where Spark has microseconds. Spark compares the times again.
+Store times are not always in order within a queue, so ranges are cut a minute off the time in the clause; and
+they have milliseconds, where Spark has microseconds. Spark compares the times again.
 """
 
 import sys
@@ -51,19 +51,19 @@ _CHOSEN: Final[dict[str, tuple[str, type]]] = {
     "tags": ("tags", str),
     "unique_id": ("unique_ids", str),
 }
-"""By column, the field of ``Pushed`` that has its values, and their type."""
+"""By column, the field of ``Pushed`` for its values, and their type."""
 _CUT: Final = {"queue_offset": ("begin", "end"), "physical_offset": ("physical_begin", "physical_end")}
-"""By column, the fields of ``Pushed`` that have its bounds."""
+"""By column, the fields of ``Pushed`` for its bounds."""
 _REPLACED: Final = "\ufffd"
-"""What columns show of bytes that are no UTF-8: many texts look the same then."""
+"""Replaces bytes that are no UTF-8 in columns, so different texts may look the same."""
 
 
 class Pushed(NamedTuple):
-    """What clauses leave of a read; None for no limit.
+    """The conditions of the clauses that a read applies; None for no condition.
 
     Attributes:
         begin: first queue offset; ``end`` is behind the last.
-        begin_time: store time, ms since the epoch, of the earliest message; ``end_time`` that of the last.
+        begin_time: earliest store time, ms since the epoch; ``end_time`` is the latest.
         physical_begin: first physical offset; ``physical_end`` is behind the last.
     """
 
@@ -80,10 +80,10 @@ class Pushed(NamedTuple):
 
 
 def push(filters: Iterable[Filter], columns: Collection[str]) -> tuple[Pushed, list[Filter]]:
-    """Return what filters, which all must hold, leave of a read; and those that Spark still has to apply.
+    """Return the conditions of filters, all of which must hold, and the filters that Spark has to apply.
 
     Args:
-        columns: those whose clauses the read can use: ``LIVE`` or ``FILES``.
+        columns: those whose clauses the read can apply: ``LIVE`` or ``FILES``.
     """
     pushed = Pushed()
     left = []
@@ -97,17 +97,18 @@ def push(filters: Iterable[Filter], columns: Collection[str]) -> tuple[Pushed, l
 
 
 def spark_pushes() -> bool:
-    """Return whether Spark has asked this process for a reader that takes WHERE clauses.
+    """Check whether Spark pushes WHERE clauses to the reader that this process creates.
 
-    It does so, in a worker of a module of its own, if its setting ``spark.sql.python.filterPushdown.enabled``
-    is on and there are some; a reader that takes them is an error for it in any other worker.
+    It does so in a worker with a main module of its own, if its setting
+    ``spark.sql.python.filterPushdown.enabled`` is on and the query has clauses. In any other worker a reader
+    with ``pushFilters`` is an error.
     """
     spec = sys.modules["__main__"].__spec__
     return _PUSHING_WORKER in sys.modules or (spec is not None and spec.name == _PUSHING_WORKER)
 
 
 def _narrowed(pushed: Pushed, one: Filter, column: str) -> Pushed | None:
-    """Return what one filter leaves, or None if nothing can be made of it."""
+    """Add one filter to the conditions; None if the read cannot apply it."""
     match one:
         case EqualTo(_, value) if column in _CHOSEN:
             return _chosen(pushed, column, [value])
@@ -148,14 +149,14 @@ def _cut(pushed: Pushed, column: str, begin: int = 0, end: int = OFFSET_MAX) -> 
 
 
 def both(some: frozenset[T] | None, others: frozenset[T] | None) -> frozenset[T] | None:
-    """Return the values that are in both; None stands for all."""
+    """Return the intersection of two sets; None stands for all values."""
     if some is None or others is None:
         return others if some is None else some
     return some & others
 
 
 def _is_exact(column: str, value: object) -> bool:
-    """Whether a value stands for one text alone; of tags also, whether an expression can name it."""
+    """Check whether only one text has this value in the column, and a tag expression can name a tag."""
     if not isinstance(value, str):
         return True
     if column == "tags" and (value in {"", ALL} or value != value.strip() or "|" in value):

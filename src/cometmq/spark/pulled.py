@@ -1,4 +1,4 @@
-"""The answers to pulls as Arrow batches: the kernels read the records, and nobody makes objects of them."""
+"""Build Arrow batches from the responses to pulls, by kernels, without a Python object per message."""
 
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
@@ -11,12 +11,12 @@ from cometmq import kernels
 from cometmq.errors import DamagedRecord
 from cometmq.format.scan import Stop, check
 from cometmq.kernels.arrow.plain import TYPES
-from cometmq.kernels.ops import Longs, Ops, Scan
+from cometmq.kernels.ops import Flags, Longs, Ops, Scan
 from cometmq.message import Buffer
-from cometmq.spark.files.bodies import whole_bodies
+from cometmq.spark.files.bodies import decompress_bodies
 
 RECORDS_MAX: Final = 32_768
-"""Of one batch: more would not stay in the processor's caches."""
+"""Of one batch: more would not fit the processor's caches."""
 
 
 def batches(
@@ -27,18 +27,19 @@ def batches(
     tags: Collection[str] | None = None,
     ops: Ops | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Give the messages of a pull's answer, in its order, in batches of the types of the kernels.
+    """Read the messages of a pull's response, in order, into batches with the kernels' column types.
 
     Args:
-        body: of an answer with code SUCCESS, as it came: CommitLog records back to back, of any places in
-            the log. Those of many answers may be joined: a larger batch costs less for each message.
+        body: of a response with code SUCCESS: CommitLog records back to back, of any positions in the log.
+            Bodies of many responses may be joined: a larger batch costs less for each message.
         columns: which columns, in which order.
-        on_damage: told why a body cannot be decompressed; unless it raises, that body is null.
-        tags: only messages with one of these tags, or None for all. A broker compares hashes alone.
-        ops: by default the compiled kernels, which are loaded if need be.
+        on_damage: called with the reason if a body cannot be decompressed; unless it raises, that body is
+            null.
+        tags: only messages with one of these tags; None for all. Brokers compare hashes of tags alone.
+        ops: by default the compiled kernels, loaded if necessary.
 
     Raises:
-        DamagedRecord: the bytes are no records; the batches before them have been given.
+        DamagedRecord: the bytes are no records; the batches before them have been yielded.
         KeyError: there is no such column.
     """
     ops = ops or kernels.load_if_possible()
@@ -46,25 +47,24 @@ def batches(
     while position < len(body):
         scan = ops.scan(body, base_offset=None, start=position, max_records=RECORDS_MAX)
         if scan.count == 0:
-            raise _damage(body, position)
-        rows = _rows(ops, body, scan, tags)
+            raise DamagedRecord(position, damage_at(body, position) or "no record begins here")
+        rows: Longs = np.arange(scan.count)
+        if tags is not None:
+            rows = rows_with_tags(ops, body, scan, rows, tags)
         if len(rows):
             batch = ops.arrow(body, scan, rows, columns)
-            yield from whole_bodies(batch, scan.sys_flag[rows], on_damage=on_damage)
+            yield from decompress_bodies(batch, scan.sys_flag[rows], on_damage=on_damage)
         position = scan.stop_position
 
 
-def _rows(ops: Ops, body: Buffer, scan: Scan, tags: Collection[str] | None) -> Longs:
-    rows = np.arange(scan.count)
-    if tags is None:
-        return rows
+def rows_with_tags(ops: Ops, body: Buffer, scan: Scan, rows: Longs, tags: Collection[str]) -> Longs:
+    """Return those of the ``rows`` of a scan, ``int64[n]``, whose record has one of the tags."""
     found = ops.arrow(body, scan, rows, ("tags",)).column(0)
-    is_wanted = pc.is_in(found, value_set=pa.array(tags, pa.string()))
-    return np.flatnonzero(is_wanted.to_numpy(zero_copy_only=False))
+    flags: Flags = pc.is_in(found, value_set=pa.array(tags, pa.string())).to_numpy(zero_copy_only=False)
+    return rows[flags]
 
 
-def _damage(body: Buffer, position: int) -> DamagedRecord:
+def damage_at(body: Buffer, position: int) -> str:
+    """Return why no record can be read at a position of a response's body; empty if unknown."""
     found = check(body, position, len(body), base_offset=None)
-    return DamagedRecord(
-        position, found.detail if isinstance(found, Stop) and found.detail else "no record begins here"
-    )
+    return found.detail if isinstance(found, Stop) else ""

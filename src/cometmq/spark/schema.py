@@ -1,6 +1,6 @@
-"""The columns of a message in Spark: one table, which is both the code's and the reader's.
+"""The columns of a message in Spark: their types and meanings.
 
-Each column may be null as far as Spark is told; a meaning says so where it happens.
+Each column is declared nullable; a meaning says so where null occurs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A column: what it is for Spark, and what it means."""
+    """A column's type in Spark, and its meaning."""
 
     spark: DataType
     meaning: str
@@ -53,12 +53,12 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "queue_offset": Column(_LONG, "index of the message in its queue"),
     "physical_offset": Column(_LONG, "first byte of its record in the CommitLog"),
     "offset_id": Column(_TEXT, "RocketMQ's offset message id: store host and physical offset in hex"),
-    "unique_id": Column(_TEXT, "the id that its producer gave it (UNIQ_KEY); null when it gave none"),
+    "unique_id": Column(_TEXT, "the id that its producer set (UNIQ_KEY); null when it set none"),
     "tags": Column(_TEXT, "its tag; null when it has none"),
     "keys": Column(_TEXTS, "business keys, under which it can be found; empty when it has none"),
     "properties": Column(_TEXT_BY_TEXT, "all its properties, those in columns of their own among them"),
     BODY: Column(_BYTES, "the payload, decompressed; null when it cannot be decompressed (PERMISSIVE)"),
-    "born_time": Column(_TIME, "when its producer made it"),
+    "born_time": Column(_TIME, "when its producer created it"),
     "store_time": Column(_TIME, "when the broker appended it"),
     "born_host": Column(_TEXT, "ip:port of its producer"),
     "store_host": Column(_TEXT, "ip:port of the broker"),
@@ -70,17 +70,17 @@ COLUMNS: Final[Mapping[str, Column]] = {
 }
 
 AMBIGUOUS: Final = ("msg_id", "message_id")
-"""RocketMQ has two ids for which it uses this word."""
+"""Names that RocketMQ uses for two different ids."""
 
 
 def spark_schema(columns: Iterable[str] = COLUMNS) -> StructType:
-    """Give the Spark schema of ``columns``, in their order."""
+    """Return the Spark schema of ``columns``, in their order."""
     return StructType([StructField(name, COLUMNS[name].spark) for name in columns])
 
 
 def arrow_schema(columns: Iterable[str] = COLUMNS) -> "pa.Schema":
-    """Give the Arrow schema of ``columns``, in their order: how they travel to Spark."""
-    import pyarrow as pa  # noqa: PLC0415  large, and who only checks options needs none
+    """Return the Arrow schema of ``columns``, in their order, as batches are passed to Spark."""
+    import pyarrow as pa  # noqa: PLC0415  large, and not needed to check options
 
     from cometmq.kernels.arrow.plain import TYPES  # noqa: PLC0415  as above
 
@@ -88,20 +88,20 @@ def arrow_schema(columns: Iterable[str] = COLUMNS) -> "pa.Schema":
 
 
 def check_together(columns: Iterable[str]) -> None:
-    """Raise SettingsError if one of the columns says nothing without another that is not among them."""
+    """Raise SettingsError if the column of a body's error is there without the body."""
     if BODY_ERROR in (names := set(columns)) and BODY not in names:
         raise SettingsError(f"column {BODY_ERROR} is about column {BODY}: name both, or neither")
 
 
 def no_column(name: str) -> str:
-    """Say that there is no such column, and which ones there are."""
+    """Return the error text for an unknown column, with the known ones."""
     if name in AMBIGUOUS:
-        return f"there is no column {name}, use unique_id, which its producer gave it, or offset_id"
+        return f"there is no column {name}, use unique_id, which its producer set, or offset_id"
     return f"there is no column {name}, use some of {', '.join(COLUMNS)}"
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """Give the columns that a schema asks for.
+    """Return the names of a schema's columns, checked.
 
     Raises:
         SettingsError: a column does not exist, or has another type.

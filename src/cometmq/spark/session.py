@@ -1,4 +1,4 @@
-"""A Spark session that starts anywhere: with a Java that it finds, on this interpreter, quietly."""
+"""Start a Spark session with a Java that is found, on this interpreter, with few log messages."""
 
 import atexit
 import os
@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from cometmq.spark.java import NO_PERF_DATA, find_java, java_home
+from cometmq.spark.java import NO_PERF_DATA, find_java, prepare_java_home
 
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 STOP_SECONDS_MAX: Final = 20
@@ -24,15 +24,15 @@ ARROW_UNCHECKED: Final = (
     "-Darrow.enable_unsafe_memory_access=true",
     "-Darrow.enable_null_check_for_get=false",
 )
-"""Spark looks whether a value is null, and counts rows itself: without Arrow's own checks of each access it
-reads rows from Python up to a third faster (``benches.bench_spark_kafka``). Arrow's documents name both."""
+"""Spark checks nulls and row counts itself: without Arrow's own checks of each access it reads rows from
+Python up to a third faster (``benches.bench_spark_kafka``). Arrow's documents name both."""
 
 LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-"""For a session in this process alone; a session on a cluster has settings of its own there."""
+"""For a local session; a session on a cluster has its own settings for these."""
 
 DEFAULTS: Final = {
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -48,16 +48,16 @@ def session(
     work_dir: Path | None = None,
     conf: Mapping[str, str] = {},
 ) -> SparkSession:
-    """Give this process's Spark session; start it, and a Java for it, if there is none.
+    """Return this process's Spark session; start it, and a Java for it, if there is none.
 
-    A thread that starts streams to topics must have called this: Spark looks for sinks that are written in
-    Python in the session of the thread.
+    A thread that starts streams to topics must call this: Spark looks up sinks that are written in Python in
+    the active session of the thread.
 
     Args:
         master: Spark's master URL; ``local[2]`` runs on two threads of this machine.
-        app_name: what Spark calls the application.
-        work_dir: where Java and Spark keep their files while they run, the system's temporary folder by
-            default. When this process has ended, they are gone.
+        app_name: the application's name in Spark.
+        work_dir: for the files of Java and Spark while they run; by default the system's temporary folder.
+            They are removed when this process ends.
         conf: Spark's own settings, over the defaults above: ``{"spark.driver.memory": "4g"}``.
 
     Raises:
@@ -73,19 +73,22 @@ def session(
         conf = {**conf, JAVA_OPTIONS: f"{_java_options(folder)} {conf.get(JAVA_OPTIONS, '')}".strip()}
         if master.startswith("local-cluster"):
             environment |= {"SPARK_HOME": str(_spark_home(folder / "home"))}
-        environment |= {"JAVA_HOME": str(java_home(find_java(), folder)), "SPARK_LAUNCHER_OPTS": NO_PERF_DATA}
+        environment |= {
+            "JAVA_HOME": str(prepare_java_home(find_java(), folder)),
+            "SPARK_LAUNCHER_OPTS": NO_PERF_DATA,
+        }
         atexit.register(_end_java)
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in {**settings, **conf}.items():
         builder = builder.config(name, value)
     with _environment(environment):
         made: SparkSession = builder.getOrCreate()
-    _let_thread_find(made)
+    _activate(made)
     return made
 
 
 def _temporary_folder(parent: Path | None) -> Path:
-    """Make a folder that is removed at the end; ``_end_java`` is registered later, and so runs before."""
+    """Create a folder that is removed at exit; ``_end_java`` is registered later, so it runs before."""
     if parent is not None:
         parent.mkdir(parents=True, exist_ok=True)
     folder = tempfile.TemporaryDirectory(prefix="cometmq-spark-", dir=parent, ignore_cleanup_errors=True)
@@ -94,7 +97,7 @@ def _temporary_folder(parent: Path | None) -> Path:
 
 
 def _spark_home(folder: Path) -> Path:
-    """Make a home for Spark: its ``local-cluster`` leaves what executors write there, and nowhere else."""
+    """Create a home for Spark: ``local-cluster`` writes the files of executors in Spark's home only."""
     folder.mkdir()
     for path in Path(_find_spark_home()).absolute().iterdir():
         if path.name != WORK:
@@ -102,8 +105,8 @@ def _spark_home(folder: Path) -> Path:
     return folder
 
 
-def _let_thread_find(session: Any) -> None:
-    """Do for the calling thread what Spark does for the one that makes a session."""
+def _activate(session: Any) -> None:
+    """Set the active session of the calling thread, as Spark does for the thread that creates it."""
     session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)  # noqa: SLF001  Spark offers no other way
 
 
@@ -118,7 +121,7 @@ def _java_options(folder: Path) -> str:
 
 
 def _end_java() -> None:
-    """Stop Spark, and wait until its Java has ended and removed its files: it ends when its input does."""
+    """Stop Spark, and wait until its Java has removed its files and ended: it ends with its input."""
     context = SparkContext._active_spark_context  # noqa: SLF001  Spark offers no other way to ask
     if context is not None:
         context.stop()

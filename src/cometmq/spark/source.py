@@ -1,14 +1,14 @@
-"""The Spark source "rocketmq": the records of a store's CommitLog files, with no broker, or live topics.
+"""The Spark source "rocketmq": CommitLog files of a store, without a broker, or live topics.
 
 ::
 
     spark.read.format("rocketmq").option("topic", "orders").load("store")
     spark.readStream.format("rocketmq").options(namesrv="127.0.0.1:9876", subscribe="orders").load()
 
-``options`` and ``live.options`` list what can be asked for, ``schema`` the columns.
+``options`` and ``live.options`` list the options, ``schema`` the columns.
 
-Finding the source, making it, planning its tasks, running them: for each Spark starts Python, one after the
-other, and each imports this module. So what a step needs is imported by its method.
+Spark starts a Python process for each step: find the source, create it, plan its tasks, run them. Each
+imports this module, so a method imports what its step needs.
 """
 
 # ruff: noqa: PLC0415  each step imports what it needs, see above
@@ -26,21 +26,21 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 NAMESRV: Final = "namesrv"
-"""The option that asks for live topics instead of files."""
+"""The option that selects live topics instead of files."""
 
 
 class RocketMQSource(DataSource):
-    """What Spark asks for a schema and a reader. Both raise SettingsError for what cannot be used."""
+    """The source "rocketmq". Its methods raise SettingsError for wrong options and schemas."""
 
     @classmethod
     def name(cls) -> str:
-        """Give the name to be used in ``format(…)``."""
+        """Return the name for ``format(…)``."""
         return "rocketmq"
 
     def schema(self) -> StructType:
-        """Give the columns that the options ask for."""
+        """Return the columns that the options select."""
         from cometmq.spark.schema import COLUMNS, spark_schema
-        from cometmq.spark.worker import settle
+        from cometmq.spark.worker import tune_worker
 
         if is_live(self.options):
             from cometmq.spark.live.options import parse as parse_live
@@ -50,11 +50,11 @@ class RocketMQSource(DataSource):
             from cometmq.spark.options import parse
 
             columns = parse(self.options).columns
-        settle()
+        tune_worker()
         return spark_schema(columns or COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Give the reader of the columns in ``schema``: of files, or of live topics."""
+        """Return the batch reader of files or live topics, for the columns in ``schema``."""
         from cometmq.spark.schema import columns_of
 
         if is_live(self.options):
@@ -68,7 +68,7 @@ class RocketMQSource(DataSource):
         return reader_of_files(parse(self.options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Give the reader of what comes to live topics."""
+        """Return the stream reader of live topics."""
         from cometmq.errors import SettingsError
         from cometmq.spark.live.options import parse
         from cometmq.spark.live.stream import LiveStreamReader
@@ -81,7 +81,7 @@ class RocketMQSource(DataSource):
         return LiveStreamReader(parse(self.options, stream=True), columns_of(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Give what sends the rows of a frame."""
+        """Return the writer for a batch DataFrame."""
         from cometmq.errors import SettingsError
         from cometmq.spark.sink import sink
         from cometmq.spark.sink.rows import check_columns
@@ -93,7 +93,7 @@ class RocketMQSource(DataSource):
         return sink.BatchWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, ARG002  Spark's
-        """Give what sends the rows of micro-batches; in each mode of output they are added."""
+        """Return the writer for micro-batches; in each output mode their rows are appended."""
         from cometmq.spark.sink import sink
         from cometmq.spark.sink.rows import check_columns
 
@@ -103,7 +103,7 @@ class RocketMQSource(DataSource):
 
 
 def is_live(options: Mapping[str, str]) -> bool:
-    """Whether a read is one of live topics: name servers are given, or a session's and no path."""
+    """Check whether a read is of live topics: it sets ``namesrv``, or the session does and it has no path."""
     from cometmq.spark.values import split_session
 
     own, of_session = split_session({name.lower(): text for name, text in options.items()})

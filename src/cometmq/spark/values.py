@@ -1,7 +1,7 @@
-"""Reading option values: text in, checked values out. Each raises SettingsError that says what would do.
+"""Parse the values of options. Each function raises SettingsError that names option, value and remedy.
 
-An option whose name begins with ``spark.rocketmq.`` is a session's (``session_options``): it holds where the
-read or write has that option, and is given neither it nor an alternative to it.
+An option whose name begins with ``spark.rocketmq.`` is a session's (``session_options``): it applies if the
+read or write has that option, and neither it nor an alternative to it is set.
 """
 
 import json
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 NUMBER_MAX: Final = 2**63 - 1
 DIGITS_MAX: Final = 100
-"""More than any number that is meant: Python takes no text of thousands of digits for one."""
+"""More than any sensible number has: Python refuses to parse thousands of digits."""
 BYTES_PER_PARTITION_MIN: Final = 4096
 CLOCK_SLACK_MS: Final = 60_000
-"""Store times are not always in order within a log, as clocks are set back."""
+"""How far store times may be out of order within a log, as clocks are set back."""
 _WITH_UNIT: Final = re.compile(rf"([0-9]{{1,{DIGITS_MAX}}}) ?([a-z]*)")
 _SIZES: Final = {
     "": 1,
@@ -32,22 +32,22 @@ _SIZES: Final = {
     **{unit + byte: 1024**power for power, unit in enumerate("kmgt", 1) for byte in ("", "b")},
 }
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
-"""Units as in Spark's ``JavaUtils.java``, but for those below a second."""
+"""Units as in Spark's ``JavaUtils.java``, without those below a second."""
 SESSION_PREFIX: Final = "spark.rocketmq."
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 
 
-class Given:
-    """The options that were given, by their names as they are documented.
+class OptionTexts:
+    """The texts of the options that are set, by their documented names.
 
     Args:
-        options: as Spark hands them over: names in any case.
-        known: the names that may be given.
-        alternatives: sets of names of which one can be given.
-        not_here: known names that this kind of read does not have; a session's are passed over.
+        options: as Spark passes them: names in any case.
+        known: the documented names.
+        alternatives: sets of names of which one can be set.
+        not_here: known names that this kind of read does not have; a session's are ignored.
 
     Raises:
-        SettingsError: a name is not known, other than a session's.
+        SettingsError: a name is not known, and is not a session's.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Given:
     ) -> None:
         own, of_session = split_session(options)
         self._texts = {known_name(name, known): text.strip() for name, text in own.items()}
-        decided = {name for names in alternatives if self._texts.keys() & names for name in names}
-        left = {name.lower(): name for name in known if name not in {*self._texts, *decided, *not_here}}
+        excluded = {name for names in alternatives if self._texts.keys() & names for name in names}
+        left = {name.lower(): name for name in known if name not in {*self._texts, *excluded, *not_here}}
         self._texts |= {left[name]: text.strip() for name, text in of_session.items() if name in left}
 
     def __contains__(self, name: str) -> bool:
@@ -71,12 +71,12 @@ class Given:
         return self._texts[name]
 
     def read(self, name: str, reader: Callable[[str, str], T], default: T) -> T:
-        """Give an option's value, read by ``reader(name, text)``; ``default`` when it was not given."""
+        """Return an option's value, parsed by ``reader(name, text)``; ``default`` if it is not set."""
         return reader(name, self._texts[name]) if name in self._texts else default
 
 
 def split_session(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the options that were given to a read, and a session's, in small letters and without prefix."""
+    """Split options into a read's own and a session's; the latter in small letters, without prefix."""
     own, of_session = {}, {}
     for name, text in options.items():
         if name.lower().startswith(SESSION_PREFIX):
@@ -87,7 +87,7 @@ def split_session(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str,
 
 
 def known_name(name: str, known: Collection[str]) -> str:
-    """Give an option's name as it is documented."""
+    """Return the documented name of an option. Raises SettingsError if there is none."""
     by_lower = {option.lower(): option for option in known}
     if name.lower() in by_lower:
         return by_lower[name.lower()]
@@ -97,7 +97,7 @@ def known_name(name: str, known: Collection[str]) -> str:
 
 
 def names(name: str, text: str) -> tuple[str, ...]:
-    """Read names separated by commas."""
+    """Parse names separated by commas."""
     parts = tuple(part.strip() for part in text.split(",") if part.strip())
     if not parts:
         raise SettingsError(f"option {name} is empty: give one name or more, or leave it out for all")
@@ -105,7 +105,7 @@ def names(name: str, text: str) -> tuple[str, ...]:
 
 
 def topics(name: str, text: str) -> frozenset[str]:
-    """Read topic names separated by commas."""
+    """Parse topic names separated by commas."""
     try:
         return frozenset(valid_topic(topic) for topic in names(name, text))
     except IllegalName as error:
@@ -113,7 +113,7 @@ def topics(name: str, text: str) -> frozenset[str]:
 
 
 def group_name(name: str, text: str) -> str:
-    """Read the name of a group."""
+    """Parse the name of a consumer or producer group."""
     try:
         return valid_group(text)
     except IllegalName as error:
@@ -121,7 +121,7 @@ def group_name(name: str, text: str) -> str:
 
 
 def columns(name: str, text: str) -> tuple[str, ...]:
-    """Read columns separated by commas."""
+    """Parse columns separated by commas."""
     chosen = names(name, text)
     for column in chosen:
         if column not in COLUMNS:
@@ -133,29 +133,29 @@ def columns(name: str, text: str) -> tuple[str, ...]:
 
 
 def tags(name: str, text: str) -> frozenset[str] | None:
-    """Read a tag expression."""
+    """Parse a tag expression; None for all tags."""
     try:
         return tag.parse(text)
     except FormatError as error:
         raise SettingsError(f"option {name}: {error}") from None
 
 
-def key(name: str, given: str) -> str:
-    """Read a business key, as finders do."""
-    if not given or KEY_SEPARATOR in given:
-        raise SettingsError(f"option {name} {given!r}: give one key, which holds no blank")
-    return given
+def key(name: str, value: str) -> str:
+    """Parse a business key, as the commands that find messages do."""
+    if not value or KEY_SEPARATOR in value:
+        raise SettingsError(f"option {name} {value!r}: give one key, which holds no blank")
+    return value
 
 
-def text(name: str, given: str) -> str:
-    """Read what may be any text but an empty one."""
-    if not given:
+def text(name: str, value: str) -> str:
+    """Parse a text that is not empty."""
+    if not value:
         raise SettingsError(f"option {name} is empty: give a value, or leave it out")
-    return given
+    return value
 
 
 def number(name: str, text: str, least: int = 1) -> int:
-    """Read a whole number that is not below ``least``."""
+    """Parse a whole number from ``least`` to ``NUMBER_MAX``."""
     is_number = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
     if not is_number or not least <= int(text) <= NUMBER_MAX:
         raise SettingsError(f"option {name} {text}: give a whole number from {least} to {NUMBER_MAX}")
@@ -163,12 +163,12 @@ def number(name: str, text: str, least: int = 1) -> int:
 
 
 def bytes_per_partition(name: str, text: str) -> int:
-    """Read how many bytes one task reads."""
+    """Parse the number of bytes that one task reads."""
     return size(name, text, BYTES_PER_PARTITION_MIN)
 
 
 def size(name: str, text: str, least: int = 1) -> int:
-    """Read a number of bytes: a number, or one with a unit as Spark has it, ``64m``: a binary one."""
+    """Parse a number of bytes, plain or with one of Spark's binary units, ``64m``."""
     found = _WITH_UNIT.fullmatch(text.lower())
     if found is None or found[2] not in _SIZES:
         raise SettingsError(f"option {name} {text}: give bytes, or a number with k, m, g or t: 64m")
@@ -176,7 +176,7 @@ def size(name: str, text: str, least: int = 1) -> int:
 
 
 def seconds(name: str, text: str) -> int:
-    """Read a time: a number of seconds, or one with a unit as Spark has it, ``15m``."""
+    """Parse a duration to seconds, plain or with one of Spark's units, ``15m``."""
     found = _WITH_UNIT.fullmatch(text.lower())
     if found is None or found[2] not in _SECONDS:
         raise SettingsError(f"option {name} {text}: give seconds, or a number with s, m, h or d: 15m")
@@ -184,7 +184,7 @@ def seconds(name: str, text: str) -> int:
 
 
 def time_ms(name: str, text: str) -> int:
-    """Read a time: ms since the epoch, or ISO 8601 with a zone."""
+    """Parse a time to ms since the epoch: such a number, or ISO 8601 with a zone."""
     if text.isascii() and text.isdigit():
         return number(name, text, 0)
     try:
@@ -199,7 +199,7 @@ def time_ms(name: str, text: str) -> int:
 
 
 def json_tree(name: str, text: str) -> Any:
-    """Read JSON."""
+    """Parse JSON."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -207,23 +207,23 @@ def json_tree(name: str, text: str) -> Any:
 
 
 def flag(name: str, text: str) -> bool:
-    """Read true or false."""
+    """Parse true or false."""
     if text.lower() not in {"true", "false"}:
         raise SettingsError(f"option {name} {text}: give true or false")
     return text.lower() == "true"
 
 
 def fails_on_damage(name: str, text: str) -> bool:
-    """Read the mode: whether damage fails the read."""
+    """Parse the mode: return whether damage fails the read."""
     if text.upper() not in MODES:
         raise SettingsError(f"option {name} {text}: give {' or '.join(MODES)}")
     return text.upper() == "FAILFAST"
 
 
-def check_times(given: Given, start: int | None, end: int | None) -> None:
-    """Refuse a span of time that can hold no record."""
+def check_times(texts: OptionTexts, start: int | None, end: int | None) -> None:
+    """Raise SettingsError if the time range is empty."""
     if start is not None and end is not None and start >= end:
         raise SettingsError(
-            f"option endingTimestamp {given['endingTimestamp']} is not after startingTimestamp "
-            f"{given['startingTimestamp']}: no record could be between them"
+            f"option endingTimestamp {texts['endingTimestamp']} is not after startingTimestamp "
+            f"{texts['startingTimestamp']}: no record could be between them"
         )

@@ -1,10 +1,10 @@
-"""What Spark's Python workers, which are there for many tasks, keep from one to the next.
+"""Tune Spark's Python workers, each of which runs many tasks.
 
-*Modules.* pyspark's daemon has a worker collect garbage after each task (``daemon.py``, ``manager``). What
-the collector goes through are mostly the modules of Spark, Arrow and this package, which stay for good: 20 to
-30 ms for each task, in each of the processes that make the source, plan and read.
+*Modules.* A worker of pyspark's daemon collects garbage after each task (``daemon.py``, ``manager``). Most of
+the objects visited belong to the modules of Spark, Arrow and this package, which are never freed: 20 to 30 ms
+for each task, in each of the processes that create the source, plan and read.
 
-*Memory.* A batch takes tens of MiB in large pieces. The C library would give them back to the system, and the
+*Memory.* A batch takes tens of MiB in large blocks. The C library would return them to the system, and the
 system would fill them with zeros for the next batch.
 """
 
@@ -16,21 +16,21 @@ from typing import Final
 from cometmq.io import memory
 
 KEPT: Final = 64 << 20
-"""Bytes of free memory that a worker keeps: several batches."""
+"""Bytes of free memory that a worker retains: several batches."""
 _DAEMON: Final = "pyspark.daemon"
 
 
 def is_worker() -> bool:
-    """Whether this process is one of Spark's Python workers."""
+    """Check whether this process is one of Spark's Python workers."""
     spec = sys.modules["__main__"].__spec__
     return spec is not None and spec.name == _DAEMON
 
 
 @cache
-def settle() -> None:
-    """Keep what is loaded, and memory, if this process is a worker; once is enough.
+def tune_worker() -> None:
+    """Freeze the loaded modules and retain free memory, once, if this process is a Spark worker.
 
-    It belongs behind a worker's first work, which loads the last of what stays.
+    Call it behind the worker's first work, which loads the last modules.
     """
     if is_worker():
         gc.freeze()

@@ -191,7 +191,7 @@ def test_a_missing_file_is_told(
     (store / "commitlog" / f"{1 << 20:020d}").rename(store / "commitlog" / f"{3 << 20:020d}")
     read(ReadOptions((store,), columns=("topic",)))
     assert "the CommitLog has no file with the offsets 1048576 to 3145728" in caplog.text
-    with pytest.raises(StoreDamaged, match="1048576 to 3145728; mode PERMISSIVE passes over it"):
+    with pytest.raises(StoreDamaged, match="1048576 to 3145728; mode PERMISSIVE skips it"):
         read(ReadOptions((store,), fail_on_damage=True))
 
 

@@ -23,7 +23,7 @@ from tests.spark.files.test_log_reader import as_rows
 from cometmq.errors import SettingsError
 from cometmq.spark.files import remote
 from cometmq.spark.files.log_reader import LogReader
-from cometmq.spark.files.remote import RemotePath, Window, path_of
+from cometmq.spark.files.remote import RemotePath, Window, path_of, spark_path
 from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.export.export import export
 from cometmq.spark.options import ReadOptions, parse
@@ -74,6 +74,10 @@ def test_addresses_are_told_from_paths() -> None:
     assert pickle.loads(pickle.dumps(path / "x")) == path / "x"
     assert str(path_of("hdfs:///a/store")) == "hdfs://default/a/store"
     assert parse({"path": "s3://bucket/store"}).paths == (path_of("s3://bucket/store"),)
+
+
+def test_spark_gets_names_as_they_are() -> None:
+    assert spark_path(Path("/a b/log=1/100%")) == "file:///a b/log=1/100%"
 
 
 def test_what_cannot_be_reached_is_told() -> None:
@@ -153,9 +157,7 @@ def test_others_than_s3_are_told_where_to_say_who_asks(monkeypatch: pytest.Monke
         raise PermissionError("not you")
 
     monkeypatch.setattr(type(filesystem("memory")), "info", refuse)
-    with pytest.raises(
-        SettingsError, match=r"^memory://a/b: not you: tell fsspec who asks, in ~/\.config/fsspec"
-    ):
+    with pytest.raises(SettingsError, match=r"^memory://a/b: not you: set credentials in ~/\.config/fsspec"):
         address("memory://a/b").length()
 
 

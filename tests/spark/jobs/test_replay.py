@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from tests.live import in_thread
+from tests.log_rows import plain_rows
 from tests.spark.live.conftest import Topics
 from tests.store.conftest import new_message
 
 from cometmq import blocking
+from cometmq.errors import SettingsError
+from cometmq.spark.jobs.export.archive import archive
 from cometmq.spark.jobs.replay import (
     CHUNK_MAX,
     CONTENT,
@@ -25,10 +28,12 @@ from cometmq.spark.jobs.replay import (
     replay,
     send_all,
     shares,
+    stored,
 )
-from cometmq.spark.jobs.sources import stored
 from cometmq.spark.sink.sink import SinkOptions
 from cometmq.store import MessageStore, StoreSettings
+
+pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
 KINDS: dict[str, pa.DataType] = {
     "topic": pa.string(),
@@ -92,7 +97,6 @@ def test_a_chunk_is_a_tenth_of_a_second(rate: float, chunk: int) -> None:
     assert Pace(rate).chunk == chunk
 
 
-@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 def test_each_queue_keeps_its_order_and_bodies_are_moved_once(spark: SparkSession, tmp_path: Path) -> None:
     own = StoreSettings(mapped_file_size_commit_log=64 * 1024)
     with MessageStore.open(tmp_path / "old", own) as store:
@@ -114,3 +118,21 @@ def test_each_queue_keeps_its_order_and_bodies_are_moved_once(spark: SparkSessio
     plan = placed(whole.withColumn("task", f.lit(0)), 2)._jdf.queryExecution().executedPlan().toString()
     after_reading, _, before = plan.partition("MapInArrow")
     assert after_reading.count("Exchange") == 1 and "MapInArrow" not in before
+
+
+def test_a_store_is_read_as_it_is(spark: SparkSession, golden: Mapping[str, Path]) -> None:
+    rows = [row for row in plain_rows(golden["store-clean"]) if row["topic"] == "GoldenB"]
+    frame = stored(spark, golden["store-clean"], ("queue_offset",), topics=frozenset({"GoldenB"}))
+    assert frame.count() == len(rows) > 0
+
+
+def test_an_archive_is_read_as_the_store_it_was_made_of(
+    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path
+) -> None:
+    done = archive(spark, golden["store-clean"], tmp_path)
+    assert stored(spark, tmp_path, ("queue_offset",)).count() == done.messages > 0
+
+
+def test_what_is_neither_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="holds no CommitLog"):
+        stored(spark, tmp_path, ("queue_offset",))

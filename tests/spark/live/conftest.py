@@ -14,7 +14,7 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.message import Message, MessageQueue
 from cometmq.net.connection import Connection
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.offsets import Written
+from cometmq.spark.live.offsets import NestedOffsets
 from cometmq.spark.live.options import LiveOptions, parse
 from cometmq.wire.codes import RequestCode
 
@@ -34,7 +34,7 @@ class Topics(NamedTuple):
         asyncio.run(create())
         made = {queue(topic, number) for number in range(queues)}
         with Cluster(self.options(subscribe=topic, retrySeconds="60")) as cluster:
-            assert made <= cluster.wait_for(made), "the name server does not learn of it"
+            assert made <= cluster.wait_for_queues(made), "the name server does not learn of it"
 
     def send(self, topic: str, bodies: Sequence[bytes], queue_id: int = 0, tags: str | None = None) -> None:
         with blocking.Producer(self.name_server) as producer:
@@ -89,9 +89,9 @@ def counted() -> Iterator[Traffic]:
         yield traffic
 
 
-def plain(written: Written) -> Written:
+def plain(nested: NestedOffsets) -> NestedOffsets:
     """Leave out the first messages of topics, of which other tests are."""
-    return {topic: by_broker for topic, by_broker in written.items() if not topic.startswith("@")}
+    return {topic: by_broker for topic, by_broker in nested.items() if not topic.startswith("@")}
 
 
 def queue(topic: str, queue_id: int = 0) -> MessageQueue:

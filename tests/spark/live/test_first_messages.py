@@ -70,10 +70,10 @@ def test_the_first_queue_that_has_messages_is_the_one_to_know() -> None:
 def test_first_messages_are_written_behind_the_offsets_and_are_none_of_them() -> None:
     known = {("b", "y"): FirstMessage(0, 1, 2), ("a", "x"): KNOWN}
     ends = {MessageQueue("a", "x", 0): 7}
-    written = with_first_messages(offsets.written(ends), known)
+    written = with_first_messages(offsets.nested(ends), known)
     assert list(written) == ["a", "@a", "@b"]
     stored = json.loads(json.dumps(written))
     assert read("the checkpoint", stored) == known and offsets.read("the checkpoint", stored) == ends
-    assert read("the checkpoint", offsets.written(ends)) == {}
+    assert read("the checkpoint", offsets.nested(ends)) == {}
     with pytest.raises(SettingsError, match=r"the checkpoint: .* holds no first messages"):
         read("the checkpoint", {"@a": {"x": {"0": 1}}})

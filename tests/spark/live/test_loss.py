@@ -12,8 +12,8 @@ from tests.spark.live.conftest import Topics, plain, queue
 from cometmq.errors import StoreDamaged
 from cometmq.message import MessageQueue
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.loss import joined, report_recreated, tell_loss
-from cometmq.spark.live.offsets import Written
+from cometmq.spark.live.loss import merged, report_loss, report_recreated
+from cometmq.spark.live.offsets import NestedOffsets
 from cometmq.spark.live.options import parse
 from cometmq.spark.live.positions import Earliest
 from cometmq.spark.live.ranges import QueueRange
@@ -34,11 +34,11 @@ A_MINUTE_S = 61.0
 
 
 def test_a_loss_is_an_error_that_names_it_and_the_remedy() -> None:
-    tell_loss(parse(OPTIONS), [], "nobody knows")
+    report_loss(parse(OPTIONS), [], "nobody knows")
     with pytest.raises(
         StoreDamaged, match="topic t, broker b, queue 0, offsets 3 to 8: nobody knows; with failOn"
     ):
-        tell_loss(parse(OPTIONS), [QueueRange(FIRST, 3, 5), QueueRange(FIRST, 5, 9)], "nobody knows")
+        report_loss(parse(OPTIONS), [QueueRange(FIRST, 3, 5), QueueRange(FIRST, 5, 9)], "nobody knows")
 
 
 def test_a_topic_that_was_created_again_is_a_loss_that_names_it() -> None:
@@ -50,12 +50,12 @@ def test_a_topic_that_was_created_again_is_a_loss_that_names_it() -> None:
 
 def test_without_fail_on_data_loss_the_same_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     lost = [QueueRange(FIRST, 10 * number, 10 * number + 1) for number in range(30)]
-    tell_loss(parse(OPTIONS | {"failOnDataLoss": "false"}), lost, "nobody knows")
+    report_loss(parse(OPTIONS | {"failOnDataLoss": "false"}), lost, "nobody knows")
     assert "queue 0, offset 190; and 10 more: nobody knows" in caplog.text
 
 
-def test_ranges_of_a_queue_that_follow_on_each_other_are_joined() -> None:
-    assert joined(
+def test_ranges_of_a_queue_that_follow_on_each_other_are_merged() -> None:
+    assert merged(
         [QueueRange(SECOND, 4, 5), QueueRange(FIRST, 2, 4), QueueRange(FIRST, 0, 2), QueueRange(FIRST, 6, 7)]
     ) == [
         QueueRange(FIRST, 0, 4),
@@ -103,14 +103,14 @@ def querying(topics: Topics, **options: str) -> Iterator[LiveStreamReader]:
         reader.stop()
 
 
-def next_batch(query: LiveStreamReader, start: Written) -> tuple[Written, list[int]]:
+def next_batch(query: LiveStreamReader, start: NestedOffsets) -> tuple[NestedOffsets, list[int]]:
     """Plan and read a micro-batch; give where it ends, and the numbers of its messages."""
     end = query.latestOffset(start, query.getDefaultReadLimit())
     batches = [batch for part in query.partitions(start, end) for batch in query.read(part)]
     return end, [int(row["body"][:3]) for batch in batches for row in batch.to_pylist()]
 
 
-def at(offset: int) -> Written:
+def at(offset: int) -> NestedOffsets:
     return {"expiring": {"broker-a": {"0": offset}}}
 
 

@@ -20,7 +20,7 @@ def pull(options: LiveOptions, *ranges: QueueRange, bytes_max: int = 1_000_000) 
     found = []
     with linked(options.name_servers) as link:
         pulling = RangePulls(options, link)
-        pulling.begin(ranges)
+        pulling.add(ranges)
         while pieces := link.run(pulling.next(bytes_max)):
             found.append(pieces)
         link.run(pulling.close())

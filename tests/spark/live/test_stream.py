@@ -15,7 +15,7 @@ from tests.spark.live.conftest import Topics, counted, plain, queue
 from cometmq import blocking
 from cometmq.errors import NoRoute, RemoteError, SettingsError, StoreDamaged
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.offsets import Written
+from cometmq.spark.live.offsets import NestedOffsets
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.spark.live.survey import Extent
@@ -34,11 +34,11 @@ def reading(options: LiveOptions) -> Iterator[LiveStreamReader]:
         reader.stop()
 
 
-def at(first: int, second: int, topic: str = "orders") -> Written:
+def at(first: int, second: int, topic: str = "orders") -> NestedOffsets:
     return {topic: {"broker-a": {"0": first, "1": second}}}
 
 
-def bodies(reader: LiveStreamReader, start: Written, end: Written) -> list[bytes]:
+def bodies(reader: LiveStreamReader, start: NestedOffsets, end: NestedOffsets) -> list[bytes]:
     batches = [batch for partition in reader.partitions(start, end) for batch in reader.read(partition)]
     return [row["body"] for batch in batches for row in batch.to_pylist()]
 
@@ -85,7 +85,7 @@ def test_a_micro_batch_reads_between_two_offsets(orders: Topics) -> None:
         ({"minOffsetsPerTrigger": "140"}, ReadMinRows(140), at(100, 40)),
     ],
 )
-def test_limits_hold(orders: Topics, limits: dict[str, str], limit: ReadLimit, end: Written) -> None:
+def test_limits_hold(orders: Topics, limits: dict[str, str], limit: ReadLimit, end: NestedOffsets) -> None:
     with reading(orders.options(subscribe="orders", **limits)) as reader:
         assert reader.getDefaultReadLimit() == limit
         assert plain(reader.latestOffset(at(0, 0), limit)) == end
@@ -160,7 +160,7 @@ def test_queues_that_are_away_are_not_passed_over_when_available_now(
 ) -> None:
     with reading(orders.options(subscribe="orders")) as reader:
         with monkeypatch.context() as patched:
-            patched.setattr(Cluster, "look", lambda _: {queue("orders", 0): Extent(0, 100)})
+            patched.setattr(Cluster, "all_extents", lambda _: {queue("orders", 0): Extent(0, 100)})
             reader.prepareForTriggerAvailableNow()
         assert plain(reader.latestOffset(at(90, 30), LIMITED)) == at(100, 40), "it is back"
     with reading(topics.options(subscribePattern="past|growing")) as reader:
@@ -279,7 +279,7 @@ def test_progress_is_committed_for_the_group(orders: Topics) -> None:
         assert [consumer.committed(queue("orders", number)) for number in range(2)] == [30, 20]
     retries = queue("%RETRY%pipeline")  # by which tools know that there is such a group
     with Cluster(orders.options(subscribe=retries.topic, retrySeconds="60")) as cluster:
-        assert cluster.wait_for({retries}) == {retries}
+        assert cluster.wait_for_queues({retries}) == {retries}
 
 
 def test_a_commit_that_fails_does_not_end_the_query(orders: Topics, caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,7 @@ from cometmq.spark.live import survey
 from cometmq.spark.live.batch import LiveReader
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions, TopicChoice, parse
-from cometmq.spark.live.survey import EMPTY, Extent, Survey, covers, is_users
+from cometmq.spark.live.survey import EMPTY, Extent, Survey, covers, is_user_topic
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 PAID, NEW = queue("orders", 0), queue("orders", 1)
@@ -33,9 +33,9 @@ def clustered(options: LiveOptions, *, at_one_time: bool = False) -> Iterator[Cl
 
 
 def test_topics_that_nobody_made_are_in_no_pattern() -> None:
-    assert [name for name in ("orders", "TBW102", "%RETRY%g", "RMQ_SYS_TRACE_TOPIC") if is_users(name)] == [
-        "orders"
-    ]
+    assert [
+        name for name in ("orders", "TBW102", "%RETRY%g", "RMQ_SYS_TRACE_TOPIC") if is_user_topic(name)
+    ] == ["orders"]
 
 
 def test_a_subscription_covers_what_it_names() -> None:
@@ -53,12 +53,12 @@ def test_a_subscription_covers_what_it_names() -> None:
 def test_a_look_finds_all_queues_with_their_ends(orders: Topics) -> None:
     both = {PAID: Extent(0, 100), NEW: Extent(0, 40)}
     with clustered(orders.options(subscribePattern="ord.*")) as cluster:
-        assert cluster.look() == both
+        assert cluster.all_extents() == both
         assert cluster.extents([NEW, queue("orders", 7)]) == {NEW: both[NEW], queue("orders", 7): EMPTY}
     with clustered(orders.options(subscribe="orders,nothing")) as cluster:
-        assert cluster.look() == both
+        assert cluster.all_extents() == both
     with clustered(orders.options(assign='{"orders": {"broker-a": [1, 7]}}')) as cluster:
-        assert cluster.look() == {NEW: both[NEW]}
+        assert cluster.all_extents() == {NEW: both[NEW]}
 
 
 def test_all_positions_of_one_moment_take_one_request(topics: Topics) -> None:
@@ -77,12 +77,12 @@ def test_all_positions_of_one_moment_take_one_request(topics: Topics) -> None:
 def test_routes_are_kept_and_asked_for_again_when_a_topic_has_grown(topics: Topics) -> None:
     topics.create("rising", queues=1)
     with clustered(topics.options(subscribe="rising")) as cluster:
-        cluster.look()
+        cluster.all_extents()
         with counted() as same:
-            assert set(cluster.look()) == {queue("rising")}
+            assert set(cluster.all_extents()) == {queue("rising")}
         topics.create("rising", queues=3)
         with counted() as more:
-            assert set(cluster.look()) == {queue("rising", number) for number in range(3)}
+            assert set(cluster.all_extents()) == {queue("rising", number) for number in range(3)}
     assert same.requests == {STATS: 1}
     assert more.requests == {STATS: 2, ROUTE: 1}
 
@@ -90,9 +90,9 @@ def test_routes_are_kept_and_asked_for_again_when_a_topic_has_grown(topics: Topi
 def test_a_topic_that_is_gone_is_left_out_at_once(topics: Topics) -> None:
     topics.create("vanishing", queues=1)
     with clustered(topics.options(subscribe="vanishing", retrySeconds="600")) as cluster:
-        assert set(cluster.look()) == {queue("vanishing")}
+        assert set(cluster.all_extents()) == {queue("vanishing")}
         topics.delete("vanishing")
-        assert cluster.look() == {}
+        assert cluster.all_extents() == {}
 
 
 def refuse(code: ResponseCode) -> NoReturn:
@@ -110,11 +110,11 @@ def test_who_does_not_know_the_request_is_asked_about_each_queue(
         topics.send("plain", [b"0"])
         with clustered(topics.options(subscribe="plain", retrySeconds="600")) as cluster:
             if code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                assert cluster.look() == {queue("plain"): Extent(0, 1), queue("plain", 1): EMPTY}
+                assert cluster.all_extents() == {queue("plain"): Extent(0, 1), queue("plain", 1): EMPTY}
                 return
             said = "broker broker-a, topic plain: the ends of its queues: not here"
             with pytest.raises(RemoteError, match=said):
-                cluster.look()
+                cluster.all_extents()
 
 
 def test_queues_are_waited_for_as_long_as_their_broker_may_come_back(
@@ -124,10 +124,12 @@ def test_queues_are_waited_for_as_long_as_their_broker_may_come_back(
     topics.create("waited", queues=1)
     gone, away = queue("waited", 7), MessageQueue("waited", "broker-x", 0)
     with clustered(topics.options(subscribe="waited", retrySeconds="600")) as patient:
-        assert patient.wait_for({queue("waited")}) == {queue("waited")}
-        assert patient.wait_for({gone}) == {queue("waited")}, "its broker is there, and does not have it"
+        assert patient.wait_for_queues({queue("waited")}) == {queue("waited")}
+        assert patient.wait_for_queues({gone}) == {queue("waited")}, (
+            "its broker is there, and does not have it"
+        )
     with clustered(topics.options(subscribe="waited", retrySeconds="1")) as cluster, counted() as traffic:
-        assert cluster.wait_for({gone, away}) == {queue("waited")}
+        assert cluster.wait_for_queues({gone, away}) == {queue("waited")}
     assert traffic.requests[ROUTE] >= 2
 
 

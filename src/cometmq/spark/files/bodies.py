@@ -1,4 +1,4 @@
-"""Compressed bodies made whole, in a batch of records."""
+"""Decompress the bodies in a batch of records."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
@@ -14,63 +14,66 @@ from cometmq.kernels.ops import Flags, Ints
 from cometmq.spark.schema import BODY, BODY_ERROR
 
 BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of whole bodies in one batch, unless a single body is larger: a few compressed bytes can stand for many."""
+"""Of decompressed bodies in one batch, unless one alone is larger: few compressed bytes can become many."""
 
 
-class Whole(NamedTuple):
-    """A body as its producer had it, or why it is not known."""
+class Decompressed(NamedTuple):
+    """A decompressed body, or why it cannot be decompressed."""
 
     body: bytes | None
     error: str | None
 
 
-def whole_bodies(
+def decompress_bodies(
     batch: pa.RecordBatch, sys_flags: Ints, *, on_damage: Callable[[str], None], bytes_max: int = BYTES_MAX
 ) -> Iterator[pa.RecordBatch]:
-    """Give the batch with each body as its producer had it; in parts, if that makes it large.
+    """Decompress the bodies of a batch, and split the batch where that makes it large.
 
     Args:
-        batch: records; nothing is done if they have no column ``body``.
-        sys_flags: by record, how its body is stored.
-        on_damage: told why a body cannot be decompressed; unless it raises, that body is null, and the column
-            ``body_error`` says the same, if it is there.
+        batch: records; returned as it is if it has no column ``body``.
+        sys_flags: by record, how its body is stored, ``int32[n]``.
+        on_damage: called with the reason if a body cannot be decompressed; unless it raises, that body is
+            null, and the column ``body_error`` holds the reason, if it is there.
+        bytes_max: of decompressed bodies in one batch.
     """
     if BODY not in batch.schema.names:
         yield batch
         return
     first, size = 0, 0
-    whole: dict[int, Whole] = {}
+    bodies: dict[int, Decompressed] = {}
     for row in np.flatnonzero(sys_flags & COMPRESSED).tolist():
         one = _decompressed(batch, row, int(sys_flags[row]), on_damage)
         length = len(one.body or b"")
-        if whole and size + length > bytes_max:
-            yield _replaced(batch, whole, first, row)
-            first, size, whole = row, 0, {}
-        whole[row] = one
+        if bodies and size + length > bytes_max:
+            yield _replaced(batch, bodies, first, row)
+            first, size, bodies = row, 0, {}
+        bodies[row] = one
         size += length
-    yield _replaced(batch, whole, first, batch.num_rows)
+    yield _replaced(batch, bodies, first, batch.num_rows)
 
 
-def _decompressed(batch: pa.RecordBatch, row: int, sys_flag: int, on_damage: Callable[[str], None]) -> Whole:
+def _decompressed(
+    batch: pa.RecordBatch, row: int, sys_flag: int, on_damage: Callable[[str], None]
+) -> Decompressed:
     body = batch.column(BODY)[row].as_py()
     try:
-        return Whole(decompress(body, sys_flag), None)
+        return Decompressed(decompress(body, sys_flag), None)
     except FormatError as error:
         on_damage(str(error))
-        return Whole(None, str(error))
+        return Decompressed(None, str(error))
 
 
-def _replaced(batch: pa.RecordBatch, whole: dict[int, Whole], first: int, end: int) -> pa.RecordBatch:
-    """Return the rows ``first`` to ``end`` with the bodies in ``whole`` in the place of those they have."""
+def _replaced(batch: pa.RecordBatch, bodies: dict[int, Decompressed], first: int, end: int) -> pa.RecordBatch:
+    """Return the rows from ``first`` to before ``end``, with ``bodies`` in place of the compressed ones."""
     part = batch.slice(first, end - first)
-    if not whole:
+    if not bodies:
         return part
     mask = np.zeros(part.num_rows, np.bool_)
-    mask[[row - first for row in whole]] = True
-    part = _with_values(part, BODY, mask, pa.array([one.body for one in whole.values()], pa.binary()))
+    mask[[row - first for row in bodies]] = True
+    part = _with_values(part, BODY, mask, pa.array([one.body for one in bodies.values()], pa.binary()))
     if BODY_ERROR not in part.schema.names:
         return part
-    return _with_values(part, BODY_ERROR, mask, pa.array([one.error for one in whole.values()], pa.string()))
+    return _with_values(part, BODY_ERROR, mask, pa.array([one.error for one in bodies.values()], pa.string()))
 
 
 def _with_values(part: pa.RecordBatch, name: str, mask: Flags, values: Any) -> pa.RecordBatch:

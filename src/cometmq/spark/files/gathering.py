@@ -1,4 +1,4 @@
-"""Records as Arrow batches of the source's columns: what the kernels gather, and what no record says."""
+"""Gather records into Arrow batches: the kernels' columns, and those that are in no record."""
 
 from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
@@ -15,10 +15,13 @@ Names: TypeAlias = "pa.Array[Any]"
 def gather(
     ops: Ops, data: Buffer, scan: Scan, rows: Longs, columns: Collection[str], brokers: Callable[[], Names]
 ) -> pa.RecordBatch:
-    """Give columns of the records at ``rows`` of a scan, bodies as they are stored, and no errors of theirs.
+    """Return columns of some records of a scan: bodies as stored, ``body_error`` null.
 
-    ``brokers`` gives the broker of each row, and is asked if that is one of the columns. Raises KeyError if
-    there is no such column.
+    Args:
+        rows: which records of the scan, ``int64[n]``.
+        brokers: returns the broker's name of each row; called if the column ``broker`` is among ``columns``.
+
+    Raises KeyError if there is no such column.
     """
     if not any(name in columns for name in NOT_IN_RECORDS):
         return ops.arrow(data, scan, rows, columns)

@@ -1,8 +1,8 @@
-"""How far records can go in a CommitLog file, found by the task that reads there.
+"""Find where the records of a CommitLog file end, in the task that reads there.
 
 Behind the last record of a file there is a hole that was never written, or a BLANK, which closes a full
-file. What follows a BLANK may be the remains of records that a recovery gave up, and nothing but the BLANK
-before it tells so. It lies within the last 8 MiB: who reads before these needs to know nothing of it.
+file. What follows a BLANK may be the remains of records that a recovery gave up; only the BLANK shows that.
+It lies within the last 8 MiB: a task that reads before these does not look for it.
 """
 
 import re
@@ -14,13 +14,13 @@ from cometmq.spark.files.remote import RemoteBytes
 from cometmq.spark.files.splits import LogFile
 
 BLANK_SIZE_MAX: Final = 8 * 1024 * 1024
-"""So far from a file's end its BLANK is looked for: twice what the default limit on a body asks for."""
+"""How far from a file's end a BLANK can begin: twice what the default limit of a body needs."""
 
 _BLANK: Final = re.compile(re.escape(MAGIC_BLANK.to_bytes(4, "big")), re.DOTALL)
 
 
 class LogEnd:
-    """Where the records of one file end, looked up as soon as bytes near the file's end are needed."""
+    """The end of one file's records, found once bytes near the file's end are needed."""
 
     def __init__(self, found: RemoteBytes, file: LogFile) -> None:
         self._found = found
@@ -35,11 +35,11 @@ class LogEnd:
         return self._look_up(self._tail) if self._end is None else self._end
 
     def bound(self, end: int) -> int:
-        """Return ``end``, or where records end if that is before."""
+        """Return ``end``, or the end of the records if that is before it."""
         return min(end, self._written if end <= self._tail else self.position)
 
     def need(self, begin: int, end: int) -> int:
-        """Fetch a stretch as ``RemoteBytes.need`` does, as far as records go; return how far."""
+        """Fetch a range as ``RemoteBytes.need`` does, but no further than the records; return its end."""
         limit = self._end
         if limit is None:
             limit = end if end <= self._tail else self._look_up(min(begin, self._tail))
@@ -49,7 +49,7 @@ class LogEnd:
         return end
 
     def _look_up(self, begin: int) -> int:
-        """Look for the BLANK; what was needed from ``begin`` on can still be looked at."""
+        """Find the BLANK, and keep the bytes from ``begin`` on."""
         self._found.need(begin, self._written)
         tail = self._found.data[self._tail : self._written]
         blank = _blank_position(tail, self._tail, self._size)
@@ -58,7 +58,7 @@ class LogEnd:
 
 
 def _blank_position(tail: Buffer, first: int, size: int) -> int | None:
-    """Return where the BLANK that fills a file begins, if it is in ``tail``, its bytes from ``first`` on."""
+    """Return the position of the BLANK that fills a file; None if its bytes from ``first`` on have none."""
     for match in _BLANK.finditer(tail, START_SIZE - MAGIC_AT):
         position = match.start() - MAGIC_AT
         filled = int.from_bytes(tail[position : position + MAGIC_AT], "big")

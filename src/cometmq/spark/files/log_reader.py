@@ -1,4 +1,4 @@
-"""The reader of a store's files: plans its tasks on the driver, and reads one of them on an executor."""
+"""Read a store's files in Spark: plan the tasks on the driver, read one of them on an executor."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from cometmq import kernels
 from cometmq.errors import StoreDamaged
 from cometmq.kernels.ops import Longs, Ops, Scan
-from cometmq.spark.files.bodies import whole_bodies
+from cometmq.spark.files.bodies import decompress_bodies
 from cometmq.spark.files.gathering import gather
 from cometmq.spark.files.patterns import matching
 from cometmq.spark.files.record_choice import RecordChoice
@@ -20,13 +20,13 @@ from cometmq.spark.files.time_range import lies_outside
 from cometmq.spark.files.walk import DamagedPart, scans
 from cometmq.spark.filters import FILES, Pushed, push, spark_pushes
 from cometmq.spark.options import ReadOptions
-from cometmq.spark.worker import settle
+from cometmq.spark.worker import tune_worker
 
 log = logging.getLogger(__name__)
 
 
 class LogReader(DataSourceReader):
-    """Plans the tasks of a read, on the driver, and reads one of them, on an executor."""
+    """The batch reader of CommitLog files."""
 
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -34,7 +34,7 @@ class LogReader(DataSourceReader):
         self._choice = RecordChoice.of(options, Pushed())
 
     def partitions(self) -> list[InputPartition]:
-        """Give one partition for each split of the files; a single one for all when there is a limit.
+        """Return a partition for each split of the files, or one for all if there is a limit.
 
         Raises:
             SettingsError: there are no such files.
@@ -49,14 +49,14 @@ class LogReader(DataSourceReader):
         ]
         if limited:
             made = [[piece for split in made for piece in split]]
-        settle()
+        tune_worker()
         return [InputPartition(pieces) for pieces in made if pieces]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Give the records of a partition that are asked for, in batches.
+        """Read the chosen records of a partition, in batches.
 
         Raises:
-            StoreDamaged: bytes before other records are no record (FAILFAST).
+            StoreDamaged: there is damage between records (FAILFAST).
             OSError: a file is gone, or cannot be read.
         """
         pieces: list[FilePiece] = (partition and partition.value) or []  # a read without partitions gets None
@@ -67,19 +67,19 @@ class LogReader(DataSourceReader):
             if lies_outside(found, piece, ops, self._choice):
                 continue
             data = found.data
-            for scan in scans(found, piece, ops, on_damage=self._tell):
+            for scan in scans(found, piece, ops, on_damage=self._report_damage):
                 rows = self._choice.rows(ops, data, scan)[:left]
                 if len(rows):
                     yield from self._batches(ops, data, scan, rows)
                 left -= len(rows)
                 if left == 0:
                     return
-        settle()
+        tune_worker()
 
     def _files(self, store: Listed) -> list[LogFile]:
         files = [log_file(store)] if store.is_file else log_files(store.path)
         for end, begin in gaps(files):
-            self._tell(f"{store.path}: the CommitLog has no file with the offsets {end} to {begin}")
+            self._report_damage(f"{store.path}: the CommitLog has no file with the offsets {end} to {begin}")
         return files
 
     def _batches(self, ops: Ops, data: memoryview, scan: Scan, rows: Longs) -> Iterator[pa.RecordBatch]:
@@ -87,28 +87,28 @@ class LogReader(DataSourceReader):
         batch = gather(ops, data, scan, rows, self._columns, lambda: pa.repeat(broker, len(rows)))
         if not self._options.decompress:
             return iter((batch,))
-        return whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
+        return decompress_bodies(batch, scan.sys_flag[rows], on_damage=self._report_damage)
 
-    def _tell(self, damage: DamagedPart | str) -> None:
+    def _report_damage(self, damage: DamagedPart | str) -> None:
         if self._options.fail_on_damage:
-            raise StoreDamaged(f"{damage}; mode PERMISSIVE passes over it")
+            raise StoreDamaged(f"{damage}; mode PERMISSIVE skips it")
         log.warning("%s", damage)
 
 
 class FilteringLogReader(LogReader):
-    """A reader that takes WHERE clauses. Spark fails one unless its setting allows to push them."""
+    """A reader that applies WHERE clauses. Spark refuses it unless its setting allows to push them."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Take what can be taken; return those that Spark still has to apply."""
+        """Apply what clauses it can; return the filters that Spark still has to apply."""
         pushed, left = push(filters, FILES)
         self._choice = RecordChoice.of(self._options, pushed)
         return left
 
 
 def reader_of(options: ReadOptions, columns: tuple[str, ...]) -> LogReader:
-    """Return the reader that the options ask for; it takes WHERE clauses if Spark has some.
+    """Return the reader of a read; it applies WHERE clauses if Spark has some and there is no limit.
 
-    Not if there is a limit: the clauses are for the records that it leaves.
+    With a limit the clauses apply to the records within the limit, so Spark applies them.
     """
     pushes = spark_pushes() and options.limit is None
     return FilteringLogReader(options, columns) if pushes else LogReader(options, columns)

@@ -1,12 +1,12 @@
-"""Paths that stand for many, as Hadoop's do: ``broker-*/store``, ``s3://lake/{a,b}/store``.
+"""Expand patterns of paths, as Hadoop does: ``broker-*/store``, ``s3://lake/{a,b}/store``.
 
 ======  =============================================================
-sign    stands for
+sign    matches
 ======  =============================================================
 *       any characters of a name, or none
 ?       one character
 [a-c]   one character of these; [!a-c] one of the others
-{a,b}   one of the texts, in which there may be other signs, and ``/``
+{a,b}   one of the texts, which may hold other signs, and ``/``
 ======  =============================================================
 
 A folder is listed once for each part of a path that has such signs.
@@ -24,16 +24,16 @@ from cometmq.spark.files.remote import Listed, listing, path_of
 
 ANY_DEPTH: Final = "**"
 ALTERNATIVES_MAX: Final = 10_000
-"""Paths that the braces of one pattern may stand for."""
+"""Paths that the braces of one pattern may expand to."""
 
 _SIGNS: Final = re.compile(r"[*?\[{]")
 _INNERMOST: Final = re.compile(r"\{([^{}]*)\}", re.DOTALL)
 
 
 def matching(path: Path) -> list[Listed]:
-    """Return what a path stands for: itself, or if it is a pattern all that match it, sorted.
+    """Return the path itself, or if it is a pattern all paths that match it, sorted.
 
-    What no listing has shown counts as a folder. Raises SettingsError if nothing matches.
+    A path that was not found by a listing counts as a folder. Raises SettingsError if nothing matches.
     """
     if not _SIGNS.search(str(path)) or path.exists():
         return [_unlisted(path)]
@@ -47,7 +47,7 @@ def matching(path: Path) -> list[Listed]:
 
 
 def _alternatives(text: str) -> list[str]:
-    """Return what a text with braces stands for."""
+    """Expand the braces of a text."""
     made, left = list[str](), [text]
     while left:
         one = left.pop()
@@ -62,7 +62,7 @@ def _alternatives(text: str) -> list[str]:
 
 
 def _expanded(base: Path, parts: tuple[str, ...]) -> Iterator[Listed]:
-    """Go through what there is in ``base`` that matches the parts of a pattern."""
+    """Iterate over the files and folders in ``base`` that match the parts of a pattern."""
     plain = tuple(takewhile(lambda part: not _SIGNS.search(part), parts))
     folder, signs = base.joinpath(*plain), parts[len(plain) :]
     if not signs:

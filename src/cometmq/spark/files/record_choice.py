@@ -1,6 +1,6 @@
-"""Which records of a CommitLog file a read gives: those that its options and its WHERE clauses ask for.
+"""Choose the records of a CommitLog file by the options and WHERE clauses of a read.
 
-They are chosen before their bodies are copied: by the numbers that a scan has met, then by texts.
+They are chosen before their bodies are copied: by the numbers in a scan, then by texts.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,7 +18,7 @@ from cometmq.spark.options import ReadOptions
 
 
 class RecordChoice(NamedTuple):
-    """What is asked for; None for no limit.
+    """Conditions that all must hold; None for no condition.
 
     Attributes:
         begin_time: store time of the earliest record, ms since the epoch; ``end_time`` is behind the last.
@@ -41,7 +41,7 @@ class RecordChoice(NamedTuple):
 
     @classmethod
     def of(cls, options: ReadOptions, pushed: Pushed) -> Self:
-        """Return what options and clauses together ask for."""
+        """Build the conditions of options and WHERE clauses together."""
         begins = [time for time in (options.starting_time, pushed.begin_time) if time is not None]
         ends = [options.ending_time, None if pushed.end_time is None else pushed.end_time + 1]
         return cls(
@@ -59,11 +59,11 @@ class RecordChoice(NamedTuple):
         )
 
     def pieces(self, split: Sequence[FilePiece]) -> list[FilePiece]:
-        """Return what of a split is to be read."""
+        """Return the part of a split that can hold such records."""
         return [] if self._is_empty() else within(split, self.physical_begin, self.physical_end)
 
     def rows(self, ops: Ops, data: memoryview, scan: Scan) -> Longs:
-        """Choose records: their places in the scan, in order."""
+        """Return which records of a scan meet the conditions, in order, ``int64[n]``."""
         rows = ops.select(data, scan, topics=self.topics, begin_time=self.begin_time, end_time=self.end_time)
         if self.queue_ids is not None:
             rows = rows[np.isin(scan.queue_id[rows], list(self.queue_ids))]
@@ -73,7 +73,7 @@ class RecordChoice(NamedTuple):
         return self._by_texts(ops, data, scan, rows)
 
     def _is_empty(self) -> bool:
-        """Whether no record can be what is asked for."""
+        """Check whether no record can meet the conditions."""
         chosen: tuple[Collection[Any] | None, ...] = (self.topics, self.queue_ids, self.tags, self.unique_ids)
         return self.begin >= self.end or any(values is not None and not values for values in chosen)
 
@@ -90,12 +90,12 @@ class RecordChoice(NamedTuple):
             if values is not None
         ]
         if self.key is not None:
-            conditions.append(_have(texts.column("keys"), self.key))
+            conditions.append(_holds_key(texts.column("keys"), self.key))
         return rows[reduce(np.logical_and, conditions)]
 
 
-def _have(keys: Any, key: Any) -> Flags:
-    """Return for each list of keys whether the key is among them."""
+def _holds_key(keys: Any, key: Any) -> Flags:
+    """Return for each list of keys whether it holds the key, ``bool[n]``."""
     found = np.zeros(len(keys), np.bool_)
     found[pc.list_parent_indices(keys).to_numpy()[_flags(pc.equal(pc.list_flatten(keys), key))]] = True
     return found

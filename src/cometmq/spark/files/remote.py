@@ -1,11 +1,11 @@
-"""Stores on any file system that fsspec knows: ``s3://bucket/store``, ``gs://…``, ``abfs://…``, ``hdfs://…``.
+"""Read files on any file system that fsspec knows: ``s3://bucket/store``, ``gs://…``, ``abfs://…``, ``hdfs://…``.
 
-Where such a file system is and who may use it, fsspec is told by its own means, on the driver and on each
-executor: environment variables (``AWS_…``, ``FSSPEC_S3_ENDPOINT_URL``) or files in ``~/.config/fsspec``.
+Addresses and credentials are fsspec's own configuration, on the driver and on each executor: environment
+variables (``AWS_…``, ``FSSPEC_S3_ENDPOINT_URL``) or files in ``~/.config/fsspec``.
 
-A record's place is part of the record, so readers want the bytes of a file where they lie in it. A local
-file is mapped; of another one a window is fetched, into a map as long as the file whose other pages are not
-there: memory is bounded by the window, whatever the file's length.
+A record holds its own offset, so readers need the bytes of a file at their positions in it. A local file is
+mapped. Of a remote one a window is fetched into an anonymous map as long as the file, whose other pages take
+no memory: the window bounds the memory, whatever the file's length.
 """
 
 import mmap
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 BLOCK: Final = 8 * 1024 * 1024
-"""So many bytes, at least, are asked for at once: an object store takes tens of milliseconds for any."""
+"""Bytes of one request, at least: an object store takes tens of milliseconds for any request."""
 
 S3: Final = ("s3:", "s3a:")
-SAY_WHO: Final = "tell fsspec who asks, in ~/.config/fsspec, on the driver and on each executor"
-SAY_WHO_TO_S3: Final = (
+SET_CREDENTIALS: Final = "set credentials in ~/.config/fsspec, on the driver and on each executor"
+SET_S3_CREDENTIALS: Final = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or key and secret in "
     "~/.config/fsspec/s3.json, on the driver and on each executor"
 )
@@ -45,18 +45,18 @@ INSTALL: Final = {
     "abfss": "pip install adlfs",
     "az": "pip install adlfs",
 }
-"""By scheme: what brings fsspec's package for it, on the driver and on each executor."""
+"""By scheme, how to install fsspec's package for it, on the driver and on each executor."""
 INSTALL_OTHER: Final = "pip install 'cometmq[s3]' brings fsspec itself, and its list names what else it needs"
 
 HDFS_DEFAULT: Final = "default"
-"""What fsspec calls the name node of Hadoop's own configuration; a path collapses three slashes."""
+"""fsspec's name of the name node in Hadoop's own configuration; a path collapses three slashes."""
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+]+):/+(.*)", re.DOTALL | re.IGNORECASE)
-"""A path collapses the slashes; nobody calls a folder ``s3:``."""
+"""A path collapses the slashes; a folder named ``s3:`` is not expected."""
 
 
 class Listed(NamedTuple):
-    """What a listing says of one file or folder."""
+    """A file or folder in a listing; ``size`` is in bytes."""
 
     path: Path
     size: int
@@ -64,32 +64,32 @@ class Listed(NamedTuple):
 
 
 class RemotePath(PosixPath):
-    """The address of a file or folder that fsspec reads; what else a path can do fails."""
+    """The address of a file or folder that fsspec reads. Other methods of a path fail."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        """Give the address."""
+        """Return the address."""
         return f"{self.parts[0]}//{'/'.join(self.parts[1:])}"
 
     def absolute(self) -> "RemotePath":
-        """Give itself: an address is absolute."""
+        """Return itself: an address is absolute."""
         return self
 
     def exists(self, **_: Any) -> bool:
-        """Tell whether there is something at the address."""
+        """Check whether there is a file or folder at the address."""
         return bool(self._ask("exists"))
 
     def is_file(self) -> bool:
-        """Tell whether it is a file."""
+        """Check whether it is a file."""
         return bool(self._ask("isfile"))
 
     def is_dir(self) -> bool:
-        """Tell whether it is a folder."""
+        """Check whether it is a folder."""
         return bool(self._ask("isdir"))
 
     def listing(self) -> list[Listed]:
-        """Return what is in the folder; the file itself if it is one. Raises FileNotFoundError."""
+        """List the folder; the file itself if it is one. Raises FileNotFoundError."""
         found = [
             Listed(self / _last_part(one["name"]), int(one["size"] or 0), one["type"] == "file")
             for one in self._ask("ls", detail=True)
@@ -98,7 +98,7 @@ class RemotePath(PosixPath):
         return [found[0]._replace(path=self)] if is_file else found
 
     def file(self) -> Listed | None:
-        """Return the file; None if there is none, or a folder."""
+        """Return the file's name and size; None if there is no file at the address."""
         try:
             found = self._ask("info")
         except FileNotFoundError:
@@ -106,42 +106,42 @@ class RemotePath(PosixPath):
         return Listed(self, int(found["size"]), is_file=True) if found["type"] == "file" else None
 
     def files_below(self) -> list[tuple["RemotePath", int]]:
-        """Return all files in the folder and those in it, with their lengths; none if it is not there."""
+        """List all files below the folder, with their lengths in bytes; none if it does not exist."""
         found: dict[str, dict[str, Any]] = self._ask("find", detail=True)
-        depth = len(self.found()[1].strip("/").split("/"))
+        depth = len(self.file_system()[1].strip("/").split("/"))
         return [
             (self.joinpath(*name.strip("/").split("/")[depth:]), int(one["size"]))
             for name, one in found.items()
         ]
 
     def length(self) -> int:
-        """Give the length of the file. Raises FileNotFoundError if it is not there."""
+        """Return the length of the file in bytes. Raises FileNotFoundError."""
         return int(self._ask("info")["size"])
 
     def fetch(self, begin: int, end: int) -> bytes:
-        """Read a stretch of the file. Raises OSError if it is gone or cannot be read."""
+        """Read the bytes from ``begin`` to before ``end``. Raises OSError if they cannot be read."""
         data = self._ask("cat_file", start=begin, end=end) if begin < end else b""
         if len(data) != end - begin:
-            raise OSError(f"{self}: gave {len(data)} bytes of {end - begin} asked for from {begin} on")
+            raise OSError(f"{self}: read {len(data)} bytes at {begin}, expected {end - begin}")
         return bytes(data)
 
     def _ask(self, what: str, **how: Any) -> Any:
         """Call a method of the file system with this path. Raises SettingsError if access is refused."""
-        system, path = self.found()
-        with self.explained():
+        system, path = self.file_system()
+        with self.checked_access():
             return getattr(system, what)(path, **how)
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Raise SettingsError for what a file system raises that does not know who asks, or refuses them."""
+    def checked_access(self) -> Iterator[None]:
+        """Raise SettingsError, with the remedy, where the file system refuses access inside the block."""
         try:
             yield
         except _refusals() as error:
-            remedy = SAY_WHO_TO_S3 if self.parts[0] in S3 else SAY_WHO
+            remedy = SET_S3_CREDENTIALS if self.parts[0] in S3 else SET_CREDENTIALS
             raise SettingsError(f"{self}: {error}: {remedy}") from None
 
-    def found(self) -> "tuple[AbstractFileSystem, str]":
-        """Return the file system, and the path in it.
+    def file_system(self) -> "tuple[AbstractFileSystem, str]":
+        """Return the file system and the path in it.
 
         Raises SettingsError if fsspec does not know the scheme, lacks a package for it, or cannot connect.
         """
@@ -167,13 +167,13 @@ def _last_part(name: str) -> str:
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    """Give what is raised where nobody is let in; S3 without credentials has an error of its own."""
-    botocore = sys.modules.get("botocore.exceptions")  # where it is not, it raises nothing
+    """Return the errors that mean refused access; S3 has one of its own for missing credentials."""
+    botocore = sys.modules.get("botocore.exceptions")  # not imported: it cannot have raised
     return (PermissionError,) if botocore is None else (PermissionError, botocore.NoCredentialsError)
 
 
 def path_of(text: Path | str) -> Path:
-    """Give the path that a text, or what ``Path`` made of one, stands for: remote if it is an address."""
+    """Return a path for a text, or for what ``Path`` made of one; remote if it is an address."""
     if isinstance(text, RemotePath):
         return text
     match = _ADDRESS.fullmatch(str(text))
@@ -187,18 +187,23 @@ def path_of(text: Path | str) -> Path:
     return RemotePath(f"{scheme}:", *rest.split("/"))
 
 
+def spark_path(path: Path) -> str:
+    """Return a local absolute path for Spark, which takes names literally: ``as_uri`` would escape some."""
+    return f"file://{path}"
+
+
 def file_at(path: Path) -> Listed | None:
-    """Return the file at ``path``; None if there is none, or a folder."""
+    """Return the name and size of the file at ``path``; None if there is no file."""
     if isinstance(path, RemotePath):
         return path.file()
     return Listed(path, path.stat().st_size, is_file=True) if path.is_file() else None
 
 
 def listing(path: Path) -> list[Listed]:
-    """Return what is in a folder, in no order; the file itself if ``path`` is one.
+    """List a folder, in no order; the file itself if ``path`` is one.
 
     Names and sizes of a remote folder come from its listing alone: S3 has a thousand in a request.
-    Raises FileNotFoundError or NotADirectoryError if there is nothing, SettingsError for lack of rights.
+    Raises FileNotFoundError or NotADirectoryError if there is none, SettingsError if access is refused.
     """
     if isinstance(path, RemotePath):
         return path.listing()
@@ -213,35 +218,35 @@ def listing(path: Path) -> list[Listed]:
 
 
 def written_end(path: Path) -> int:
-    """Return where the hole at the end of a local file begins, or its length if there is none."""
+    """Return the position of the hole at the end of a local file; its length if there is none."""
     with closing(Disk().open(path, writable=False)) as file:
         return file.data_end(0)
 
 
 class RemoteBytes(Protocol):
-    """The bytes of a file at the places where they lie in it."""
+    """The bytes of a file, each at its position in the file, fetched as needed."""
 
     @property
     def data(self) -> memoryview:
-        """As long as the file."""
+        """The bytes, as many as the file has; only those that were needed last are valid."""
         ...
 
     @property
     def written(self) -> int:
-        """Where the hole at its end begins, if it is known to have one: from there on nothing was written."""
+        """Position of the hole at the file's end, where nothing was written; its length if none is known."""
         ...
 
     def need(self, begin: int, end: int) -> None:
-        """See that a stretch can be looked at; what lies before it need not be there any more."""
+        """Fetch the bytes from ``begin`` to before ``end``; those before ``begin`` may be dropped."""
         ...
 
     def peek(self, begin: int, end: int) -> Buffer:
-        """Return a stretch, up to the end of the file, and change nothing in what can be looked at."""
+        """Return a range of bytes, cut at the file's end, without dropping any that were needed."""
         ...
 
 
 class Mapped:
-    """The bytes of a local file, which are read when they are looked at. Raises OSError if it is gone."""
+    """The bytes of a local file, mapped. Raises OSError if it cannot be opened."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as opened:
@@ -251,22 +256,22 @@ class Mapped:
         self.written = written_end(path)
 
     def need(self, begin: int, end: int) -> None:
-        """Do nothing: all of it is there."""
+        """Do nothing: the whole file is mapped."""
 
     def peek(self, begin: int, end: int) -> Buffer:
-        """Return a stretch."""
+        """Return a range of bytes."""
         return self.data[begin:end]
 
     def drop(self) -> None:
-        """Let go of the pages that were read: they count as this process's memory."""
+        """Release the pages that were read: they count as this process's memory."""
         self._map.madvise(mmap.MADV_DONTNEED)
 
 
 class Window:
-    """The bytes of a remote file; those are there that were needed last.
+    """The bytes of a remote file; those that were needed last are in memory.
 
     Args:
-        end: as far as this, blocks are fetched; behind it what is needed alone.
+        end: up to here whole blocks are fetched, behind it only what is needed.
 
     Attributes:
         fetched: how many bytes were fetched.
@@ -283,7 +288,7 @@ class Window:
         self.fetched = 0
 
     def need(self, begin: int, end: int) -> None:
-        """Fetch what of a stretch is not there; let go of what is there before it."""
+        """Fetch the missing bytes of a range, and release those before it."""
         kept = begin // mmap.PAGESIZE * mmap.PAGESIZE
         if not self._begin <= kept <= self._end:
             self._drop(self._end + mmap.PAGESIZE - 1)
@@ -296,7 +301,7 @@ class Window:
             self._end = upto
 
     def peek(self, begin: int, end: int) -> Buffer:
-        """Return a stretch, fetched if it is not there."""
+        """Return a range of bytes, fetched unless it is in memory."""
         end = min(end, len(self.data))
         if self._begin <= begin and end <= self._end:
             return self.data[begin:end]
@@ -304,7 +309,7 @@ class Window:
         return self._path.fetch(begin, end)
 
     def _drop(self, end: int) -> None:
-        """Let go of the pages up to a place."""
+        """Release the pages before a position."""
         pages = (end // mmap.PAGESIZE * mmap.PAGESIZE) - self._begin
         if pages > 0:
             self._map.madvise(mmap.MADV_DONTNEED, self._begin, pages)
@@ -312,8 +317,5 @@ class Window:
 
 
 def opened(path: Path, size: int, end: int) -> RemoteBytes:
-    """Return the bytes of a file that is not empty, and is to be read up to ``end``, or a little further.
-
-    Raises OSError if it is gone.
-    """
+    """Open a file that is not empty, to be read up to ``end`` or a little further. Raises OSError."""
     return Window(path, size, end) if isinstance(path, RemotePath) else Mapped(path)

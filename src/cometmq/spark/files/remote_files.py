@@ -1,8 +1,8 @@
-"""A remote store as a file layer, for what looks at one machine's stores: read only, and with few requests.
+"""A read-only file layer over a remote store, with few requests.
 
-A folder is listed once, with all that lies below it: from then on names and sizes cost nothing. Files of up
-to 8 MiB, as those of queues are, are fetched whole. Of longer ones a read fetches little more than it asks
-for. Only a view of one, which may be looked at anywhere, is a copy in the temporary folder, while it is open.
+A folder is listed once, with all folders below it: from then on names and sizes cost no request. Files of up
+to 8 MiB, as those of queues are, are fetched whole; of longer ones a read fetches little more than it needs.
+Only a view of a longer one is a copy of it in the temporary folder, while it is open.
 """
 
 import os
@@ -18,20 +18,20 @@ from cometmq.message import Buffer
 from cometmq.spark.files.remote import BLOCK, RemotePath, path_of
 
 NEAR_BYTES: Final = 64 * 1024
-"""So much is fetched for a read of less."""
+"""Bytes fetched for a shorter read."""
 BLOCKS_MAX: Final = 16
-"""So many of these are kept for each file."""
+"""Such blocks cached for each file."""
 
 
 def layer_of(path: Path) -> FileLayer:
-    """Return the file layer that reads what is at ``path``."""
+    """Return the file layer that reads ``path``: a remote one for an address, else the disk."""
     return RemoteFiles() if isinstance(path, RemotePath) else Disk()
 
 
 class RemoteFiles(Disk):
-    """A file layer to look at a remote store as it is when it is looked at first.
+    """The files of a remote store as they are when they are first listed.
 
-    Addresses may have become plain paths on the way: ``Path`` makes such of any.
+    Addresses may come as plain paths: ``Path`` makes such of any.
     """
 
     def __init__(self) -> None:
@@ -41,17 +41,17 @@ class RemoteFiles(Disk):
         self._listed: set[RemotePath] = set()
 
     def open(self, path: Path, *, writable: bool) -> File:
-        """Open a file. Raises OSError if it is to be written to."""
+        """Open a file for reading. Raises OSError if ``writable``."""
         if writable:
             raise _read_only(path)
         return RemoteFile(_remote(path), self.size(path), self._pages)
 
     def load(self, path: Path) -> bytes:
-        """Read a small file whole."""
+        """Read a small file."""
         return _remote(path).fetch(0, self.size(path))
 
     def size(self, path: Path) -> int:
-        """Return the length of the file at ``path``."""
+        """Return the length of a file in bytes."""
         remote = _remote(path)
         if not self._is_listed(remote):
             return remote.length()
@@ -60,25 +60,25 @@ class RemoteFiles(Disk):
         return self._sizes[remote]
 
     def life(self, path: Path) -> str:  # noqa: ARG002  a layer's signature
-        """Name no run of a machine: what is here was once copied."""
+        """Return nothing: no run of a machine vouches for copied files."""
         return ""
 
     def exists(self, path: Path) -> bool:
-        """Return whether there is a file or directory at ``path``."""
+        """Check whether there is a file or directory at ``path``."""
         remote = _remote(path)
         if self._is_listed(remote):
             return remote in self._sizes or remote in self._names
         return remote.exists()
 
     def names(self, directory: Path) -> list[str]:
-        """List the names in ``directory``, sorted; none if it does not exist."""
+        """Return the names in ``directory``, sorted; none if it does not exist."""
         remote = _remote(directory)
         if not self._is_listed(remote):
             self._list(remote)
         return sorted(self._names[remote]) if remote in self._names else []
 
     def is_directory(self, path: Path) -> bool:
-        """Return whether ``path`` is a directory."""
+        """Check whether ``path`` is a directory."""
         remote = _remote(path)
         return remote in self._names if self._is_listed(remote) else remote.is_dir()
 
@@ -121,33 +121,33 @@ class RemoteFile:
         return block[position - number * NEAR_BYTES : end - number * NEAR_BYTES]
 
     def read_ready(self, position: int, size: int) -> Buffer | None:
-        """Return nothing: all has to be fetched."""
+        """Return nothing: bytes have to be fetched."""
 
     def mapped(self) -> None:
-        """Return nothing: all has to be fetched."""
+        """Return nothing: there is no map."""
 
     def view(self) -> memoryview:
         """Return the whole file as a read-only view."""
         return memoryview(self._whole()) if self.size <= BLOCK else self._copied().view()
 
     def drop_pages(self) -> None:
-        """Let go of what was fetched."""
+        """Release the bytes that were fetched."""
         self._data = None
         self._blocks.clear()
         if self._copy is not None:
             self._copy.drop_pages()
 
     def unused_pages(self) -> None:
-        """Return nothing: only ``drop_pages`` lets go."""
+        """Return nothing: only ``drop_pages`` releases bytes."""
 
     def data_end(self, position: int) -> int:
-        """Return where the last data at or behind ``position`` ends; ``position`` if only zeros follow."""
+        """Return the end of the last data at or behind ``position``; ``position`` if only zeros follow."""
         if self.size <= BLOCK:
             return max(position, len(self._whole().rstrip(b"\0")))
         return self._copied().data_end(position)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._data = None
         if self._copy is not None:
             self._copy.close()
@@ -169,7 +169,7 @@ class RemoteFile:
         raise _read_only(self.path)
 
     def _block(self, number: int) -> bytes:
-        """Return some bytes around what is read: entries of an index's chain, say, often lie close."""
+        """Return a block of the file, from the cache: entries of an index's chain often lie close."""
         if number not in self._blocks:
             if len(self._blocks) == BLOCKS_MAX:
                 self._blocks.pop(next(iter(self._blocks)))
@@ -183,7 +183,7 @@ class RemoteFile:
         return self._data
 
     def _copied(self) -> DiskFile:
-        """Return a copy, which is gone when it is closed; stretches of zeros are holes in it."""
+        """Return an unlinked copy of the file, in which ranges of zeros are holes."""
         if self._copy is None:
             with tempfile.TemporaryFile(prefix="cometmq-") as copy:
                 os.ftruncate(copy.fileno(), self.size)

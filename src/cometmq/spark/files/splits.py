@@ -1,9 +1,9 @@
-"""Which bytes of which CommitLog files each Spark task reads: planned on names and sizes alone.
+"""Plan which bytes of which CommitLog files each Spark task reads, by names and sizes alone.
 
-A store is listed once; no file is opened for it on the driver, but for the last ones of a local store, to
-leave out space that was reserved and never written. A file is cut at fixed places, wherever records begin:
-a record belongs to the piece in which its first byte lies (see ``walk``). Small pieces of neighbouring files
-make one split. Where the records of a file end is for the tasks to find (``log_end``).
+A store is listed once. The driver opens no file but the last ones of a local store, to leave out space that
+was reserved and never written. A file is cut at fixed positions, wherever records begin: a record belongs to
+the piece in which its first byte lies (see ``walk``). Small pieces of neighbouring files make one split.
+Tasks find where the records of a file end (``log_end``).
 """
 
 import sys
@@ -29,7 +29,7 @@ class LogFile(NamedTuple):
     Attributes:
         base_offset: CommitLog offset of its first byte.
         size: its length in bytes.
-        written: how much of it is to be looked at: less than ``size`` if its rest is known to be a hole.
+        written: bytes to read: fewer than ``size`` if the rest is known to be a hole.
     """
 
     path: Path
@@ -39,11 +39,10 @@ class LogFile(NamedTuple):
 
 
 class FilePiece(NamedTuple):
-    """Part of a file: the records that begin from ``start`` on and before ``end``.
+    """The records of a file that begin at position ``start`` or behind it, and before ``end``.
 
     Attributes:
-        more_follows: whether something was written to a later file, so that this one may not end before its
-            end.
+        more_follows: whether a later file has data, so that the log cannot end in this one.
     """
 
     file: LogFile
@@ -53,10 +52,10 @@ class FilePiece(NamedTuple):
 
 
 def log_files(path: Path) -> list[LogFile]:
-    """List the CommitLog files of a store directory, of a ``commitlog`` folder, or the one file given.
+    """List the CommitLog files of a store directory or ``commitlog`` folder, or the one file at ``path``.
 
     Raises:
-        SettingsError: there is none, and no folder that could hold some; or one file of another name.
+        SettingsError: it does not exist, holds no CommitLog, or is a file whose name is no offset.
         OSError: a folder cannot be read.
     """
     if is_offset_name(path.name) and (one := file_at(path)) is not None:
@@ -70,14 +69,14 @@ def log_files(path: Path) -> list[LogFile]:
 
 
 def log_file(listed: Listed) -> LogFile:
-    """Return one CommitLog file, alone. Raises SettingsError if its name tells no offset, OSError."""
+    """Return one CommitLog file. Raises SettingsError if its name is no offset, OSError."""
     if not is_offset_name(listed.path.name):
         raise SettingsError(_no_offset(listed.path))
     return _without_holes([_planned(listed)])[0]
 
 
 def splits(files: Sequence[LogFile], bytes_per_split: int) -> list[list[FilePiece]]:
-    """Cut the files into splits of at most ``bytes_per_split`` bytes, all but the last of just so many."""
+    """Cut the files into splits of ``bytes_per_split`` bytes; the last one may be smaller."""
     made: list[list[FilePiece]] = []
     room = 0
     last = max((number for number, file in enumerate(files) if file.written), default=0)
@@ -95,7 +94,7 @@ def splits(files: Sequence[LogFile], bytes_per_split: int) -> list[list[FilePiec
 
 
 def within(split: Iterable[FilePiece], begin: int, end: int = sys.maxsize) -> list[FilePiece]:
-    """Return what of a split lies from one CommitLog offset on and before another."""
+    """Cut a split to the CommitLog offsets from ``begin`` to before ``end``."""
     cut = []
     for piece in split:
         base = piece.file.base_offset
@@ -106,13 +105,13 @@ def within(split: Iterable[FilePiece], begin: int, end: int = sys.maxsize) -> li
 
 
 def gaps(files: Sequence[LogFile]) -> list[tuple[int, int]]:
-    """Return the CommitLog offsets, from and up to, of files that are missing between others."""
+    """Return the ranges of CommitLog offsets, as (begin, end), of files missing between others."""
     ends = [(file.base_offset + file.size, later.base_offset) for file, later in pairwise(files)]
     return [(end, begin) for end, begin in ends if end < begin]
 
 
 def _listing_without_folder(path: Path) -> list[Listed]:
-    """Return what is in a folder of files; nothing for a store that has no log yet."""
+    """List a folder of CommitLog files. Raises SettingsError if it can be none, and is no store."""
     try:
         found = listing(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -140,9 +139,9 @@ def _planned(listed: Listed) -> LogFile:
 
 
 def _without_holes(files: list[LogFile]) -> list[LogFile]:
-    """Return local files with what was written of the last ones: brokers reserve space ahead of the log.
+    """Leave out the holes of the last local files: brokers reserve space ahead of the log. Raises OSError.
 
-    Of those before them a task finds it out. Raises OSError.
+    The files before them are left to the tasks.
     """
     for number in reversed(range(len(files))):
         file = files[number]

@@ -1,8 +1,7 @@
-"""Whether a task's part of a file lies outside of the times that are asked for, as its ends tell.
+"""Skip pieces of a file that lie outside a range of store times, by the records at their ends.
 
-A log is in the order of store times, but where a clock was set back. So a part is passed over if the records
-at both its ends were stored a minute or more before the first time that is asked for, or after the last one.
-That costs two small reads and saves all others.
+A log is in the order of store times, except where a clock was set back. So a piece is skipped if the records
+at both its ends were stored a minute or more before the range, or after it. That costs two small reads.
 """
 
 from typing import Final
@@ -17,13 +16,13 @@ from cometmq.spark.files.splits import FilePiece
 from cometmq.spark.values import CLOCK_SLACK_MS
 
 PROBE_BYTES: Final = 256 * 1024
-"""Looked at, at each end of a part: an object store takes as long for a kilobyte."""
+"""Bytes read at each end of a piece: an object store takes as long for a kilobyte."""
 PROBES_MIN: Final = 8
-"""Parts of fewer bytes than so many probes are read without a look at their ends."""
+"""Pieces smaller than so many probes are not probed."""
 
 
 def lies_outside(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordChoice) -> bool:
-    """Return whether no record of a piece can have been stored in the times that are asked for."""
+    """Check whether no record of a piece can have been stored in the range of times."""
     is_small = piece.end - piece.start < PROBES_MIN * PROBE_BYTES
     if is_small or (choice.begin_time is None and choice.end_time is None):
         return False
@@ -35,7 +34,7 @@ def lies_outside(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordC
 
 
 def _sides(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordChoice, position: int) -> set[str]:
-    """Return on which side of the times asked for all records are that begin behind a position."""
+    """Return the sides of the range of times on which all records probed at a position lie."""
     times = _times(found.peek(position, position + PROBE_BYTES), piece.file.base_offset + position, ops)
     if not len(times):
         return set()
@@ -45,7 +44,7 @@ def _sides(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordChoice,
 
 
 def _times(data: Buffer, base_offset: int, ops: Ops) -> Longs:
-    """Return the store times of the records that lie, one behind the other, in some bytes of a log."""
+    """Return the store times of the records in some bytes of a log, ms, ``int64[n]``."""
     position = find_next_record(data, 0, base_offset=base_offset)
     start = len(data) if position is None else position
     return ops.scan(data, base_offset=base_offset, start=start).store_time

@@ -1,13 +1,13 @@
-"""The true records that begin in a piece of a CommitLog file, found without what lies before it.
+"""Find the records that begin in a piece of a CommitLog file, without the bytes before it.
 
-Theory of operation. From a good record the next position is where it ends; from anything else it is the
-next true record, found by its magic and its own physical offset. Both depend on the position alone, not
-on how the reader came there. So whoever starts at the first true record from a piece's start on meets
-the records that a reader of the whole file meets there; and as each piece leaves out what begins behind
-its end, every record is read once, however a file is cut.
+Theory of operation. Behind a good record the next position is its end; behind anything else it is the next
+true record, found by its magic and its own physical offset. Both depend on the position alone, not on how the
+reader came there. So a reader that starts at the first true record of a piece meets the same records as a
+reader of the whole file; and as each piece leaves out what begins behind its end, every record is read once,
+however a file is cut.
 
-Whatever is no record and has true records after it, in this file or a later one, is damage. What is no
-record and has none after it is the end of the log: a broker that was killed leaves a torn record there.
+Bytes that are no record and have true records after them, in this file or a later one, are damage. With none
+after them they are the end of the log: a broker that was killed leaves a torn record there.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,14 +22,14 @@ from cometmq.spark.files.remote import RemoteBytes
 from cometmq.spark.files.splits import FilePiece
 
 BYTES_MAX: Final = 4 * 1024 * 1024
-"""Of one scan, unless a single record is larger; at most 46,091 records. More would not stay in caches."""
+"""Of one scan, unless one record is larger; at most 46,091 records. More would not fit the caches."""
 
 
 class DamagedPart(NamedTuple):
-    """Bytes of a file that are no record, and have records after them.
+    """A range of bytes of a file that is no record, and has records after it.
 
     Attributes:
-        is_last: whether no record follows in this file, but some in a later one.
+        is_last: whether the next record is in a later file.
     """
 
     piece: FilePiece
@@ -53,11 +53,13 @@ def scans(
     bytes_max: int = BYTES_MAX,
     crc: Crc = Crc.BODY,
 ) -> Iterator[Scan]:
-    """Scan the records that begin in ``piece`` of the file whose bytes are ``found``, some at a time.
+    """Scan the records that begin in a piece of a file, some at a time.
 
-    Each scan has one record or more, that take at most ``bytes_max`` bytes unless it is a single one.
-    ``on_damage`` is told of damage that begins in the piece; it may raise. ``crc`` says which checksum is
-    compared.
+    Args:
+        found: the file's bytes.
+        on_damage: called for damage that begins in the piece; it may raise.
+        bytes_max: of the records of one scan, unless it has one record only; a scan has at least one.
+        crc: the checksum to compare.
     """
     walk = PieceWalk(found, piece, crc)
     position = 0 if piece.start == 0 else walk.next_record(piece.start, piece.end)
@@ -79,11 +81,11 @@ def scans(
 
 
 class PieceWalk:
-    """What there is at and after a position of the file that a piece is of.
+    """Searches the file of a piece for records.
 
     Attributes:
         base_offset: CommitLog offset of the file's first byte.
-        log: where the records of the file end.
+        log: the end of the file's records.
     """
 
     def __init__(self, found: RemoteBytes, piece: FilePiece, crc: Crc) -> None:
@@ -94,7 +96,7 @@ class PieceWalk:
         self._crc = crc
 
     def after_damage(self, position: int, on_damage: Callable[[DamagedPart], None]) -> int | None:
-        """Return the next record after the bad bytes at ``position``, having told of the damage."""
+        """Report the damage at ``position``; return the position of the next record in the file, if any."""
         following = self.next_record(position + 1, self._piece.file.size)
         if following is not None or self._piece.more_follows:
             end = self.log.position if following is None else following
@@ -102,7 +104,7 @@ class PieceWalk:
         return following
 
     def next_record(self, start: int, limit: int) -> int | None:
-        """Return where the first whole record begins, from ``start`` on and before ``limit``."""
+        """Return the position of the first whole record from ``start`` to before ``limit``."""
         while start < limit:
             step_end = min(start + BYTES_MAX, limit)
             search_end = self.log.need(start, step_end + HEAD_MAX_SIZE)
@@ -120,7 +122,7 @@ class PieceWalk:
         return None
 
     def need_record(self, position: int) -> int:
-        """See that all of a record can be looked at, if one begins there; return up to where."""
+        """Fetch the whole record that may begin at ``position``; return the end of what was fetched."""
         end = self.log.need(position, position + HEAD_MAX_SIZE)
         seen = check(self._data, position, end, base_offset=self.base_offset, crc=Crc.NONE)
         if isinstance(seen, Stop) and seen.reason is StopReason.LIMIT:

@@ -1,1 +1,1 @@
-"""Jobs on the files of stores, as Spark plans: what takes one machine too long."""
+"""Jobs on the files of stores as Spark plans, for stores that take one machine too long."""

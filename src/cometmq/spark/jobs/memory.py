@@ -1,4 +1,4 @@
-"""How much memory a process has taken."""
+"""Measure the memory of a process."""
 
 from pathlib import Path
 from typing import Final
@@ -7,7 +7,7 @@ PROCESSES: Final = Path("/proc")
 
 
 def peak_bytes(process: int | None = None) -> int:
-    """Give the most memory that a process ever had resident (Linux: VmHWM); 0 where nothing tells.
+    """Return the peak resident memory of a process in bytes (Linux: VmHWM); 0 if unknown.
 
     Args:
         process: its id; by default this process.

@@ -1,4 +1,4 @@
-"""Work on the parts of a job, one task for each: a task is sent its own part, not the list of all of them."""
+"""Run a task for each part of a job, and send it its own part only."""
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -17,14 +17,14 @@ def on_parts(
     work: Callable[[P], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Return the rows that ``work`` makes of each part; it runs when they are asked for.
+    """Return the rows that ``work`` yields for each part; it runs when Spark evaluates them.
 
-    Ten terabytes are some 80,000 parts. In the closure of ``work`` they would go to each of as many tasks;
-    here they are rows of a DataFrame, with a partition for each.
+    Ten terabytes are some 80,000 parts. In the closure of ``work`` all would be sent to each task; here they
+    are rows of a DataFrame, with a partition for each.
 
     Args:
-        parts: values that can be pickled, as what ``work`` refers to.
-        schema: of the batches that ``work`` makes.
+        parts: values that can be pickled; ``work`` and its closure, too.
+        schema: of the batches that ``work`` yields.
     """
     numbers = pa.array(range(len(parts)), pa.int32())
     table = pa.table({"task": numbers, "part": pa.array(map(pickle.dumps, parts), pa.binary())})

@@ -1,4 +1,4 @@
-"""A stretch of a store's CommitLog as a DataFrame: what was appended since an offset."""
+"""Read a range of a store's CommitLog as a DataFrame."""
 
 import logging
 import sys
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class LogRange(NamedTuple):
-    """CommitLog offsets from ``begin`` to before ``end``: the records that begin there."""
+    """The records that begin at CommitLog offsets from ``begin`` to before ``end``."""
 
     begin: int = 0
     end: int = sys.maxsize
@@ -29,21 +29,21 @@ def records(
     spark: SparkSession,
     files: Sequence[LogFile],
     columns: Sequence[str],
-    stretch: LogRange,
+    log_range: LogRange,
     *,
     topics: frozenset[str] | None = None,
     broker: str | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> DataFrame:
-    """Return columns of the records in a stretch of a log; damage and missing files are logged.
+    """Return columns of the records in a range of a log; damage and missing files are logged.
 
-    Nothing of the log before ``begin`` is read. ``broker`` is what the column of this name says.
+    Nothing of the log before the range is read. ``broker`` is the value of the column of this name.
     """
     for end, begin in gaps(files):
-        if stretch.begin < begin and end < stretch.end:
+        if log_range.begin < begin and end < log_range.end:
             folder = files[0].path.parent
             log.warning("%s: the CommitLog has no file with the offsets %d to %d", folder, end, begin)
-    parts = [within(split, *stretch) for split in splits(files, bytes_per_task)]
+    parts = [within(split, *log_range) for split in splits(files, bytes_per_task)]
     parts = [part for part in parts if part]
     reader = LogReader(ReadOptions((), topics, broker=broker), tuple(columns))
 

@@ -1,12 +1,12 @@
-"""Replaying messages, from a store or what was archived or exported, into a live cluster at a set rate.
+"""Replay messages from a store, an archive or an export into a live cluster at a set rate.
 
-All messages of one queue are one task's, which sends them in the order of the log, so each queue's order is
-kept. For that they are moved once, from the tasks that read the log to those that send; they are counted
-before, without their bodies. A task has the share of the rate that it has of the messages: all end at about
-the same time, and together they send no faster than was asked, however unequal the queues are.
+One task sends all messages of a queue, in the order of the log, so each queue's order is kept. So they are
+shuffled once, from the tasks that read the log to those that send; they are counted before, without their
+bodies. A task's share of the rate is its share of the messages: all tasks end at about the same time, and
+together do not exceed the rate, however unequal the queues are.
 
-What is sent again, by a task that is tried again or a replay that is run again, has the same idempotence key:
-topic, queue, offset and broker from which the message came.
+A message that a retried task, or a second replay, sends again has the same idempotence key: topic, queue,
+offset and broker of the original.
 """
 
 import asyncio
@@ -26,10 +26,12 @@ from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.spark.files.remote import path_of
-from cometmq.spark.jobs.sources import stored
+from cometmq.spark.files.splits import log_files
+from cometmq.spark.jobs.export.filled import filled
+from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
-from cometmq.spark.live.survey import is_users
+from cometmq.spark.live.survey import is_user_topic
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.sink.rows import rows_of
 from cometmq.spark.sink.sink import SinkOptions, send_rows
@@ -53,10 +55,10 @@ _WITH_BORN_TIME: Final = (
 
 
 class ReplayFilter(NamedTuple):
-    """Which messages are replayed; all of it must hold.
+    """Conditions on the messages to replay; all must hold.
 
     Attributes:
-        topics: all but RocketMQ's own by default, those of retries and dead letters among these.
+        topics: by default all but system topics, retry topics and dead-letter topics.
         tags: one of these.
         begin_time: earliest store time, ms.
         end_time: latest store time, ms.
@@ -69,13 +71,13 @@ class ReplayFilter(NamedTuple):
 
 
 class Pace:
-    """Says when the next messages may go. What was not sent while a broker was away is not made up for.
+    """Limits the rate of sends. Time in which a broker was away is not made up for.
 
     Args:
-        per_second: so many messages.
+        per_second: messages per second.
 
     Attributes:
-        chunk: how many to send at once.
+        chunk: messages to send at once.
     """
 
     def __init__(self, per_second: float) -> None:
@@ -84,7 +86,7 @@ class Pace:
         self._due = float("-inf")
 
     def wait_s(self, messages: int, now: float) -> float:
-        """Give for how many seconds from ``now`` so many messages, which then go, have to wait."""
+        """Return the seconds from ``now`` that these messages have to wait, and count them as sent."""
         due = max(self._due, now)
         self._due = due + messages / self._per_second
         return due - now
@@ -102,21 +104,23 @@ def replay(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> dict[str, int]:
-    """Send messages again; return how many were sent, by the topic they came from.
+    """Send messages again; return how many were sent, by the topic of the originals.
 
     Args:
-        source: a store, or what ``archive`` filled, or ``export`` with all columns; a path, or an address
-            that fsspec reads.
+        source: a store, a target of ``archive``, or one of ``export`` with all columns; a path, or an
+            address that fsspec reads.
         namesrv: name servers, ``host:port``, several joined by ``;``.
-        rate: messages a second that all tasks together send at most.
-        topic: where all go; each to its own topic by default. Topics must be there, or be made by the broker.
-        retry_s: how long what could not be sent is tried again.
+        rate: messages per second of all tasks together, at most.
+        wanted: the messages to replay.
+        topic: where all are sent; each to its own topic by default. Topics must exist, unless the broker
+            creates them.
+        retry_s: how long sends that fail are retried.
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
-        SettingsError: there is nothing such, or it lacks columns, or needs a package; ``rate`` is no rate.
-        IllegalName: ``topic`` can be none.
-        NetworkError, RemoteError: as Spark's error, which names it.
+        SettingsError: the source does not exist, lacks columns, or needs a package; or ``rate`` is below 1.
+        IllegalName: ``topic`` is no topic name.
+        NetworkError, RemoteError: within Spark's error, which names it.
     """
     if rate < 1:
         raise SettingsError(f"rate {rate}: give 1 message a second or more")
@@ -137,7 +141,7 @@ def replay(
     with watched(spark, "replay", progress):
         found = chosen(KNOWN_BY, wanted).groupBy("topic", "task")
         counted = found.agg(f.count("*").alias("messages"), f.max("physical_offset").alias("last")).collect()
-        counts = [row for row in counted if wanted.topics is not None or is_users(row["topic"])]
+        counts = [row for row in counted if wanted.topics is not None or is_user_topic(row["topic"])]
         if not counts:
             return {}
         topics = frozenset(row["topic"] for row in counts)
@@ -151,14 +155,39 @@ def replay(
     return dict(sorted(sent.items()))
 
 
+def stored(
+    spark: SparkSession,
+    source: Path,
+    columns: tuple[str, ...],
+    *,
+    topics: frozenset[str] | None = None,
+    bytes_per_task: int = BYTES_PER_PARTITION,
+) -> DataFrame:
+    """Return columns of the messages in a store, an archive, exported Parquet or a Delta table.
+
+    Args:
+        topics: None for all.
+        bytes_per_task: bytes of a store's log that one task reads.
+
+    Raises:
+        SettingsError: it is none of these, or lacks columns, or Delta's package is not installed.
+    """
+    found = filled(spark, source, columns, topics=topics)
+    if found is not None:
+        return found
+    return records(
+        spark, log_files(source), columns, LogRange(), topics=topics, bytes_per_task=bytes_per_task
+    )
+
+
 def placed(messages: DataFrame, tasks: int) -> DataFrame:
-    """Return messages in the partition that their column ``task`` names, in the order of the log."""
+    """Move messages to the partition in their column ``task``, and sort each by the log."""
     timed = messages.withColumn("properties", f.expr(_WITH_BORN_TIME))
     return timed.repartitionById(tasks, "task").sortWithinPartitions("physical_offset")
 
 
 def shares(rate: int, counts: Iterable[tuple[int, int]]) -> dict[int, float]:
-    """Give the rate of each task, from how many messages it has of each topic."""
+    """Return the rate of each task, from its counts of messages, as (task, count)."""
     messages: Counter[int] = Counter()
     for task, count in counts:
         messages[task] += count
@@ -168,7 +197,7 @@ def shares(rate: int, counts: Iterable[tuple[int, int]]) -> dict[int, float]:
 async def send_all(
     options: SinkOptions, rates: Mapping[int, float], batches: Iterable[pa.RecordBatch]
 ) -> Counter[str]:
-    """Send the rows of a task, at the task's rate; give how many there were, by topic."""
+    """Send the rows of a task at its rate; return how many were sent, by topic."""
     sent: Counter[str] = Counter()
     loop = asyncio.get_running_loop()
     async with Producer(";".join(options.name_servers), options.group) as producer:
@@ -178,14 +207,14 @@ async def send_all(
             for chunk in _chunks(batch, pace.chunk):
                 await asyncio.sleep(pace.wait_s(chunk.num_rows, loop.time()))
                 keys = _keys(chunk)
-                rows = rows_of(_to(chunk, options.topic), None, lambda *_, keys=keys: next(keys))
-                await send_rows(producer, rows, options.retry_s, queue_like)
+                rows = rows_of(_with_topic(chunk, options.topic), None, lambda *_, keys=keys: next(keys))
+                await send_rows(producer, rows, options.retry_s, matching_queue)
                 sent.update(map(str, chunk.column("topic").to_pylist()))
     return sent
 
 
-async def queue_like(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
-    """Give the queue for what was in queue ``queue_id``: the one with its number, if there are as many."""
+async def matching_queue(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
+    """Return the queue for messages of queue ``queue_id``: its id modulo the number of queues."""
     queues = sorted(await producer.queues(topic))
     return queues[queue_id % len(queues)]
 
@@ -205,12 +234,12 @@ def _chunks(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
 
 
 def _keys(batch: pa.RecordBatch) -> Iterator[str]:
-    """Give the idempotence keys: by what ``drop_duplicates`` knows the original, too."""
+    """Yield the idempotence key of each row, which ``drop_duplicates`` also uses for the originals."""
     for origin in zip(*(batch.column(name).to_pylist() for name in ORIGIN), strict=True):
         yield "/".join(map(str, origin))
 
 
-def _to(batch: pa.RecordBatch, topic: str | None) -> pa.RecordBatch:
+def _with_topic(batch: pa.RecordBatch, topic: str | None) -> pa.RecordBatch:
     if topic is None:
         return batch
     place = batch.schema.get_field_index("topic")

@@ -1,4 +1,4 @@
-"""The same work on each of many stores: a task per store, which looks at it as one machine does."""
+"""Run the same work on each of many stores, one task for each."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,14 +20,14 @@ def on_each(
     work: Callable[[Path], Iterator[bytes]],
     progress: Progress | None = None,
 ) -> list[tuple[Path, list[bytes], str]]:
-    """Do ``work`` on each store; give by store, in their order, what came of it, and why it failed, or "".
+    """Run ``work`` on each store; return by store, in order, its results and its error, or "".
 
-    A store that cannot be read costs the others nothing. Raises SettingsError if there is no store.
+    A store that cannot be read does not affect the others. Raises SettingsError if there is no store.
     """
     if not stores:
         raise SettingsError("no store is given: give the directories of one or more")
-    given = [path_of(store) for store in stores]
-    paths = [path.absolute() for path in given]
+    roots = [path_of(store) for store in stores]
+    paths = [path.absolute() for path in roots]
 
     def run(numbered: tuple[int, Path]) -> Iterator[pa.RecordBatch]:
         yield _outcome(*numbered, work)
@@ -38,7 +38,7 @@ def on_each(
     by_number: dict[int, Any] = {row["number"]: row for row in rows}
     return [
         (store, [bytes(answer) for answer in by_number[number]["answers"]], by_number[number]["error"])
-        for number, store in enumerate(given)
+        for number, store in enumerate(roots)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Where a store's log ends now: brokers make the next files ahead, and may write meanwhile."""
+"""Find the present end of a store's log: brokers create files ahead, and may append meanwhile."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,18 @@ from cometmq.spark.files.walk import scans
 from cometmq.spark.jobs.parts import on_parts
 
 SIZE_BYTES: Final = 4
-"""With which a record begins: they are not all zeros."""
+"""Bytes of a record's size field, with which it begins: they are not all zeros."""
 
 
 def last_begun(files: Sequence[LogFile]) -> int | None:
-    """Return the number of the last file that has something; None if none has. Raises OSError."""
+    """Return the index of the last file with data; None if none has any. Raises OSError."""
     return next((number for number in reversed(range(len(files))) if _has_begun(files[number])), None)
 
 
 def records_end(spark: SparkSession, files: Sequence[LogFile], begin: int, bytes_per_task: int) -> int | None:
     """Return the CommitLog offset behind the last record; None if there is none from ``begin`` on.
 
-    The last files that have something are looked through by tasks. Raises OSError.
+    Tasks scan the last files with data. Raises OSError.
     """
     files = [file for file in files if file.base_offset + file.size > begin]
     while (number := last_begun(files)) is not None:
@@ -48,7 +48,7 @@ def _ends(spark: SparkSession, parts: list[list[FilePiece]]) -> list[int]:
 
 
 def _scanned(piece: FilePiece) -> Iterator[int]:
-    """Go through the records of a piece; give the CommitLog offset behind each bunch of them."""
+    """Scan a piece; yield the CommitLog offset behind the records of each scan."""
     found, ops = opened(piece.file.path, piece.file.size, piece.end), kernels.load_if_possible()
     for scan in scans(found, piece, ops, on_damage=lambda _: None):
         yield piece.file.base_offset + scan.stop_position

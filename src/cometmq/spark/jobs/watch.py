@@ -1,4 +1,4 @@
-"""How far a job has come, as Spark tells it while it runs."""
+"""Report the progress of a job from Spark's status while it runs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,14 +8,14 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 Progress = Callable[[str, int, int], None]
-"""Told what is done just now, how many of its tasks are done, and how many there are."""
+"""Called with the present step, the number of its finished tasks, and that of all its tasks."""
 
 EVERY_S: Final = 0.25
 
 
 @contextmanager
 def watched(spark: SparkSession, step: str, progress: Progress | None) -> Iterator[None]:
-    """Tell the progress of what Spark runs inside the block, from a thread of its own."""
+    """Report the progress of Spark's work inside the block, from a thread."""
     if progress is None:
         yield
         return

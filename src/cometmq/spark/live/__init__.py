@@ -1,1 +1,1 @@
-"""Live topics in Spark: what the source "rocketmq" does when it is given name servers instead of a path."""
+"""Read live topics in Spark: the source "rocketmq" with name servers instead of a path."""

@@ -1,4 +1,4 @@
-"""The answers to pulls, seen by the kernels: which of their records are wanted, and which are not there."""
+"""Choose the records of pulled responses, and find those that are missing."""
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
@@ -7,13 +7,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cometmq.format.scan import Stop, check
-from cometmq.kernels.ops import Flags, Longs, Ops, Scan
+from cometmq.kernels.ops import Longs, Ops, Scan
 from cometmq.spark.files.gathering import Names, gather
 from cometmq.spark.live.pulls import PulledPiece
 from cometmq.spark.live.ranges import QueueRange
+from cometmq.spark.pulled import damage_at, rows_with_tags
 
 _SIZE: Final = Struct(">i")
 
@@ -21,11 +20,11 @@ log = logging.getLogger(__name__)
 
 
 class RowFilter(NamedTuple):
-    """What a message must be like.
+    """Conditions on a message; None for no condition.
 
     Attributes:
-        tags: it has one of these; None for any.
-        begin_time: earliest store time, ms since the epoch, None for any; ``end_time`` is not included.
+        tags: it has one of these.
+        begin_time: earliest store time, ms since the epoch; ``end_time`` is not included.
     """
 
     tags: frozenset[str] | None = None
@@ -34,7 +33,7 @@ class RowFilter(NamedTuple):
 
 
 class Answers:
-    """The records of pieces that were pulled.
+    """The records of pulled pieces.
 
     Attributes:
         data: their bytes, back to back.
@@ -50,9 +49,9 @@ class Answers:
         self._found: list[tuple[Longs, Longs]] = []
 
     def scans(self) -> Iterator[tuple[Scan, Longs]]:
-        """Give scans of the records, and the places in each of those that lie in their ranges.
+        """Scan the records; yield each scan with the rows, ``int64[n]``, of those in the pieces' ranges.
 
-        A damaged record is passed over, and logged.
+        Damaged records are logged and skipped.
         """
         position = 0
         while position < len(self.data):
@@ -69,20 +68,17 @@ class Answers:
                 position = self._behind_damage(position)
 
     def choose(self, scan: Scan, rows: Longs, wanted: RowFilter) -> Longs:
-        """Give those of some rows that are wanted."""
+        """Return those of the rows, ``int64[n]``, that meet the conditions."""
         if wanted.begin_time is not None:
             rows = rows[scan.store_time[rows] >= wanted.begin_time]
         if wanted.end_time is not None:
             rows = rows[scan.store_time[rows] < wanted.end_time]
         if wanted.tags is None or not len(rows):
             return rows
-        tags = self._ops.arrow(self.data, scan, rows, ("tags",)).column(0)
-        is_one = pc.is_in(tags, value_set=pa.array(wanted.tags, pa.string()))
-        kept: Flags = is_one.to_numpy(zero_copy_only=False)
-        return rows[kept]
+        return rows_with_tags(self._ops, self.data, scan, rows, wanted.tags)
 
     def batch(self, scan: Scan, rows: Longs, columns: Collection[str]) -> pa.RecordBatch:
-        """Give columns of some rows, bodies as they are stored."""
+        """Return columns of some rows, bodies as stored."""
 
         def brokers() -> Names:
             names = pa.array([piece.range.queue.broker_name for piece in self._pieces], pa.string())
@@ -91,7 +87,7 @@ class Answers:
         return gather(self._ops, self.data, scan, rows, columns, brokers)
 
     def missing(self) -> list[QueueRange]:
-        """Give what of the ranges no scan has found, where brokers did not filter."""
+        """Return the parts of the ranges that no scan has found. Only where brokers did not filter."""
         numbers = np.concatenate([number for number, _ in self._found] or [np.empty(0, np.int64)])
         counts = np.bincount(numbers, minlength=len(self._pieces))
         missing: list[QueueRange] = []
@@ -101,22 +97,19 @@ class Answers:
         return missing
 
     def _numbers(self, positions: Longs) -> Longs:
-        """Give which piece each position is in."""
+        """Return the number of the piece that each position, ``int64[n]``, lies in."""
         return np.searchsorted(self._data_ends, positions, side="right")
 
     def _behind_damage(self, position: int) -> int:
-        """Give where the next record should begin: what a record says of its own size is all there is."""
-        found = check(self.data, position, len(self.data), base_offset=None)
-        log.warning(
-            "a record in a broker's answer is damaged: %s", found.detail if isinstance(found, Stop) else ""
-        )
+        """Log the damage; return the position of the next record, by the damaged one's size if it is sane."""
+        log.warning("a record in a broker's answer is damaged: %s", damage_at(self.data, position))
         (size,) = _SIZE.unpack_from(self.data, position) if position + _SIZE.size <= len(self.data) else (0,)
         end = int(self._data_ends[np.searchsorted(self._data_ends, position, side="right")])
         return position + size if 0 < size < end - position else end
 
 
 def _gaps(whole: QueueRange, offsets: Sequence[int]) -> list[QueueRange]:
-    """Give the parts of a range between offsets."""
+    """Return the parts of a range between offsets."""
     gaps = []
     start = whole.start
     for offset in [*offsets, whole.end]:

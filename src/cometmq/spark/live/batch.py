@@ -1,4 +1,4 @@
-"""The batch reader of live topics: plans its tasks on the driver, and reads one of them on an executor."""
+"""Read live topics as a batch: plan the tasks on the driver, read one of them on an executor."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -12,21 +12,21 @@ from cometmq.errors import NoRoute, SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark.filters import LIVE, Pushed, both, push, spark_pushes
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.loss import SHOWN_MAX, tell_loss
+from cometmq.spark.live.loss import SHOWN_MAX, report_loss
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
 from cometmq.spark.live.options import LiveOptions, TopicChoice
 from cometmq.spark.live.positions import At, ByTime, Committed, Earliest, Latest, Since, Until
 from cometmq.spark.live.ranges import QueueRange, split
-from cometmq.spark.worker import settle
+from cometmq.spark.worker import tune_worker
 
 RECORDS_PER_PARTITION_MAX: Final = 100_000
-"""Messages that one task reads where the options say nothing."""
+"""Messages that one task reads by default."""
 
 log = logging.getLogger(__name__)
 
 
 class LiveReader(DataSourceReader):
-    """Reads what lies between two positions of each queue."""
+    """Reads the messages between two positions of each queue."""
 
     def __init__(self, options: LiveOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -34,24 +34,28 @@ class LiveReader(DataSourceReader):
         self._pushed = Pushed()
 
     def partitions(self) -> list[InputPartition]:
-        """Give the tasks.
+        """Plan the tasks.
 
         Raises:
             NoRoute: there is no such topic or queue.
-            SettingsError: positions are not of the queues that are read, or end before they begin, or begin
-                behind a queue's end (``failOnDataLoss``): names it.
-            StoreDamaged: messages are gone (``failOnDataLoss``): names them.
-            NetworkError: a broker does not answer for ``retrySeconds``: names it.
-            RemoteError: it refuses.
+            SettingsError: positions are of other queues, end before they begin, or begin behind a queue's
+                end (``failOnDataLoss``).
+            StoreDamaged: messages are gone (``failOnDataLoss``).
+            NetworkError: a broker did not respond for ``retrySeconds``.
+            RemoteError: a broker refuses the request.
         """
         with Cluster(self._options, at_one_time=True) as cluster:
             ranges = self._ranges(cluster)
-            made = [InputPartition(ranges)] if self._options.limit else parts(self._options, cluster, ranges)
-        settle()
+            made = (
+                [InputPartition(ranges)]
+                if self._options.limit
+                else plan_tasks(self._options, cluster, ranges)
+            )
+        tune_worker()
         return made
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Give the messages of a task, in batches. Raises like ``reading.read``."""
+        """Read the messages of a task, in batches. Raises like ``reading.read``."""
         from cometmq.spark.live.reading import read  # noqa: PLC0415  numpy and more, for tasks alone
 
         ranges: list[QueueRange] = (
@@ -60,8 +64,8 @@ class LiveReader(DataSourceReader):
         return read(self._options, self._columns, ranges)
 
     def _ranges(self, cluster: Cluster) -> list[QueueRange]:
-        queues = cluster.subscribed()
-        check_there(self._options.subscription, queues)
+        queues = cluster.wait_for_brokers()
+        check_subscription(self._options.subscription, queues)
         start = self._options.start
         begins = cluster.resolve(Earliest() if start is None else start, queues, "startingOffsets")
         ends = cluster.resolve(self._options.end, queues, "endingOffsets")
@@ -69,10 +73,10 @@ class LiveReader(DataSourceReader):
             _check_order(begins, ends)
         check_begins(self._options, cluster, begins, "nothing is read of them")
         ranges = [QueueRange(queue, begins[queue], ends[queue]) for queue in sorted(queues)]
-        return self._narrowed(cluster, readable(self._options, cluster, ranges))
+        return self._narrowed(cluster, available(self._options, cluster, ranges))
 
     def _narrowed(self, cluster: Cluster, ranges: list[QueueRange]) -> list[QueueRange]:
-        """Give what pushed filters leave of the ranges."""
+        """Cut the ranges by the pushed filters."""
         pushed = self._pushed
         if self._options.tags == frozenset():  # nothing can have two tags
             return []
@@ -93,10 +97,10 @@ class LiveReader(DataSourceReader):
 
 
 class FilteringReader(LiveReader):
-    """A reader that takes WHERE clauses. Spark fails one unless its setting allows to push them."""
+    """A reader that applies WHERE clauses. Spark refuses it unless its setting allows to push them."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Take what can be taken; return those that Spark still has to apply."""
+        """Apply what clauses it can; return the filters that Spark still has to apply."""
         self._pushed, left = push(filters, LIVE)
         if self._pushed.tags is not None:
             self._options = replace(self._options, tags=both(self._options.tags, self._pushed.tags))
@@ -104,17 +108,17 @@ class FilteringReader(LiveReader):
 
 
 def reader_of(options: LiveOptions, columns: tuple[str, ...]) -> LiveReader:
-    """Return the reader that the options ask for; by default it takes WHERE clauses if Spark has some.
+    """Return the reader of a read; by default it applies WHERE clauses if Spark has some.
 
-    Not if there is a limit: the clauses are for the messages that it leaves.
+    With a limit the clauses apply to the messages within the limit, so Spark applies them.
     """
     pushes = spark_pushes() if options.push_filters is None else options.push_filters
     takes = pushes and options.limit is None
     return FilteringReader(options, columns) if takes else LiveReader(options, columns)
 
 
-def parts(options: LiveOptions, cluster: Cluster, ranges: list[QueueRange]) -> list[InputPartition]:
-    """Give the tasks that read ranges."""
+def plan_tasks(options: LiveOptions, cluster: Cluster, ranges: list[QueueRange]) -> list[InputPartition]:
+    """Cut ranges into tasks."""
     total = sum(one.size for one in ranges)
     most = min(options.records_per_partition or _even_share(total), max(total // options.min_partitions, 1))
     bytes_max = options.bytes_per_partition
@@ -125,10 +129,10 @@ def parts(options: LiveOptions, cluster: Cluster, ranges: list[QueueRange]) -> l
     return [InputPartition(part) for part in by_size]
 
 
-def readable(options: LiveOptions, cluster: Cluster, ranges: Iterable[QueueRange]) -> list[QueueRange]:
-    """Return what of the ranges brokers have, having reported what they have not.
+def available(options: LiveOptions, cluster: Cluster, ranges: Iterable[QueueRange]) -> list[QueueRange]:
+    """Cut ranges to the offsets that brokers have, and report the rest as lost.
 
-    Raises StoreDamaged for what is gone (``failOnDataLoss``), and RemoteError if a broker refuses any pull.
+    Raises StoreDamaged if some are lost (``failOnDataLoss``), and RemoteError if a broker refuses any pull.
     """
     some = [one for one in ranges if one.size > 0]
     extents = cluster.extents([one.queue for one in some])
@@ -139,14 +143,14 @@ def readable(options: LiveOptions, cluster: Cluster, ranges: Iterable[QueueRange
         end = max(min(one.end, behind), begin)
         gone += [one._replace(end=begin), one._replace(start=end)]
         there.append(one._replace(start=begin, end=end))
-    tell_loss(options, [one for one in gone if one.size], "the brokers have none with these offsets")
+    report_loss(options, [one for one in gone if one.size], "the brokers have none with these offsets")
     left = [one for one in there if one.size]
     cluster.check_pulls(left)
     return left
 
 
-def check_there(subscription: TopicChoice, queues: Iterable[MessageQueue]) -> None:
-    """Raise NoRoute if what is subscribed to by name is not there; a pattern may find nothing."""
+def check_subscription(subscription: TopicChoice, queues: Iterable[MessageQueue]) -> None:
+    """Raise NoRoute if a topic or queue that is subscribed to by name is missing; patterns may match none."""
     missing: Iterable[str] = ()
     if subscription.topics is not None:
         missing = subscription.topics - {queue.topic for queue in queues}
@@ -158,15 +162,15 @@ def check_there(subscription: TopicChoice, queues: Iterable[MessageQueue]) -> No
 
 
 def check_begins(options: LiveOptions, cluster: Cluster, begins: Offsets, otherwise: str) -> None:
-    """Tell of queues that end before the offset that is asked for, by the user or for a group.
+    """Report queues that end before the offset at which a read begins, by the user or a group's commit.
 
     Args:
-        otherwise: what is done about them if that is no error.
+        otherwise: for the message, what happens to such queues if that is no error.
 
     Raises SettingsError unless ``failOnDataLoss`` is false.
     """
     if not isinstance(options.start, At | Committed):
-        return  # these are offsets that a queue has
+        return  # other positions are resolved to offsets that a queue has
     ends = cluster.resolve(Latest(), begins, "")
     behind = sorted(queue for queue, begin in begins.items() if begin > ends[queue])
     if not behind:
@@ -188,10 +192,7 @@ def check_begins(options: LiveOptions, cluster: Cluster, begins: Offsets, otherw
 
 
 def _even_share(total: int) -> int:
-    """Give how much each task reads if there are 2, 4, 8 … of them.
-
-    Cores come in such numbers, mostly: none of them is idle while another reads what is left.
-    """
+    """Return how many messages each of 2, 4, 8 … tasks reads: mostly as many as cores, so none is idle."""
     tasks = 1 << (-(-total // RECORDS_PER_PARTITION_MAX) - 1).bit_length()
     return max(-(-total // tasks), 1)
 

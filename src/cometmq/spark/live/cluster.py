@@ -1,4 +1,4 @@
-"""What the driver asks of name servers and brokers to plan a read, and what it tells them of a stream."""
+"""Requests of the driver to name servers and brokers, to plan reads and commit a stream's offsets."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -16,9 +16,9 @@ from cometmq.spark.live.first_messages import FirstMessage
 from cometmq.spark.live.links import LINKS
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
 from cometmq.spark.live.options import LiveOptions
-from cometmq.spark.live.patience import ask_each, is_doubtful, is_retriable, patiently
 from cometmq.spark.live.positions import At, ByTime, Committed, Earliest, Latest, Position, Since, Until
 from cometmq.spark.live.ranges import QueueRange
+from cometmq.spark.live.retries import ask_each, is_doubtful, is_retriable, with_retries
 from cometmq.spark.live.survey import Extents, Survey, TopicOnBroker
 from cometmq.spark.live.times import of_queues, refuse_late
 from cometmq.spark.values import CLOCK_SLACK_MS, NUMBER_MAX
@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 REQUEST_TIMEOUT_MS: Final = 10_000
 SAMPLE: Final = 32
-"""Records by whose sizes those of a range are judged, at each of two places."""
+"""Records sampled for the record size of a range, at each of two offsets."""
 
 
 class Cluster:
-    """The brokers of the topics that are read. Its link to them is its own until it is closed.
+    """The brokers of the topics that are read, over a link that is not shared until ``close``.
 
     Args:
-        at_one_time: whether all positions are of one moment, so that each broker is asked about a topic once.
+        at_one_time: whether all positions are of one moment: each broker gets one request per topic.
     """
 
     def __init__(self, options: LiveOptions, *, at_one_time: bool = False) -> None:
@@ -45,16 +45,14 @@ class Cluster:
         self._routes = self._link.routes
         self._requests = self._requests_of(options.reader_group)
         self._survey = Survey(options, self._routes, self._requests, at_one_time=at_one_time)
-        self._is_introduced = False
+        self._group_exists = False
         self._lists_entries = True
         self._pulled: set[TopicOnBroker] = set()
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
         self.close()
 
     def close(self) -> None:
@@ -62,72 +60,71 @@ class Cluster:
         LINKS.release(self._link)
 
     def queues(self) -> set[MessageQueue]:
-        """Return the queues that are read. A topic or queue that is named but not there is left out.
+        """Return the queues that are read; missing topics and queues are left out.
 
         Raises:
-            NetworkError: no name server answers for ``retrySeconds``.
-            RemoteError: one refuses.
+            NetworkError: no name server responded for ``retrySeconds``.
+            RemoteError: a name server refuses the request.
         """
         return self._link.run(self._survey.queues())
 
-    def subscribed(self) -> set[MessageQueue]:
-        """Return the same, having waited for the first broker to be known to a name server."""
-        return self._link.run(self._survey.subscribed())
+    def wait_for_brokers(self) -> set[MessageQueue]:
+        """Wait until a name server knows a broker, then return the queues that are read."""
+        return self._link.run(self._survey.wait_for_brokers())
 
-    def wait_for(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
-        """Return the queues that are read, once these are among them, or it is certain that they are gone.
+    def wait_for_queues(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
+        """Wait until some queues are among those that are read, or are gone; return those that are read.
 
-        After ``retrySeconds`` it is certain, and where their brokers are known and have others only.
+        They count as gone after ``retrySeconds``, or if their brokers are known and have only others.
         """
-        return self._link.run(self._survey.wait_for(set(queues)))
+        return self._link.run(self._survey.wait_for_queues(set(queues)))
 
-    def look(self) -> Extents:
-        """Return the queues that are read with their ends. Raises like ``resolve``."""
-        return self._link.run(self._survey.look())
+    def all_extents(self) -> Extents:
+        """Return the first and end offsets of all queues that are read. Raises like ``resolve``."""
+        return self._link.run(self._survey.all_extents())
 
     def extents(self, queues: Collection[MessageQueue]) -> Extents:
-        """Return the ends of some queues. Raises like ``resolve``."""
+        """Return the first and end offsets of some queues. Raises like ``resolve``."""
         return self._link.run(self._survey.extents(queues))
 
     def resolve(self, position: Position, queues: Iterable[MessageQueue], what: str) -> Offsets:
         """Return the offset of each queue at a position.
 
         Raises:
-            SettingsError: queues and those of the position are not the same; named ``what``.
-            NetworkError: a broker does not answer for ``retrySeconds``.
-            RemoteError: it refuses.
+            SettingsError: the position is not of just these queues; ``what`` names its option.
+            NetworkError: a broker did not respond for ``retrySeconds``.
+            RemoteError: a broker refuses the request.
         """
         return self._link.run(self._resolve(position, sorted(queues), what))
 
     def record_sizes(self, ranges: Iterable[QueueRange]) -> dict[MessageQueue, int]:
-        """Return about how many bytes a record of each range takes, by entries at its start and middle."""
+        """Estimate the bytes of a record of each range, by queue entries at its start and middle."""
         some = [one for one in ranges if one.size]
         sizes = self._link.run(ask_each(self._record_size, some))
         return {one.queue: size for one, size in sizes.items()}
 
     def check_pulls(self, ranges: Iterable[QueueRange]) -> None:
-        """Pull a message of each topic and broker that has not been pulled from yet.
+        """Pull a message of each topic and broker that was not pulled from yet.
 
-        So what brokers refuse to any pull, for want of a permission or for its filter, ends a plan and not a
-        task. Raises RemoteError that says what was refused, or NetworkError.
+        So a missing permission or a refused filter fails the plan and not a task. Raises RemoteError or
+        NetworkError.
         """
         self._link.run(self._check_pulls(ranges))
 
     def first_messages(
         self, expected: Mapping[MessageQueue, FirstMessage]
     ) -> dict[MessageQueue, FirstMessage | None]:
-        """Return the first message of each queue; None of one that has none, or loses it at this moment.
+        """Return the first message of each queue; None if there is none, or it expires during the request.
 
         Args:
-            expected: at which queue offset it is, and when it was stored, if that is known: then one request
-                confirms it.
+            expected: its queue offset, and its store time if that is known: one request confirms it then.
         """
         return self._link.run(
             ask_each(lambda queue: self._first_message(queue, expected[queue]), expected.keys())
         )
 
     def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Commit offsets for the group. Raises CometMQError if a broker does not take them."""
+        """Commit offsets for the group. Raises CometMQError if a broker refuses some."""
         self._link.run(self._commit(offsets))
 
     def _requests_of(self, group: str) -> QueueRequests:
@@ -144,14 +141,14 @@ class Cluster:
         failures = [error for error in (await ask_each(commit, offsets.keys())).values() if error]
         if failures:
             raise failures[0]
-        if not self._is_introduced:
-            await self._introduce(self._requests.group)
-            self._is_introduced = True
+        if not self._group_exists:
+            await self._create_group(self._requests.group)
+            self._group_exists = True
 
-    async def _introduce(self, group: str) -> None:
-        """Have brokers make the group, if there is none: tools find groups by their retry topics.
+    async def _create_group(self, group: str) -> None:
+        """Register the group with the brokers, unless it exists: tools find groups by their retry topics.
 
-        They make it for who says to be a member; true members would leave queues to it, so it leaves at once.
+        Brokers create it at a member's heartbeat. The member leaves at once, or it would be assigned queues.
         """
         try:
             await self._routes.get(RETRY_PREFIX + group)
@@ -176,7 +173,7 @@ class Cluster:
             case Committed(group):
                 return await self._committed(group, queues)
             case At(offsets):
-                return await self._given(offsets, queues, what)
+                return await self._explicit(offsets, queues, what)
             case ByTime(times, needs_message):
                 option = f"{what}ByTimestamp"
                 of_each = of_queues(times, queues, option)
@@ -193,17 +190,17 @@ class Cluster:
         return {queue: min(offset + 1, ends[queue]) for queue, offset in found.items()}
 
     async def _nearest(self, time_ms: int, queues: list[MessageQueue]) -> Offsets:
-        """Find in each queue the first message stored at or after a time; older brokers find the nearest."""
+        """Find in each queue the first message stored at or after a time; old brokers return the nearest."""
         ask = self._requests.offset_by_time
         return await self._each("offset by time", queues, lambda queue: ask(queue, time_ms))
 
     async def _by_time(self, times: Mapping[MessageQueue, int], needed_by: str | None) -> Offsets:
-        """Find each queue's first message stored at or after its time; the queue's end where there is none.
+        """Find each queue's first message stored at or after its time; the queue's end if it has none.
 
         Args:
-            needed_by: the option for which each queue must have such a message; None if it need not.
+            needed_by: the option that requires such a message in each queue; None if it is not required.
 
-        Raises SettingsError if one is needed and is not there: names the queues.
+        Raises SettingsError, naming the queues, if a required one is missing.
         """
         found = await self._each("offset by time", sorted(times), partial(self._first_since, times))
         late = [queue for queue, offset in found.items() if offset is None]
@@ -218,7 +215,7 @@ class Cluster:
         pulled = await self._requests.pull_records(queue, offset, max_count=1)
         first = next(decode_many(pulled.body), None)
         if first is not None and first.store_time < times[queue]:
-            offset += 1  # brokers before 5.0 give the nearest message
+            offset += 1  # brokers before 5.0 return the nearest message
         offset = max(offset, pulled.min_offset)
         return offset if offset < pulled.max_offset else None
 
@@ -234,7 +231,7 @@ class Cluster:
     async def _ends(self, queues: Collection[MessageQueue]) -> Offsets:
         return {queue: one.end for queue, one in (await self._survey.extents(queues)).items()}
 
-    async def _given(self, offsets: Offsets, queues: list[MessageQueue], what: str) -> Offsets:
+    async def _explicit(self, offsets: Offsets, queues: list[MessageQueue], what: str) -> Offsets:
         if set(queues) != set(offsets):
             missing, unknown = sorted(set(queues) - set(offsets)), sorted(set(offsets) - set(queues))
             raise SettingsError(
@@ -256,7 +253,7 @@ class Cluster:
         return max(sum(sizes) // max(len(sizes), 1), 1)
 
     async def _sample(self, one: QueueRange, offset: int) -> list[int]:
-        """Return the sizes of some records of a range; of a server that lists no entries, by pulling them."""
+        """Return the sizes of some records, by entries; pull them if the server lists no entries."""
         ask, count = partial(self._ask, "a sample", one.queue), min(SAMPLE, one.end - offset)
         if self._lists_entries:
             try:
@@ -277,7 +274,7 @@ class Cluster:
         self._pulled |= new.keys()
 
     async def _check_pull(self, one: QueueRange) -> None:
-        await patiently(
+        await with_retries(
             f"{one._replace(end=one.start + 1)}: a pull for group {self._requests.group}",
             self._options.retry_s,
             lambda: self._requests.pull_records(
@@ -293,7 +290,7 @@ class Cluster:
             return None if store_time is None else expected
         first = await self._ask("first offset", queue, self._requests.min_offset, queue)
         if first != expected.queue_offset:
-            return None  # the time may be that of either message
+            return None  # the store time may be that of either message
         return FirstMessage(queue.queue_id, first, store_time)
 
     async def _each(
@@ -301,10 +298,12 @@ class Cluster:
     ) -> dict[MessageQueue, T]:
         return await ask_each(lambda queue: self._ask(what, queue, ask, queue), queues)
 
-    async def _ask(self, what: str, queue: MessageQueue, ask: Callable[..., Awaitable[T]], *given: Any) -> T:
-        return await patiently(
+    async def _ask(
+        self, what: str, queue: MessageQueue, ask: Callable[..., Awaitable[T]], *arguments: Any
+    ) -> T:
+        return await with_retries(
             f"broker {queue.broker_name}, topic {queue.topic}, queue {queue.queue_id}: {what}",
             self._options.retry_s,
-            lambda: ask(*given),
+            lambda: ask(*arguments),
             before_retry=lambda: self._routes.expire(queue.topic),
         )

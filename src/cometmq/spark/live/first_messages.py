@@ -1,15 +1,15 @@
-"""Notice that a topic was deleted and created again, by the first message that it had when it was last read.
+"""Detect that a topic was deleted and created again, by the first message that it had at the last read.
 
-A topic that is created again counts from 0. As long as a queue is shorter than it was read, that shows in
-its offsets; once it has grown longer it does not. So the offsets of a stream also hold, for each topic and
+A topic that is created again starts at offset 0. That shows as long as a queue ends before the offset up to
+which it was read, but no longer once it has grown. So the offsets of a stream also hold, for each topic and
 broker, the first message of one queue, under the topic's name behind an ``@``, with which no name begins::
 
     {"orders": {"broker-a": {"0": 17, "1": 4}},
      "@orders": {"broker-a": {"queue_id": 0, "queue_offset": 0, "store_time": 1767225600000}}}
 
-Checkpoints of earlier versions have none of this, and get it with the next micro-batch that has messages.
-When the message expires another one is the first, at a later queue offset. One at the same queue offset with
-another store time, or at an earlier one though it was stored later, is a message of another topic.
+Checkpoints of earlier versions have none, and get it with the next micro-batch that has messages. When the
+message expires, the first one is at a later queue offset. A first message at the same queue offset with
+another store time, or at an earlier one though it was stored later, belongs to another topic.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,11 +19,11 @@ import msgspec
 
 from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
-from cometmq.spark.live.offsets import APART, Written
+from cometmq.spark.live.offsets import META_PREFIX, NestedOffsets
 from cometmq.spark.live.survey import Extents, TopicOnBroker
 
 UNKNOWN: Final = 0
-"""The store time of a message that was not asked for."""
+"""The store time of a message whose store time was not requested."""
 
 
 class FirstMessage(msgspec.Struct, frozen=True):
@@ -36,14 +36,14 @@ class FirstMessage(msgspec.Struct, frozen=True):
 
 FirstMessages: TypeAlias = dict[TopicOnBroker, FirstMessage]
 Find: TypeAlias = Callable[[Mapping[MessageQueue, FirstMessage]], Mapping[MessageQueue, FirstMessage | None]]
-"""Finds the first message of each queue, given the expected one; None where there is none, or it expires."""
+"""Finds the first message of each queue by the expected one; None if there is none, or it expires."""
 
 
 class Compared(NamedTuple):
-    """What is known now.
+    """The result of a comparison.
 
     Attributes:
-        known: first messages by topic and broker.
+        known: the present first messages by topic and broker.
         recreated: topics that were deleted and created again on a broker.
     """
 
@@ -52,37 +52,37 @@ class Compared(NamedTuple):
 
 
 def read(what: str, value: Mapping[str, Any]) -> FirstMessages:
-    """Read the first messages that offsets hold. Raises SettingsError, naming ``what``, for what are none."""
-    apart = {topic: of_brokers for topic, of_brokers in value.items() if topic.startswith(APART)}
+    """Read the first messages that offsets hold. Raises SettingsError, naming ``what``, if malformed."""
+    found = {topic: of_brokers for topic, of_brokers in value.items() if topic.startswith(META_PREFIX)}
     try:
-        by_topic = msgspec.convert(apart, dict[str, dict[str, FirstMessage]])
+        by_topic = msgspec.convert(found, dict[str, dict[str, FirstMessage]])
     except msgspec.ValidationError as error:
-        raise SettingsError(f"{what}: {apart!r} holds no first messages of topics: {error}") from None
+        raise SettingsError(f"{what}: {found!r} holds no first messages of topics: {error}") from None
     return {
-        (topic.removeprefix(APART), broker_name): first
+        (topic.removeprefix(META_PREFIX), broker_name): first
         for topic, by_broker in by_topic.items()
         for broker_name, first in by_broker.items()
     }
 
 
-def with_first_messages(offsets: Written, known: FirstMessages) -> Written:
-    """Return written offsets with first messages."""
-    apart: Written = {}
+def with_first_messages(offsets: NestedOffsets, known: FirstMessages) -> NestedOffsets:
+    """Add first messages to nested offsets."""
+    added: NestedOffsets = {}
     for (topic, broker_name), first in sorted(known.items(), key=lambda item: item[0]):
-        apart.setdefault(APART + topic, {})[broker_name] = msgspec.to_builtins(first)
-    return offsets | apart
+        added.setdefault(META_PREFIX + topic, {})[broker_name] = msgspec.to_builtins(first)
+    return offsets | added
 
 
 def compare(
     known: FirstMessages, extents: Extents, places: Collection[TopicOnBroker], find: Find
 ) -> Compared:
-    """Compare the first messages of some topics on some brokers with those that are known.
+    """Compare the present first messages of some topics on some brokers with the known ones.
 
     Args:
         extents: the ends of all queues.
-        places: the topics and brokers to look at.
+        places: the topics and brokers to compare.
     """
-    queues = {place: queue for place, queue in _queues_to_ask(known, extents).items() if place in places}
+    queues = {place: queue for place, queue in _compared_queues(known, extents).items() if place in places}
     found = find({queue: _expected(queue, extents, known.get(place)) for place, queue in queues.items()})
     now, recreated = dict(known), set()
     for place, queue in queues.items():
@@ -95,8 +95,8 @@ def compare(
     return Compared(now, recreated)
 
 
-def _queues_to_ask(known: FirstMessages, extents: Extents) -> dict[TopicOnBroker, MessageQueue]:
-    """Return of each place the queue whose first message is known, else the first one with messages."""
+def _compared_queues(known: FirstMessages, extents: Extents) -> dict[TopicOnBroker, MessageQueue]:
+    """Return by place the queue whose first message is known, else the first queue with messages."""
     queues: dict[TopicOnBroker, MessageQueue] = {}
     for queue, extent in sorted(extents.items()):
         if extent.end > extent.first:
@@ -109,7 +109,7 @@ def _queues_to_ask(known: FirstMessages, extents: Extents) -> dict[TopicOnBroker
 
 
 def _expected(queue: MessageQueue, extents: Extents, known: FirstMessage | None) -> FirstMessage:
-    """Return the first message that a queue should have: the known one, if its offset is the first still."""
+    """Return the first message that a queue should have: the known one if its offset is still the first."""
     first = extents[queue].first
     if known is not None and known.queue_offset == first:
         return known
@@ -117,7 +117,7 @@ def _expected(queue: MessageQueue, extents: Extents, known: FirstMessage | None)
 
 
 def _is_another(before: FirstMessage, end: int, after: FirstMessage | None) -> bool:
-    """Check whether a queue that had one message first, and now ends at ``end``, is another topic's now."""
+    """Check whether a queue that ends at ``end`` is now of another topic, by its first messages."""
     if end <= before.queue_offset:
         return True
     if after is None or after.queue_offset > before.queue_offset:

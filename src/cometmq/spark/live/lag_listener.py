@@ -1,9 +1,9 @@
-"""How far streams of topics are behind the ends of their queues, for the log and for Prometheus.
+"""Report the lag of streams of topics in the log and to Prometheus.
 
 Spark's Kafka source puts ``minOffsetsBehindLatest`` and the like into a query's progress. A source in Python
-cannot: the progress has no figures of its own (``metrics`` stays empty), only the ends of the queues as they
-were when the micro-batch was planned (``latestOffset``, which ``reportLatestOffset`` gives). So a listener
-compares these with the offsets up to which the micro-batch has read.
+cannot: the progress has no figures of such a source (``metrics`` stays empty), only the ends of the queues
+when the micro-batch was planned (``latestOffset``, from ``reportLatestOffset``). So a listener compares these
+with the offsets up to which the micro-batch has read.
 """
 
 import json
@@ -35,12 +35,12 @@ log = logging.getLogger(__name__)
 
 
 class StreamLag(NamedTuple):
-    """How many messages of some queues a stream has not read yet.
+    """The lag of a stream: messages of its queues that it has not read yet.
 
     Attributes:
         total: of all queues.
-        least: of the queue with the fewest; ``most`` is that of the queue with the most.
-        average: of a queue.
+        least: of the queue with the fewest; ``most`` of the queue with the most.
+        average: of all queues.
     """
 
     queues: int
@@ -57,18 +57,18 @@ class StreamLag(NamedTuple):
 
 
 class LagListener(StreamingQueryListener):
-    """Writes to the log after each micro-batch how far a query of topics is behind, at level INFO.
+    """Logs the lag of a query of topics after each micro-batch, at level INFO.
 
     ::
 
         spark.streams.addListener(LagListener(prometheus=True))
 
-    Queries of other sources are passed over.
+    Queries of other sources are ignored.
 
     Args:
         prometheus: also keeps gauges by query and topic, ``cometmq_stream_offsets_behind_latest_min``,
-            ``…_max`` and ``…_avg``, for as long as the query runs. A query goes by its name, or its id.
-        registry: where the gauges are, Prometheus's default registry by default.
+            ``…_max`` and ``…_avg``, while the query runs. The label of a query is its name, or its id.
+        registry: of the gauges; Prometheus's default registry by default.
 
     Raises:
         MissingExtra: ``prometheus`` is True, and the package prometheus-client is not there.
@@ -81,7 +81,7 @@ class LagListener(StreamingQueryListener):
         """Do nothing: there is nothing to compare yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  Spark's name
-        """Write down how far the query is behind."""
+        """Log the lag of the query, and set its gauges."""
         progress = event.progress
         behind = offsets_behind(progress)
         if not behind:
@@ -92,15 +92,15 @@ class LagListener(StreamingQueryListener):
             self._gauges.show(progress.runId, query, behind)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  Spark's name
-        """Forget the query."""
+        """Remove the gauges of the query."""
         if self._gauges is not None:
-            self._gauges.forget(event.runId)
+            self._gauges.remove(event.runId)
 
 
 def offsets_behind(progress: StreamingQueryProgress) -> Offsets:
-    """Return how many messages of each queue were there, and not read, when a micro-batch was planned.
+    """Return the number of messages in each queue that a stream had not read when a micro-batch was planned.
 
-    Queues of which the end is not known are left out, and so are sources other than this one.
+    Queues whose end is not known are left out, and so are other sources.
     """
     behind: Offsets = {}
     for source in progress.sources:
@@ -111,14 +111,14 @@ def offsets_behind(progress: StreamingQueryProgress) -> Offsets:
 
 
 def lag_of(behind: Iterable[int]) -> StreamLag:
-    """Sum up how far the queues are behind; there must be one or more."""
+    """Summarise the lag of one or more queues."""
     counts = list(behind)
     total = sum(counts)
     return StreamLag(len(counts), total, min(counts), max(counts), total / len(counts))
 
 
 def _read(text: str) -> Offsets:
-    """Read offsets as this source writes them; none from what is another source's, or not there."""
+    """Read offsets as this source writes them; none from another source's text, or an empty one."""
     try:
         return offsets.read("", json.loads(text))
     except (ValueError, SettingsError):
@@ -126,7 +126,7 @@ def _read(text: str) -> Offsets:
 
 
 class _LagGauges:
-    """Prometheus's gauges of the running queries."""
+    """The Prometheus gauges of the running queries."""
 
     def __init__(self, registry: "CollectorRegistry | None") -> None:
         require("metrics", "LagListener(prometheus=True)")
@@ -144,7 +144,7 @@ class _LagGauges:
         )
 
     def show(self, run_id: UUID, query: str, behind: Mapping[MessageQueue, int]) -> None:
-        """Set a query's gauges, and remove those of topics that it reads no more."""
+        """Set a query's gauges, and remove those of topics that it no longer reads."""
         by_topic: dict[str, list[int]] = {}
         for queue, count in behind.items():
             by_topic.setdefault(queue.topic, []).append(count)
@@ -154,15 +154,15 @@ class _LagGauges:
             self._most.labels(query, topic).set(lag.most)
             self._average.labels(query, topic).set(lag.average)
         shown = {(query, topic) for topic in by_topic}
-        self._remove(self._shown.get(run_id, set()) - shown)
+        self._remove_labels(self._shown.get(run_id, set()) - shown)
         self._shown[run_id] = shown
 
-    def forget(self, run_id: UUID) -> None:
+    def remove(self, run_id: UUID) -> None:
         """Remove a query's gauges, unless a later run has set them."""
         shown = self._shown.pop(run_id, set())
-        self._remove(shown.difference(*self._shown.values()))
+        self._remove_labels(shown.difference(*self._shown.values()))
 
-    def _remove(self, places: Iterable[tuple[str, str]]) -> None:
-        for place in places:
+    def _remove_labels(self, labels: Iterable[tuple[str, str]]) -> None:
+        for query, topic in labels:
             for gauge in (self._least, self._most, self._average):
-                gauge.remove(*place)
+                gauge.remove(query, topic)

@@ -1,12 +1,13 @@
 """Decide how far a micro-batch reads each queue under a limit, so that no queue starves.
 
-Theory of operation. Queues stand in line, those that were served longest ago in front. If more waits than the
-limit allows, each queue with news gets one message, in the order of the line, as far as the limit goes. What
-the limit leaves is shared in proportion to what waits, and what rounding leaves goes round by the line again.
-Served queues then go to its end, those that got a message by rounding last. So with ``n`` queues and a limit
-of ``k < n`` messages nobody waits for longer than ``ceil(n / k)`` micro-batches.
+Theory of operation. Queues stand in line, those that were served longest ago in front. If more messages wait
+than the limit allows, each queue with messages gets one, in the order of the line, as far as the limit goes.
+The rest of the limit is shared in proportion to the waiting messages, and what rounding leaves is handed out
+in the order of the line again. Served queues then go to the end of the line, those that got a message by
+rounding last. So with ``n`` queues and a limit of ``k < n`` messages no queue waits for longer than
+``ceil(n / k)`` micro-batches.
 
-The line is kept as long as the query runs, and begins anew in the order of the queues after a restart.
+The line lives as long as the query; after a restart it is in the order of the queues.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,19 +20,19 @@ class FairLimits:
     """The line of one query's queues."""
 
     def __init__(self) -> None:
-        self._served: dict[MessageQueue, int] = {}  # each one's last turn; others had none yet
+        self._served: dict[MessageQueue, int] = {}  # number of the last turn; none yet for others
         self._turns = 0
 
     def admit(
         self, begins: Offsets, ends: Offsets, most: int, size: Callable[[MessageQueue], float] = lambda _: 1.0
     ) -> Offsets:
-        """Return how far to read: messages for at most ``most`` in all, but at least one message.
+        """Return the offsets to read up to: at most ``most`` in all, but at least one message.
 
         Args:
             begins: queue offsets to read from, of the queues in ``ends`` and perhaps others.
-            ends: up to where there are messages.
+            ends: the end of each queue.
             most: the limit, in the unit of ``size``.
-            size: what a message of a queue counts for: 1 each, or its bytes.
+            size: the weight of a message of a queue: 1, or its bytes.
         """
         waiting = {queue: end - begins[queue] for queue, end in ends.items() if end > begins[queue]}
         if sum(count * size(queue) for queue, count in waiting.items()) <= most:
@@ -46,7 +47,7 @@ class FairLimits:
         }
 
     def _serve(self, queues: Iterable[MessageQueue]) -> None:
-        """Send queues to the end of the line, in the order in which they come."""
+        """Move queues to the end of the line, in this order."""
         for queue in queues:
             self._turns += 1
             self._served[queue] = self._turns
@@ -55,7 +56,7 @@ class FairLimits:
 def _one_each(
     line: list[MessageQueue], most: float, size: Callable[[MessageQueue], float]
 ) -> tuple[Offsets, float]:
-    """Share out one message to each queue, until one does not fit: that one is first the next time."""
+    """Assign one message to each queue, until one does not fit: that one is first the next time."""
     shares, left = dict.fromkeys(line, 0), most
     for place, queue in enumerate(line):
         if place and size(queue) > left:
@@ -72,7 +73,7 @@ def _share_rest(
     left: float,
     size: Callable[[MessageQueue], float],
 ) -> list[MessageQueue]:
-    """Add what is left to shares of one each, in proportion. Return who got one more by rounding."""
+    """Add the rest of the limit in proportion. Return the queues that got one more by rounding."""
     rest = sum((waiting[queue] - 1) * size(queue) for queue in line)
     part = max(left, 0) / rest
     for queue in line:

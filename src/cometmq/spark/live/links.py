@@ -1,14 +1,13 @@
-"""Keep connections and routes from one task of a Spark worker to the next, and from plan to plan.
+"""Reuse connections and routes from one task of a Spark worker to the next, and from plan to plan.
 
-Theory of operation. Spark's Python workers are there for many tasks (``spark.python.worker.reuse``).
-Without this each task would connect to the name server and the brokers, and ask for routes. A task takes
-the worker's link to its cluster, or makes one, and releases it. A link that nobody has acquired for
-``IDLE_S`` is closed by a timer, well before brokers close connections that are silent. What has changed
-meanwhile, a broker's restart or a route, shows in the first request, which is then sent again
-(``patience``).
+Theory of operation. Spark's Python workers run many tasks (``spark.python.worker.reuse``). Without this each
+task would connect to the name server and the brokers, and request routes. A task acquires the worker's link
+to its cluster, or opens one, and releases it. A timer closes a link that was not acquired for ``IDLE_S``,
+well before brokers close silent connections. A broker's restart or a changed route shows in the first
+request, which is then sent again (``retries``).
 
-Only Spark's workers keep links: an application's own process closes them at once. In a process that is
-forked from a worker the links are left alone, as their sockets belong to the parent.
+Only Spark's workers keep links: an application's own process closes them at once. A process that is forked
+from a worker does not touch its links, as their sockets belong to the parent.
 """
 
 import asyncio
@@ -25,9 +24,9 @@ from cometmq.spark.worker import is_worker
 T = TypeVar("T")
 
 IDLE_S: Final = 60.0
-"""How long a link stays that nobody uses. Spark ends its workers after as long."""
+"""How long an unused link stays open. Spark ends idle workers after as long."""
 LOOP_TURNS: Final = 3
-"""In so many turns of its loop a link notices what was closed while nobody used it."""
+"""Turns of its loop in which a link processes what was closed while it was unused."""
 
 
 class Link:
@@ -40,10 +39,10 @@ class Link:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end."""
-        return self._runner.get_loop().run_until_complete(work)  # Runner.run makes a text of what it returns
+        return self._runner.get_loop().run_until_complete(work)  # Runner.run formats what it returns
 
-    def notice_losses(self) -> None:
-        """Take in that servers have closed connections."""
+    def process_closed(self) -> None:
+        """Process the connections that servers have closed meanwhile."""
         for _ in range(LOOP_TURNS):
             self.run(asyncio.sleep(0))
 
@@ -58,7 +57,7 @@ class Link:
 
 
 class Links:
-    """The links of this process that nobody uses now, one for each cluster at most."""
+    """The idle links of this process, at most one for each cluster."""
 
     def __init__(self, idle_s: float = IDLE_S) -> None:
         self._idle_s = idle_s
@@ -67,17 +66,17 @@ class Links:
         self._left: list[object] = []  # of the process that this one was forked from: never touched again
 
     def acquire(self, name_servers: tuple[str, ...]) -> Link:
-        """Return a link to the cluster of these name servers, the caller's until ``release``."""
+        """Return a link to the cluster of these name servers, for the caller alone until ``release``."""
         with self._lock:
             link, timer = self._idle.pop(name_servers, (None, None))
         if link is None or timer is None:
             return Link(name_servers)
         timer.cancel()
-        link.notice_losses()
+        link.process_closed()
         return link
 
     def release(self, link: Link) -> None:
-        """Keep a link for the next user, if this is a worker of Spark; else close it."""
+        """Keep a link for the next user if this is a Spark worker, else close it."""
         timer = threading.Timer(self._idle_s, self._close_idle, (link,))
         timer.daemon = True
         with self._lock:
@@ -89,12 +88,12 @@ class Links:
             link.close()
 
     def close_all(self) -> None:
-        """Close the links that nobody uses."""
+        """Close the idle links."""
         for link, _ in list(self._idle.values()):
             self._close_idle(link)
 
-    def forked(self) -> None:
-        """Begin without links, in a process that was forked."""
+    def reset(self) -> None:
+        """Start without links, in a process that was forked."""
         self._left += self._idle.values()
         self._lock = threading.Lock()
         self._idle = {}
@@ -111,12 +110,12 @@ class Links:
 
 LINKS: Final = Links()
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=LINKS.forked)
+    os.register_at_fork(after_in_child=LINKS.reset)
 
 
 @contextmanager
 def linked(name_servers: tuple[str, ...]) -> Iterator[Link]:
-    """Acquire a link, and release it in the end."""
+    """Acquire a link for the block, and release it."""
     link = LINKS.acquire(name_servers)
     try:
         yield link

@@ -1,4 +1,4 @@
-"""What is said of messages that are gone before they were read."""
+"""Report messages that were lost before they were read."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ SHOWN_MAX: Final = 20
 log = logging.getLogger(__name__)
 
 
-def tell_loss(options: LiveOptions, lost: Sequence[QueueRange], reason: str) -> None:
-    """Name what is lost, if anything is. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
+def report_loss(options: LiveOptions, lost: Sequence[QueueRange], reason: str) -> None:
+    """Report lost messages, if any. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
     if lost:
-        _report(options, f"messages are lost: {_named(joined(lost))}: {reason}")
+        _report(options, f"messages are lost: {_named(merged(lost))}: {reason}")
 
 
 def report_recreated(options: LiveOptions, places: Iterable[TopicOnBroker]) -> None:
-    """Name topics that were created again. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
+    """Report topics that were created again. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
     named = _named([f"topic {topic}, broker {broker_name}" for topic, broker_name in sorted(places)])
     _report(
         options,
@@ -35,18 +35,18 @@ def _named(lost: Sequence[object]) -> str:
     return "; ".join(map(str, lost[:SHOWN_MAX])) + more
 
 
-def _report(options: LiveOptions, said: str) -> None:
+def _report(options: LiveOptions, message: str) -> None:
     if options.fail_on_data_loss:
-        raise StoreDamaged(f"{said}; with failOnDataLoss false the read goes on without them")
-    log.warning("%s", said)
+        raise StoreDamaged(f"{message}; with failOnDataLoss false the read goes on without them")
+    log.warning("%s", message)
 
 
-def joined(ranges: Sequence[QueueRange]) -> list[QueueRange]:
-    """Join ranges of a queue that follow on each other."""
-    joined: list[QueueRange] = []
+def merged(ranges: Sequence[QueueRange]) -> list[QueueRange]:
+    """Merge adjacent and overlapping ranges of each queue."""
+    found: list[QueueRange] = []
     for one in sorted(ranges):
-        if joined and joined[-1].queue == one.queue and joined[-1].end >= one.start:
-            joined[-1] = joined[-1]._replace(end=max(one.end, joined[-1].end))
+        if found and found[-1].queue == one.queue and found[-1].end >= one.start:
+            found[-1] = found[-1]._replace(end=max(one.end, found[-1].end))
         else:
-            joined.append(one)
-    return joined
+            found.append(one)
+    return found

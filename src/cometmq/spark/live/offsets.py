@@ -1,4 +1,4 @@
-"""Queue offsets by queue, and how they are written down: topic → broker → queue id → queue offset.
+"""Queue offsets by queue, and their nested JSON form: topic → broker → queue id → queue offset.
 
 ::
 
@@ -6,8 +6,7 @@
 
 Spark compares offsets as texts and keeps them in checkpoints, so they are always written in the same order:
 topics and brokers by name, queues by number. In options -2 stands for a queue's first message and -1 for
-its end, as in Spark's Kafka source. What stands under a name that begins with ``@`` is none of the offsets
-(``first_messages``).
+its end, as in Spark's Kafka source. Entries whose name begins with ``@`` are no offsets (``first_messages``).
 """
 
 from collections.abc import Mapping
@@ -18,30 +17,30 @@ from cometmq.message import MessageQueue
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-APART: Final = "@"
-"""How the names begin under which something else than offsets is written."""
+META_PREFIX: Final = "@"
+"""Prefix of the names of entries that are no offsets."""
 
 EACH_BROKER: Final = ""
-"""In place of a broker's name: each broker that has the topic."""
+"""As a broker's name: each broker that has the topic."""
 
 Offsets: TypeAlias = dict[MessageQueue, int]
-Written: TypeAlias = dict[str, dict[str, dict[str, int]]]
+NestedOffsets: TypeAlias = dict[str, dict[str, dict[str, int]]]
 
 
-def written(offsets: Mapping[MessageQueue, int]) -> Written:
-    """Write offsets down."""
-    nested: Written = {}
+def nested(offsets: Mapping[MessageQueue, int]) -> NestedOffsets:
+    """Convert offsets to their nested form."""
+    by_topic: NestedOffsets = {}
     for (topic, broker_name, queue_id), offset in sorted(offsets.items()):
-        nested.setdefault(topic, {}).setdefault(broker_name, {})[str(queue_id)] = offset
-    return nested
+        by_topic.setdefault(topic, {}).setdefault(broker_name, {})[str(queue_id)] = offset
+    return by_topic
 
 
 def read(what: str, value: Any) -> Offsets:
-    """Read what ``written`` gives. Raises SettingsError, naming ``what``, for anything else."""
+    """Convert nested offsets to offsets by queue. Raises SettingsError, naming ``what``, if malformed."""
     return {
         MessageQueue(topic, broker_name, _queue_id(what, queue_id)): _offset(what, offset)
         for topic, by_broker in _items(what, value)
-        if not topic.startswith(APART)
+        if not topic.startswith(META_PREFIX)
         for broker_name, by_queue in _items(what, by_broker)
         for queue_id, offset in _items(what, by_queue)
     }
@@ -67,6 +66,6 @@ def _offset(what: str, value: Any) -> int:
 
 def _refused(what: str, value: Any) -> SettingsError:
     return SettingsError(
-        f'{what}: {value!r} cannot be: write topics, brokers, queues, as {{"orders": {{"broker-a": '
+        f'{what}: {value!r} is malformed: write topics, brokers, queues, as {{"orders": {{"broker-a": '
         f'{{"0": 17}}}}}}, with queue offsets from 0 on, {EARLIEST} for the first or {LATEST} for the end'
     )

@@ -1,4 +1,4 @@
-"""What can be given to ``format("rocketmq")`` beside ``namesrv``, for reads of live topics.
+"""The options of ``format("rocketmq")`` for reads of live topics.
 
 ======================  ========================================================================
 option                  meaning
@@ -11,50 +11,49 @@ assign                  … or queues, as JSON: ``{"orders": {"broker-a": [0, 1]
                         broker by ``{"orders": [0, 1]}``
 group                   consumer group whose offsets ``commit`` writes to the brokers; a stream
                         without one writes none
-groupIdPrefix           without ``group``: how the name of the group begins in whose name messages
-                        are pulled; it goes on with a digest of what is read, and nothing is
-                        committed for it
+groupIdPrefix           without ``group``: prefix of the name of the group for which messages are
+                        pulled; a digest of the subscription follows, and nothing is committed for it
 startingOffsets         ``earliest`` (default of a batch), ``latest`` (default of a stream),
-                        ``group:NAME``, or JSON as in ``offsets``, which names every queue. Of a
-                        query with a checkpoint it counts only when that is made
+                        ``group:NAME``, or JSON as in ``offsets``, which names every queue. A query
+                        with a checkpoint uses it only when it creates the checkpoint
 endingOffsets           the same, for a batch; ``latest`` when not given
-startingTimestamp       store time of the earliest message to give: ms since the epoch, or ISO
+startingTimestamp       store time of the earliest message to read: ms since the epoch, or ISO
                         8601 with a zone, ``2026-01-31T09:00:00+08:00``
-endingTimestamp         store time before which messages are given, for a batch
+endingTimestamp         store time before which messages are read, for a batch
 minPartitions           tasks of a batch or micro-batch, at least, if there are so many messages
 maxRecordsPerPartition  messages that one task reads; when not given, 100,000, or fewer in equal tasks
-maxBytesPerPartition    bytes of their records, ``64m``, about: judged by samples of each queue
+maxBytesPerPartition    bytes of their records, ``64m``, estimated by samples of each queue
 maxOffsetsPerTrigger    messages of one micro-batch, at most, in proportion to what waits in
                         each queue
 minOffsetsPerTrigger    messages that a micro-batch waits for …
 maxTriggerDelay         … for so many seconds at most, or ``30m``; 15 minutes when not given
-maxBytesPerTrigger      bytes of the records of one micro-batch, about: judged by samples
+maxBytesPerTrigger      bytes of the records of one micro-batch, estimated by samples
 failOnDataLoss          true (default) fails when messages to be read are gone, naming them, and
                         when startingOffsets lie behind a queue's end; false logs the same and
                         goes on
-retrySeconds            how long a broker that is away is asked again; 60 when not given
+retrySeconds            how long requests to a broker that is away are retried; 60 when not given
 tags                    ``TagA || TagB``: messages with one of these tags
 sql                     a condition over properties, which brokers evaluate
                         (``enablePropertyFilter``): ``size > 3 AND color = 'red'``
-columns                 columns to make, in this order, separated by commas; all when not given
-decompress              true (default) gives bodies as their producers had them; false as they
-                        are stored: ``sys_flag`` says how they are compressed
+columns                 columns to read, in this order, separated by commas; all when not given
+decompress              true (default) decompresses bodies; false leaves them as stored:
+                        ``sys_flag`` says how they are compressed
 limit                   at most so many messages, read in one task; for a batch
 pushFilters             whether WHERE clauses choose what is pulled, for a batch without a limit. When
                         not given, they do if Spark's setting
                         ``spark.sql.python.filterPushdown.enabled`` is on, as it is in
                         ``cometmq.spark.session``; with true it is an error if it is off
-mode                    PERMISSIVE passes over damaged records and logs them; FAILFAST fails
+mode                    PERMISSIVE logs damaged records and skips them; FAILFAST fails
 ======================  ========================================================================
 
-Times for each queue, as JSON whose form ``times`` describes, and what happens where they come too late:
+Times for each queue, as JSON whose form ``times`` describes, and what happens if they are too late:
 
 ==================================  ============================================================
 startingOffsetsByTimestamp          each queue begins with its first message stored at or after
                                     its time
-endingOffsetsByTimestamp            … and ends before that message, or at its end where there
-                                    is none; for a batch
-startingOffsetsByTimestampStrategy  where a queue has no message stored at or after its starting
+endingOffsetsByTimestamp            … and ends before that message, or at its end if there is
+                                    none; for a batch
+startingOffsetsByTimestampStrategy  if a queue has no message stored at or after its starting
                                     time: ``error`` fails (when not given, with
                                     ``startingOffsetsByTimestamp``), ``latest`` begins at its end
                                     (when not given, with ``startingTimestamp``)
@@ -77,12 +76,12 @@ from cometmq.spark import values
 from cometmq.spark.live import positions
 from cometmq.spark.live.offsets import EACH_BROKER
 from cometmq.spark.live.positions import THE_END, Position
-from cometmq.spark.values import Given
+from cometmq.spark.values import OptionTexts
 
 RETRY_SECONDS: Final = 60
 TRIGGER_DELAY_SECONDS: Final = 900
 READER_GROUP: Final = "cometmq-spark"
-"""In whose name is pulled when neither a group nor a prefix is given; nothing is committed for it."""
+"""The group for which messages are pulled without a group or prefix; nothing is committed for it."""
 
 BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "limit", "pushFilters")
 STREAM_ONLY: Final = (
@@ -98,7 +97,7 @@ ALTERNATIVES: Final = (
     ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"),
     ("tags", "sql"),
 )
-"""Of each of these, one is given at most."""
+"""Sets of options of which a read has at most one."""
 OPTIONS: Final = (
     "namesrv",
     *SUBSCRIPTIONS,
@@ -131,10 +130,10 @@ OPTIONS: Final = (
 
 
 class TopicChoice(NamedTuple):
-    """What is read: topics by name, by pattern, or queues. One of the three is there.
+    """The subscription of a read: topics by name, by pattern, or queues; two of the three are None.
 
     Attributes:
-        queues: one with the broker ``EACH_BROKER`` stands for the queues of this number on all of them.
+        queues: one with the broker ``EACH_BROKER`` stands for the queues of this number on all brokers.
     """
 
     topics: frozenset[str] | None = None
@@ -142,7 +141,7 @@ class TopicChoice(NamedTuple):
     queues: frozenset[MessageQueue] | None = None
 
     def assigned(self, queue: MessageQueue) -> set[MessageQueue]:
-        """Return which of the queues stand for this one; none if it is not to be read."""
+        """Return the assigned queues that cover this one; none if it is not read."""
         return {queue, queue._replace(broker_name=EACH_BROKER)} & (self.queues or set())
 
 
@@ -151,13 +150,13 @@ class LiveOptions:
     """The options of a read of live topics, checked.
 
     Attributes:
-        group: for which is committed; None for no group.
-        reader_group: in whose name is pulled.
-        start: None where the kind of read decides.
+        group: commits its offsets; None for no commits.
+        reader_group: the group for which messages are pulled.
+        start: None for the default of the kind of read.
         starting_time: ms since the epoch, as is ``ending_time``, which is not included.
         tags: None for any.
         columns: None for all.
-        push_filters: None where Spark's setting decides.
+        push_filters: None for Spark's setting.
     """
 
     name_servers: tuple[str, ...]
@@ -187,48 +186,48 @@ class LiveOptions:
 
     @property
     def expression(self) -> str:
-        """The tags, as brokers are asked for them."""
+        """The tags as a subscription expression."""
         return tag.ALL if self.tags is None else " || ".join(sorted(self.tags))
 
 
 def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOptions:
-    """Check the options of a read; ``stream`` is None where it is not known yet what it will be.
+    """Check the options of a read; ``stream`` is None if the kind of read is not known yet.
 
     Raises SettingsError that names option, value, limit and remedy.
     """
     others = {True: BATCH_ONLY, False: STREAM_ONLY, None: ()}[stream]
-    given = Given(options, OPTIONS, alternatives=ALTERNATIVES, not_here=others)
-    _refuse(given, others, "stream, only of a batch" if stream else "batch, only of a stream")
-    starting = given.read("startingTimestamp", values.time_ms, None)
-    ending = given.read("endingTimestamp", values.time_ms, None)
-    group = given.read("group", values.group_name, None)
+    texts = OptionTexts(options, OPTIONS, alternatives=ALTERNATIVES, not_here=others)
+    _refuse(texts, others, "stream, only of a batch" if stream else "batch, only of a stream")
+    starting = texts.read("startingTimestamp", values.time_ms, None)
+    ending = texts.read("endingTimestamp", values.time_ms, None)
+    group = texts.read("group", values.group_name, None)
     parsed = LiveOptions(
-        name_servers=name_servers("namesrv", given["namesrv"]),
-        subscription=_subscription(given),
+        name_servers=name_servers("namesrv", texts["namesrv"]),
+        subscription=_subscription(texts),
         group=group,
-        reader_group=group or _reader_group(given),
-        start=positions.start(given, starting),
-        end=positions.end(given, ending),
+        reader_group=group or _reader_group(texts),
+        start=positions.start(texts, starting),
+        end=positions.end(texts, ending),
         starting_time=starting,
         ending_time=ending,
-        min_partitions=given.read("minPartitions", values.number, 1),
-        records_per_partition=given.read("maxRecordsPerPartition", values.number, None),
-        bytes_per_partition=given.read("maxBytesPerPartition", values.bytes_per_partition, None),
-        offsets_per_trigger=given.read("maxOffsetsPerTrigger", values.number, None),
-        offsets_per_trigger_min=given.read("minOffsetsPerTrigger", values.number, None),
-        trigger_delay_s=given.read("maxTriggerDelay", values.seconds, TRIGGER_DELAY_SECONDS),
-        bytes_per_trigger=given.read("maxBytesPerTrigger", values.size, None),
-        fail_on_data_loss=given.read("failOnDataLoss", values.flag, True),
-        retry_s=given.read("retrySeconds", values.number, RETRY_SECONDS),
-        tags=given.read("tags", values.tags, None),
-        sql=given.read("sql", lambda _, text: text, None),
-        columns=given.read("columns", values.columns, None),
-        decompress=given.read("decompress", values.flag, True),
-        limit=given.read("limit", values.number, None),
-        push_filters=given.read("pushFilters", values.flag, None),
-        fail_on_damage=given.read("mode", values.fails_on_damage, False),
+        min_partitions=texts.read("minPartitions", values.number, 1),
+        records_per_partition=texts.read("maxRecordsPerPartition", values.number, None),
+        bytes_per_partition=texts.read("maxBytesPerPartition", values.bytes_per_partition, None),
+        offsets_per_trigger=texts.read("maxOffsetsPerTrigger", values.number, None),
+        offsets_per_trigger_min=texts.read("minOffsetsPerTrigger", values.number, None),
+        trigger_delay_s=texts.read("maxTriggerDelay", values.seconds, TRIGGER_DELAY_SECONDS),
+        bytes_per_trigger=texts.read("maxBytesPerTrigger", values.size, None),
+        fail_on_data_loss=texts.read("failOnDataLoss", values.flag, True),
+        retry_s=texts.read("retrySeconds", values.number, RETRY_SECONDS),
+        tags=texts.read("tags", values.tags, None),
+        sql=texts.read("sql", lambda _, text: text, None),
+        columns=texts.read("columns", values.columns, None),
+        decompress=texts.read("decompress", values.flag, True),
+        limit=texts.read("limit", values.number, None),
+        push_filters=texts.read("pushFilters", values.flag, None),
+        fail_on_damage=texts.read("mode", values.fails_on_damage, False),
     )
-    values.check_times(given, starting, ending)
+    values.check_times(texts, starting, ending)
     least, most = parsed.offsets_per_trigger_min, parsed.offsets_per_trigger
     if least is not None and most is not None and least > most:
         raise SettingsError(
@@ -238,7 +237,7 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
 
 
 def name_servers(name: str, text: str) -> tuple[str, ...]:
-    """Read the addresses of name servers."""
+    """Parse the addresses of name servers."""
     from cometmq.client.routes import parse_name_servers  # noqa: PLC0415  asyncio and more
 
     try:
@@ -247,39 +246,39 @@ def name_servers(name: str, text: str) -> tuple[str, ...]:
         raise SettingsError(f"option {name}: {error}") from None
 
 
-def _refuse(given: Given, others: tuple[str, ...], kind: str) -> None:
-    """Refuse what does not go together, and what another kind of read has."""
+def _refuse(texts: OptionTexts, others: tuple[str, ...], kind: str) -> None:
+    """Raise SettingsError for options that exclude each other, and for those of another kind of read."""
     for names in ALTERNATIVES:
-        _one_of(given, names, needed=names is SUBSCRIPTIONS)
+        _one_of(texts, names, needed=names is SUBSCRIPTIONS)
     for name in others:
-        if name in given:
+        if name in texts:
             raise SettingsError(f"option {name} is not one of a {kind}: leave it out")
 
 
-def _one_of(given: Given, names: tuple[str, ...], *, needed: bool = False) -> None:
-    found = [name for name in names if name in given]
+def _one_of(texts: OptionTexts, names: tuple[str, ...], *, needed: bool = False) -> None:
+    found = [name for name in names if name in texts]
     if len(found) > 1 or (needed and not found):
         raise SettingsError(
             f"options {', '.join(names)}: give one of them, not {' and '.join(found) or 'none'}"
         )
 
 
-def _reader_group(given: Given) -> str:
-    """Return the group in whose name is pulled without a group: the same in each task, and after a restart.
+def _reader_group(texts: OptionTexts) -> str:
+    """Return the group that pulls if no group is set: the same in each task, and after a restart.
 
-    Brokers remember groups, so a new name for each run would fill their tables.
+    Brokers keep groups, so a new name for each run would fill their tables.
     """
-    if "groupIdPrefix" not in given:
+    if "groupIdPrefix" not in texts:
         return READER_GROUP
-    read = "".join(f"{name} {given[name]}" for name in SUBSCRIPTIONS if name in given)
-    return values.group_name("groupIdPrefix", f"{given['groupIdPrefix']}-{zlib.crc32(read.encode()):08x}")
+    read = "".join(f"{name} {texts[name]}" for name in SUBSCRIPTIONS if name in texts)
+    return values.group_name("groupIdPrefix", f"{texts['groupIdPrefix']}-{zlib.crc32(read.encode()):08x}")
 
 
-def _subscription(given: Given) -> TopicChoice:
+def _subscription(texts: OptionTexts) -> TopicChoice:
     return TopicChoice(
-        given.read("subscribe", values.topics, None),
-        given.read("subscribePattern", _pattern, None),
-        given.read("assign", _assigned, None),
+        texts.read("subscribe", values.topics, None),
+        texts.read("subscribePattern", _pattern, None),
+        texts.read("assign", _assigned, None),
     )
 
 
@@ -310,5 +309,5 @@ def _assigned(name: str, text: str) -> frozenset[MessageQueue]:
 
 
 def _brokers(queues: Any) -> Any:
-    """Return the queues of a topic by broker; Kafka's shape, a list, names those of each broker."""
+    """Return the queues of a topic by broker; a list, Kafka's form, is for each broker."""
     return {EACH_BROKER: queues} if isinstance(queues, list) else queues

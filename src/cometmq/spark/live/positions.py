@@ -1,4 +1,4 @@
-"""Where a read begins and ends: the positions in queues that options name."""
+"""The positions in queues at which a read begins and ends, by its options."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -9,7 +9,7 @@ from cometmq.spark import values
 from cometmq.spark.live import offsets, times
 from cometmq.spark.live.offsets import Offsets
 from cometmq.spark.live.times import TimestampStrategy
-from cometmq.spark.values import Given
+from cometmq.spark.values import OptionTexts
 
 GROUP_PREFIX: Final = "group:"
 
@@ -25,7 +25,7 @@ class Latest:
 
 
 class Committed(NamedTuple):
-    """What a group has committed; the first message where it has committed nothing."""
+    """The committed offset of a group; the first message of a queue without one."""
 
     group: str
 
@@ -54,10 +54,10 @@ class At(NamedTuple):
 
 
 class ByTime(NamedTuple):
-    """The first message of each queue stored at or after the queue's time; the queue's end without one.
+    """The first message of each queue stored at or after the queue's time; the queue's end if it has none.
 
     Attributes:
-        times: as ``times.read`` gives them.
+        times: as ``times.read`` returns them.
         needs_message: a queue that has no such message is an error.
     """
 
@@ -69,31 +69,31 @@ Position: TypeAlias = Earliest | Latest | Committed | Since | Until | At | ByTim
 THE_END: Final[Position] = Latest()
 
 
-def start(given: Given, time_ms: int | None) -> Position | None:
-    """Return where a read begins; None where the kind of read decides.
+def start(texts: OptionTexts, time_ms: int | None) -> Position | None:
+    """Return where a read begins; None for the default of the kind of read.
 
     Args:
-        time_ms: the option ``startingTimestamp``, read.
+        time_ms: the option ``startingTimestamp``, ms since the epoch.
     """
-    strategy = given.read("startingOffsetsByTimestampStrategy", times.strategy, None)
+    strategy = texts.read("startingOffsetsByTimestampStrategy", times.strategy, None)
     if time_ms is not None:
         return Since(time_ms, needs_message=strategy == TimestampStrategy.ERROR)
-    queue_times = given.read("startingOffsetsByTimestamp", _queue_times, None)
+    queue_times = texts.read("startingOffsetsByTimestamp", _queue_times, None)
     if queue_times is not None:
         return ByTime(queue_times, needs_message=strategy != TimestampStrategy.LATEST)
-    return given.read("startingOffsets", _position, None)
+    return texts.read("startingOffsets", _position, None)
 
 
-def end(given: Given, time_ms: int | None) -> Position:
+def end(texts: OptionTexts, time_ms: int | None) -> Position:
     """Return where a batch ends.
 
     Args:
-        time_ms: the option ``endingTimestamp``, read.
+        time_ms: the option ``endingTimestamp``, ms since the epoch.
     """
     if time_ms is not None:
         return Until(time_ms)
-    queue_times = given.read("endingOffsetsByTimestamp", _queue_times, None)
-    return given.read("endingOffsets", _position, THE_END) if queue_times is None else ByTime(queue_times)
+    queue_times = texts.read("endingOffsetsByTimestamp", _queue_times, None)
+    return texts.read("endingOffsets", _position, THE_END) if queue_times is None else ByTime(queue_times)
 
 
 def _queue_times(name: str, text: str) -> dict[MessageQueue, int]:

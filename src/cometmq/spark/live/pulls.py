@@ -1,10 +1,10 @@
-"""Pulling a range of a queue: several requests under way at once, answers in order.
+"""Pull ranges of queues with several concurrent requests, and return the responses in order.
 
-A broker gives at most 32 messages for a request, whatever is asked for, and 8 if they are not in its memory,
-unless its settings say more (``maxTransferCountOnMessageInMemory`` and the like). So the range is cut into
-slices of 32 offsets, each of which is asked for without waiting for the one before. As long as they come
-whole, the next ones are larger; one that comes short is asked for again from where it ended, and tells how
-much comes.
+A broker returns at most 32 messages for a request, whatever the request says, and 8 if they are not in
+memory, unless its settings allow more (``maxTransferCountOnMessageInMemory`` and the like). So a range is cut
+into slices of 32 offsets, which are requested without waiting for the ones before. As long as responses are
+complete, the next slices are larger; after a short one the rest of its slice is requested, and the next
+slices are as large as that response.
 """
 
 import asyncio
@@ -17,29 +17,29 @@ from cometmq.client.consumer.queue_requests import PULL_COUNT, PulledRecords, Pu
 from cometmq.errors import NetworkError
 from cometmq.spark.live.links import Link
 from cometmq.spark.live.options import LiveOptions
-from cometmq.spark.live.patience import patiently
 from cometmq.spark.live.ranges import QueueRange
+from cometmq.spark.live.retries import with_retries
 
 UNDER_WAY: Final = 512
-"""Messages that one task has asked for: more bring nothing, as its own core is busy then …"""
+"""Messages that one task has requested at a time: more gain nothing, as its core is busy then …"""
 UNDER_WAY_MIN: Final = 4
-"""… but for so many slices, however large they are …"""
+"""… but at least so many slices, however large …"""
 SLICES_MAX: Final = 64
-"""… and so many at most, however small: ranges of a message each come from as many queues."""
+"""… and at most so many, however small: ranges of one message each are of as many queues."""
 SLICE_MAX: Final = 8_192
 FILTERED_SLICE: Final = 512
-"""Offsets of a slice where brokers filter: a request gives 32 messages that pass."""
+"""Offsets of a slice where brokers filter: a response holds 32 messages that match."""
 REQUEST_TIMEOUT_MS: Final = 10_000
 BYTES_MAX: Final = 1024 * 1024
-"""Most that is asked for at once; the brokers' own limit is a quarter of a MiB unless it was raised."""
+"""Limit of one response; the brokers' own limit is a quarter of a MiB unless it was raised."""
 
 
 class PulledPiece(NamedTuple):
-    """Part of a range, pulled.
+    """A pulled part of a range.
 
     Attributes:
         bodies: records back to back; where brokers filter, messages behind the range may be among them.
-        gone: what the broker said that it has no more.
+        gone: ranges that the broker no longer has.
     """
 
     range: QueueRange
@@ -48,7 +48,7 @@ class PulledPiece(NamedTuple):
 
 
 class RangePulls:
-    """Pulls ranges over a link."""
+    """Pulls ranges of queues over a link."""
 
     def __init__(self, options: LiveOptions, link: Link) -> None:
         self._options = options
@@ -59,19 +59,19 @@ class RangePulls:
             link.connections, self._routes, options.reader_group, REQUEST_TIMEOUT_MS
         )
         self._under_way: deque[asyncio.Task[PulledPiece]] = deque()
-        self._shares: deque[float] = deque()  # of each slice under way: how large it is, beside a whole one
+        self._shares: deque[float] = deque()  # size of each requested slice, as a share of a full one
         self._to_ask: deque[QueueRange] = deque()
 
-    def begin(self, ranges: Iterable[QueueRange]) -> None:
-        """Say what is to be pulled, in this order."""
+    def add(self, ranges: Iterable[QueueRange]) -> None:
+        """Add ranges to pull, in this order."""
         self._to_ask += (one for one in ranges if one.size)
 
     async def next(self, bytes_max: int) -> list[PulledPiece]:
-        """Give the next pieces, in order, of about so many bytes; none at the end.
+        """Return the next pieces, in order, of about ``bytes_max`` bytes; none at the end.
 
         Raises:
-            NetworkError: a broker does not answer for ``retrySeconds``: names it.
-            RemoteError: it refuses.
+            NetworkError: a broker did not respond for ``retrySeconds``.
+            RemoteError: a broker refuses the request.
         """
         pieces: list[PulledPiece] = []
         size = 0
@@ -88,7 +88,7 @@ class RangePulls:
         return pieces
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel the requests under way."""
         for task in self._under_way:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
@@ -98,18 +98,18 @@ class RangePulls:
         return len(self._under_way) < SLICES_MAX and sum(self._shares) < whole_max
 
     def _cut(self) -> QueueRange:
-        """Take the next slice of what is to be asked for."""
+        """Return the next slice to request."""
         whole = self._to_ask.popleft()
         first = whole._replace(end=min(whole.start + self._slice, whole.end))
         if first.end < whole.end:
             self._to_ask.appendleft(whole._replace(start=first.end))
         return first
 
-    def _learn(self, asked: int, came: int) -> None:
-        """Make the next slices about as large as what comes at once."""
-        if came < asked:
-            self._slice = max(came, PULL_COUNT)
-        elif asked >= self._slice:
+    def _adapt_slice(self, requested: int, received: int) -> None:
+        """Set the size of the next slices by the offsets that one response covered."""
+        if received < requested:
+            self._slice = max(received, PULL_COUNT)
+        elif requested >= self._slice:
             self._slice = min(2 * self._slice, SLICE_MAX)
 
     async def _pull(self, one: QueueRange) -> PulledPiece:
@@ -117,7 +117,7 @@ class RangePulls:
         offset = one.start
         while offset < one.end:
             left = one._replace(start=offset)
-            pulled = await patiently(
+            pulled = await with_retries(
                 str(left),
                 self._options.retry_s,
                 partial(self._ask, left),
@@ -125,7 +125,7 @@ class RangePulls:
             )
             offset = pulled.next_offset if pulled.next_offset > offset else one.end
             if not self._is_filtered:
-                self._learn(left.size, offset - left.start)
+                self._adapt_slice(left.size, offset - left.start)
             if pulled.body:
                 piece.bodies.append(pulled.body)
             if pulled.status not in (PullStatus.FOUND, PullStatus.NO_MATCHED_MESSAGE):
@@ -133,7 +133,7 @@ class RangePulls:
         return piece
 
     async def _ask(self, left: QueueRange) -> PulledRecords:
-        """Pull from where ``left`` begins; the answer leads on, or says that the queue ends before."""
+        """Pull from the start of ``left``. Raises NetworkError for an empty response that is no end."""
         pulled = await self._requests.pull_records(
             left.queue,
             left.start,
@@ -144,6 +144,6 @@ class RangePulls:
         )
         if pulled.next_offset <= left.start and pulled.max_offset >= left.end:
             raise NetworkError(
-                f"the answer is that there is nothing, but messages up to {pulled.max_offset - 1}"
+                f"the response is empty, though the queue has messages up to {pulled.max_offset - 1}"
             )
         return pulled

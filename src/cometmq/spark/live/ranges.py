@@ -1,4 +1,4 @@
-"""Which queue offsets each Spark task reads."""
+"""Ranges of queue offsets, and how they are split among Spark tasks."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from cometmq.message import MessageQueue
 
 
 class QueueRange(NamedTuple):
-    """The messages of a queue from queue offset ``start`` on, before ``end``."""
+    """The messages of a queue from queue offset ``start`` to before ``end``."""
 
     queue: MessageQueue
     start: int
@@ -20,18 +20,18 @@ class QueueRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many messages it has."""
+        """The number of queue offsets."""
         return self.end - self.start
 
 
 def split(ranges: Iterable[QueueRange], records_max: Callable[[MessageQueue], int]) -> list[list[QueueRange]]:
-    """Cut ranges into parts for one task each; what is small shares a part.
+    """Split ranges into parts for one task each; small ranges share a part.
 
     Args:
-        records_max: how many records of a queue make a full part.
+        records_max: returns how many records of a queue fill a part.
     """
     parts: list[list[QueueRange]] = []
-    room = 0.0  # of the last part, of 1
+    room = 0.0  # of the last part, from 0 to 1
     for one in ranges:
         most = records_max(one.queue)
         left = one

@@ -1,4 +1,4 @@
-"""What a task does: pulls its ranges, and makes Arrow batches of the answers by kernels."""
+"""Read a task's ranges: pull them, and build Arrow batches of the responses by kernels."""
 
 import logging
 import sys
@@ -9,17 +9,17 @@ import pyarrow as pa
 
 from cometmq import kernels
 from cometmq.errors import StoreDamaged
-from cometmq.spark.files.bodies import whole_bodies
+from cometmq.spark.files.bodies import decompress_bodies
 from cometmq.spark.live.answers import Answers, RowFilter
 from cometmq.spark.live.links import linked
-from cometmq.spark.live.loss import tell_loss
+from cometmq.spark.live.loss import report_loss
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.pulls import PulledPiece, RangePulls
 from cometmq.spark.live.ranges import QueueRange
-from cometmq.spark.worker import settle
+from cometmq.spark.worker import tune_worker
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
-"""Of the records in a batch, about: more would not stay in caches."""
+"""Of the records in a batch, about: more would not fit the caches."""
 
 log = logging.getLogger(__name__)
 
@@ -27,19 +27,18 @@ log = logging.getLogger(__name__)
 def read(
     options: LiveOptions, columns: Sequence[str], ranges: Sequence[QueueRange]
 ) -> Iterator[pa.RecordBatch]:
-    """Give the messages of ranges that are wanted, in batches of ``columns``.
+    """Read the messages of ranges that the options choose, in batches of ``columns``.
 
     Raises:
-        StoreDamaged: messages are gone (``failOnDataLoss``): names them; or a body cannot be decompressed
-            (FAILFAST).
-        NetworkError: a broker does not answer for ``retrySeconds``: names it.
-        RemoteError: it refuses.
+        StoreDamaged: messages are lost (``failOnDataLoss``), or a body cannot be decompressed (FAILFAST).
+        NetworkError: a broker did not respond for ``retrySeconds``.
+        RemoteError: a broker refuses the request.
     """
     left = options.limit or sys.maxsize
     with linked(options.name_servers) as link:
         pulls = RangePulls(options, link)
         try:
-            pulls.begin(ranges)
+            pulls.add(ranges)
             while left and (pieces := link.run(pulls.next(BATCH_BYTES))):
                 for batch in _batches(options, columns, pieces):
                     if left:
@@ -47,7 +46,7 @@ def read(
                         left -= min(batch.num_rows, left)
         finally:
             link.run(pulls.close())
-            settle()
+            tune_worker()
 
 
 def _batches(
@@ -57,7 +56,7 @@ def _batches(
     answers = Answers(ops, pieces)
     wanted = RowFilter(options.tags, options.starting_time, options.ending_time)
 
-    def tell(damage: str) -> None:
+    def report_damage(damage: str) -> None:
         if options.fail_on_damage:
             raise StoreDamaged(f"{damage}; mode PERMISSIVE gives null")
         log.warning("%s", damage)
@@ -66,8 +65,10 @@ def _batches(
         chosen = answers.choose(scan, rows, wanted)
         if len(chosen):
             batch = answers.batch(scan, chosen, columns)
-            sys_flags = scan.sys_flag[chosen]
-            yield from whole_bodies(batch, sys_flags, on_damage=tell) if options.decompress else (batch,)
+            if options.decompress:
+                yield from decompress_bodies(batch, scan.sys_flag[chosen], on_damage=report_damage)
+            else:
+                yield batch
     is_filtered = options.tags is not None or options.sql is not None
     gone = [one for piece in pieces for one in piece.gone] if is_filtered else answers.missing()
-    tell_loss(options, gone, "the brokers have them no more")
+    report_loss(options, gone, "the brokers have them no more")

@@ -1,9 +1,9 @@
-"""The stream reader of live topics.
+"""Read live topics as a stream.
 
 Theory of operation. Spark keeps the queue offsets up to which each micro-batch reads in the query's
 checkpoint before it reads, so after a crash the same messages are read again as the same batch. A queue
-that appears while the query runs is written down with its first offset by one batch and read from there
-by the next: so its beginning, too, is in the checkpoint.
+that appears while the query runs is added with its first offset by one batch and read from there by the
+next: so its first offset, too, is in the checkpoint.
 """
 
 import logging
@@ -26,12 +26,12 @@ from pyspark.sql.streaming.datasource import (
 from cometmq.errors import CometMQError, NoRoute
 from cometmq.message import MessageQueue
 from cometmq.spark.live import first_messages, offsets
-from cometmq.spark.live.batch import check_begins, check_there, parts, readable
+from cometmq.spark.live.batch import available, check_begins, check_subscription, plan_tasks
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.first_messages import compare, with_first_messages
 from cometmq.spark.live.limits import FairLimits
-from cometmq.spark.live.loss import SHOWN_MAX, report_recreated, tell_loss
-from cometmq.spark.live.offsets import Offsets, Written
+from cometmq.spark.live.loss import SHOWN_MAX, report_loss, report_recreated
+from cometmq.spark.live.offsets import NestedOffsets, Offsets
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.positions import Latest
 from cometmq.spark.live.ranges import QueueRange
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what comes. All but ``read`` happens in one process on the driver, as long as the query runs."""
+    """The stream reader. All but ``read`` runs in one process of the driver, as long as the query runs."""
 
     def __init__(self, options: LiveOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -51,28 +51,28 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened: Cluster | None = None
         self._target: Extents | None = None
         self._seen: Offsets = {}
-        self._left_alone: set[MessageQueue] = set()
+        self._ignored: set[MessageQueue] = set()
         self._waits_since: float | None = None
-        self._committed: Written | None = None
+        self._committed: NestedOffsets | None = None
         self._limits = FairLimits()
 
-    def initialOffset(self) -> Written:  # noqa: N802  Spark's name
-        """Return where a new query begins.
+    def initialOffset(self) -> NestedOffsets:  # noqa: N802  Spark's name
+        """Return the offsets at which a new query begins.
 
         Raises NoRoute, SettingsError, NetworkError or RemoteError like ``LiveReader.partitions``.
         """
         with Cluster(self._options, at_one_time=True) as cluster:
-            queues = cluster.subscribed()
-            check_there(self._options.subscription, queues)
+            queues = cluster.wait_for_brokers()
+            check_subscription(self._options.subscription, queues)
             start = self._options.start
             found = cluster.resolve(Latest() if start is None else start, queues, "startingOffsets")
             check_begins(self._options, cluster, found, "they are read from their beginning")
             extents = cluster.extents(queues)
             firsts = compare({}, extents, topics_on_brokers(extents), cluster.first_messages).known
-        return with_first_messages(offsets.written(found), firsts)
+        return with_first_messages(offsets.nested(found), firsts)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
-        """Give one of the limits, for Spark to know that there are some; ``latestOffset`` keeps them all."""
+        """Return one of the limits, so that Spark knows that there are some; ``latestOffset`` keeps all."""
         if self._options.offsets_per_trigger is not None:
             return ReadMaxRows(self._options.offsets_per_trigger)
         if self._options.bytes_per_trigger is not None:
@@ -82,19 +82,19 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Read what is there now, and nothing that comes later."""
-        self._target = self._cluster.look()
+        """Read the messages that are in the queues now, and none that come later."""
+        self._target = self._cluster.all_extents()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> Written:  # noqa: N802  Spark's name
-        """Give up to where the next micro-batch reads.
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> NestedOffsets:  # noqa: N802  Spark's name
+        """Return the offsets up to which the next micro-batch reads.
 
         Raises:
-            NetworkError: a broker does not answer for ``retrySeconds``: names it.
-            NoRoute: a queue is there no more, after so long (``failOnDataLoss``).
-            StoreDamaged: messages are gone (``failOnDataLoss``): names them.
-            RemoteError: a broker refuses.
+            NetworkError: a broker did not respond for ``retrySeconds``.
+            NoRoute: a queue is missing for as long (``failOnDataLoss``).
+            StoreDamaged: messages are lost (``failOnDataLoss``).
+            RemoteError: a broker refuses the request.
         """
-        self.commit(start)  # Spark itself tells of a batch only once there is another one
+        self.commit(start)  # Spark itself commits a batch only once there is another one
         begins = offsets.read(CHECKPOINT, start)
         firsts = first_messages.read(CHECKPOINT, start)
         extents = self._extents(begins) if self._target is None else self._whole_target(begins)
@@ -103,7 +103,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if young:
             shown = dict(islice(young.items(), SHOWN_MAX))
             log.warning("%d new queues are read from their beginning, such as %s", len(young), shown)
-            return with_first_messages(offsets.written(begins | young), firsts)
+            return with_first_messages(offsets.nested(begins | young), firsts)
         news = {queue: extent for queue, extent in extents.items() if extent.end != begins[queue]}
         if not news:
             return start
@@ -112,29 +112,29 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(limit, ReadAllAvailable):
             ends = self._admitted(begins, ends, extents)
         ends = begins | ends
-        return start if ends == begins else with_first_messages(offsets.written(ends), compared.known)
+        return start if ends == begins else with_first_messages(offsets.nested(ends), compared.known)
 
-    def reportLatestOffset(self) -> Written | None:  # noqa: N802  Spark's name
-        """Give the ends of the queues, as far as they were known when the last micro-batch was planned."""
-        return offsets.written(self._seen) if self._seen else None
+    def reportLatestOffset(self) -> NestedOffsets | None:  # noqa: N802  Spark's name
+        """Return the ends of the queues when the last micro-batch was planned, as far as they were known."""
+        return offsets.nested(self._seen) if self._seen else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Give the tasks of a micro-batch."""
+        """Plan the tasks of a micro-batch."""
         begins, ends = offsets.read(CHECKPOINT, start), offsets.read(CHECKPOINT, end)
         ranges = [
             QueueRange(queue, begins.get(queue, offset), offset) for queue, offset in sorted(ends.items())
         ]
-        return parts(self._options, self._cluster, readable(self._options, self._cluster, ranges))
+        return plan_tasks(self._options, self._cluster, available(self._options, self._cluster, ranges))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Give the messages of a task, in batches. Raises like ``reading.read``."""
+        """Read the messages of a task, in batches. Raises like ``reading.read``."""
         from cometmq.spark.live.reading import read  # noqa: PLC0415  numpy and more, for tasks alone
 
         ranges: list[QueueRange] = (partition and partition.value) or []
         return read(self._options, self._columns, ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Tell the brokers up to where the group has read; the checkpoint does not depend on it."""
+        """Commit the group's offsets to the brokers; the checkpoint does not depend on them."""
         if self._options.group is None or end == self._committed:
             return
         try:
@@ -153,36 +153,36 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _cluster(self) -> Cluster:
-        """What the driver asks; opened by the first question, as the reader also goes to executors."""
+        """The connected cluster; opened at first use, as the reader is also sent to executors."""
         if self._opened is None:
             self._opened = Cluster(self._options)
         return self._opened
 
     def _whole_target(self, begins: Offsets) -> Extents:
-        """Return what was there when all of it was to be read, and queues whose broker was away just then."""
+        """Return the target of AvailableNow, completed by queues whose broker was away when it was fixed."""
         target = self._target or {}
-        away = begins.keys() - target.keys() - self._left_alone
+        away = begins.keys() - target.keys() - self._ignored
         if away:
             extents = self._extents(begins)
             self._target = target = {queue: extents[queue] for queue in away & extents.keys()} | target
         return target
 
     def _extents(self, begins: Offsets) -> Extents:
-        """Return all queues that are there with their ends, having waited for those that were read before."""
-        extents = self._cluster.look()
-        self._left_alone -= extents.keys()
-        missing = begins.keys() - extents.keys() - self._left_alone
+        """Return all queues with their first and end offsets; wait for those that were read before."""
+        extents = self._cluster.all_extents()
+        self._ignored -= extents.keys()
+        missing = begins.keys() - extents.keys() - self._ignored
         unwanted = {queue for queue in missing if not covers(self._options.subscription, queue)}
-        self._leave_alone(unwanted, "queues in the checkpoint are no longer subscribed to")
+        self._ignore(unwanted, "queues in the checkpoint are no longer subscribed to")
         if missing - unwanted:
-            self._cluster.wait_for(missing - unwanted)
-            extents = self._cluster.look()
+            self._cluster.wait_for_queues(missing - unwanted)
+            extents = self._cluster.all_extents()
             missing -= extents.keys()
-            self._leave_alone(missing - unwanted, "no broker known to the name server has these queues")
+            self._ignore(missing - unwanted, "no broker known to the name server has these queues")
         return extents
 
-    def _leave_alone(self, queues: Collection[MessageQueue], why: str) -> None:
-        """Go on without queues, and log it. Raises NoRoute unless ``failOnDataLoss`` is false."""
+    def _ignore(self, queues: Collection[MessageQueue], why: str) -> None:
+        """Log that queues are left out from now on. Raises NoRoute unless ``failOnDataLoss`` is false."""
         if not queues:
             return
         shown = ", ".join(" ".join(map(str, queue)) for queue in sorted(queues)[:SHOWN_MAX])
@@ -190,12 +190,12 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.fail_on_data_loss:
             raise NoRoute(f"{why}: {shown}{more}; with failOnDataLoss false the query goes on without them")
         log.warning("%s: %s%s", why, shown, more)
-        self._left_alone |= set(queues)
+        self._ignored |= set(queues)
 
     def _restarted(self, begins: Offsets, extents: Extents, recreated: Collection[TopicOnBroker]) -> Offsets:
-        """Return the ends; of a queue that begins anew its first offset.
+        """Return the ends of the queues; of a recreated one its first offset, where the next batch starts.
 
-        A queue does so that ends before it was read to, or whose topic was ``recreated`` on its broker.
+        A queue is recreated if it ends before its offset, or its topic was ``recreated`` on its broker.
         """
         if recreated:
             report_recreated(self._options, recreated)
@@ -204,16 +204,16 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if shorter:
             lost = [QueueRange(queue, extents[queue].end, begins[queue]) for queue in shorter]
             why = "they were read, and the queue is shorter now, as if it had been made anew"
-            tell_loss(self._options, lost, why)
+            report_loss(self._options, lost, why)
         ends = {queue: extent.end for queue, extent in extents.items()}
         return ends | {queue: extents[queue].first for queue in [*shorter, *remade]}
 
     def _admitted(self, begins: Offsets, ends: Offsets, extents: Extents) -> Offsets:
-        """Apply the limits."""
+        """Cut the ends of a micro-batch to the limits."""
         waiting = sum(max(end - begins[queue], 0) for queue, end in ends.items())
         if self._waits_for_more(waiting):
             return begins
-        begins = begins | {  # what is gone takes up no limit
+        begins = begins | {  # expired messages take up no limit
             queue: min(max(begins[queue], extents[queue].first), ends[queue])
             for queue, end in ends.items()
             if end > begins[queue]
@@ -231,7 +231,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends
 
     def _waits_for_more(self, waiting: int) -> bool:
-        """Whether there are too few messages yet for a micro-batch, and they have not waited for too long."""
+        """Check whether to wait for more messages: there are too few, and ``maxTriggerDelay`` is not over."""
         least = self._options.offsets_per_trigger_min
         if least is None or self._target is not None or waiting >= least:
             self._waits_since = None

@@ -1,10 +1,10 @@
-"""Find the queues that a subscription covers, and their ends, by one request for each topic and broker.
+"""Find the queues of a subscription, and their offsets, by one request for each topic and broker.
 
-Theory of operation. GET_TOPIC_STATS_INFO returns the first and last offsets of all queues that a topic has
-on a broker: so what a trigger without news costs does not grow with the number of queues. Routes are kept
-for half a minute, as clients do, and asked for again before that if a broker has another number of queues
-than its route says, knows nothing of the topic, or does not answer. Servers that do not know this request
-(a proxy, for instance) are asked about each queue, some at a time.
+Theory of operation. GET_TOPIC_STATS_INFO returns the first and end offsets of all queues that a topic has on
+a broker, so the cost of a trigger without messages does not grow with the number of queues. Routes are cached
+for half a minute, as in clients, and requested again before that if a broker has another number of queues
+than its route says, does not know the topic, or does not respond. Servers without this request (a proxy, for
+instance) get requests for each queue, some at a time.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from cometmq.errors import CometMQError, NoRoute, RemoteError
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.message import MessageQueue
 from cometmq.spark.live.options import LiveOptions, TopicChoice
-from cometmq.spark.live.patience import ask_each, is_retriable, patiently
+from cometmq.spark.live.retries import ask_each, is_retriable, with_retries
 from cometmq.wire.bodies import ClusterInfo, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 
@@ -33,7 +33,7 @@ SYSTEM_TOPICS: Final = frozenset(
 
 
 class Extent(NamedTuple):
-    """The queue offset of a queue's first message that can be read, and the one behind its last."""
+    """The queue offsets of a queue's first message that can be read, and behind its last."""
 
     first: int
     end: int
@@ -44,14 +44,14 @@ TopicOnBroker: TypeAlias = tuple[str, str]
 Extents: TypeAlias = dict[MessageQueue, Extent]
 
 EMPTY: Final = Extent(0, 0)
-"""What brokers say of a queue that they do not have."""
+"""The brokers' response for a queue that they do not have."""
 
 
 class Survey:
-    """Asks name servers and brokers for the queues of one subscription.
+    """Requests the queues of one subscription from name servers and brokers.
 
     Args:
-        at_one_time: whether each topic is asked about once, so that all that is said of it is of one moment.
+        at_one_time: whether the offsets of a topic are requested once, so that all are of one moment.
     """
 
     def __init__(
@@ -63,29 +63,29 @@ class Survey:
         self._kept: dict[TopicOnBroker, Extents] | None = {} if at_one_time else None
 
     async def queues(self) -> set[MessageQueue]:
-        """Return the queues that are read, by routes that are asked for now."""
+        """Return the queues that are read, by fresh routes."""
         topics = await self._topics()
-        self._forget(topics)
+        self._drop_routes(topics)
         return self._covered(
             queue for route in (await self._routes_of(topics)).values() for queue in route.subscribe_queues()
         )
 
-    async def subscribed(self) -> set[MessageQueue]:
-        """Return the same; while no name server knows any broker, as after a restart, wait for one."""
+    async def wait_for_brokers(self) -> set[MessageQueue]:
+        """Return the queues that are read; while no name server knows a broker, as after a restart, wait."""
         deadline = asyncio.get_running_loop().time() + self._options.retry_s
         while True:
             found = await self.queues()
-            if not is_lacking(self._options.subscription, found) or await self._has_brokers():
+            if not is_incomplete(self._options.subscription, found) or await self._has_brokers():
                 return found
             if asyncio.get_running_loop().time() >= deadline:
                 return found
             await asyncio.sleep(LOOK_AGAIN_S)
 
-    async def wait_for(self, wanted: Collection[MessageQueue]) -> set[MessageQueue]:
-        """Return the queues that are read, once these are among them, or after ``retrySeconds``.
+    async def wait_for_queues(self, wanted: Collection[MessageQueue]) -> set[MessageQueue]:
+        """Return the queues that are read, once ``wanted`` are among them, or after ``retrySeconds``.
 
-        Those whose brokers are known, and have other queues only, are waited for no longer than it takes to
-        look twice: a broker that starts registers all its topics together.
+        Queues whose brokers are known without them are looked up only once more: a broker that starts
+        registers all its topics together.
         """
         deadline = asyncio.get_running_loop().time() + self._options.retry_s
         brokers: frozenset[str] = frozenset()
@@ -97,14 +97,14 @@ class Survey:
             brokers = await self._broker_names()
             await asyncio.sleep(LOOK_AGAIN_S)
 
-    async def look(self) -> Extents:
-        """Return the queues that are read, with their ends."""
+    async def all_extents(self) -> Extents:
+        """Return the first and end offsets of all queues that are read."""
         topics = await self._topics()
-        extents = await patiently(
+        extents = await with_retries(
             "the ends of queues",
             self._options.retry_s,
-            lambda: self._look(topics),
-            before_retry=lambda: self._forget(topics),
+            lambda: self._extents_of(topics),
+            before_retry=lambda: self._drop_routes(topics),
             is_worth=is_unknown,
         )
         if self._options.subscription.queues is None:
@@ -113,22 +113,22 @@ class Survey:
         return {queue: extent for queue, extent in extents.items() if queue in covered}
 
     async def extents(self, queues: Collection[MessageQueue]) -> Extents:
-        """Return the ends of some queues."""
+        """Return the first and end offsets of some queues."""
         kept = {} if self._kept is None else self._kept
         kept |= await ask_each(
             lambda place: self._ends(place, is_retriable), topics_on_brokers(queues) - kept.keys()
         )
         return {queue: kept[queue.topic, queue.broker_name].get(queue, EMPTY) for queue in queues}
 
-    async def _look(self, topics: Collection[str]) -> Extents:
+    async def _extents_of(self, topics: Collection[str]) -> Extents:
         routes = await self._routes_of(topics)
         places = [(topic, one.broker_name) for topic, route in routes.items() for one in _readable(route)]
         ends = await ask_each(lambda place: self._ends(place, _is_passing), places)
         changed = {topic for topic, route in routes.items() if _has_others(route, ends)}
-        self._forget(changed)
+        self._drop_routes(changed)
         newer = await self._routes_of(changed)
         changed = {topic for topic in changed if newer.get(topic) != routes[topic]}
-        extents: Extents = await self._look(changed) if changed else {}
+        extents: Extents = await self._extents_of(changed) if changed else {}
         for topic in routes.keys() - changed:
             extents |= _subscribed(routes[topic], ends)
         return extents
@@ -136,7 +136,7 @@ class Survey:
     async def _ends(self, place: TopicOnBroker, is_worth: Callable[[CometMQError], bool]) -> Extents:
         topic, broker_name = place
         try:
-            stats = await patiently(
+            stats = await with_retries(
                 f"broker {broker_name}, topic {topic}: the ends of its queues",
                 self._options.retry_s,
                 lambda: self._requests.topic_stats(*place),
@@ -159,7 +159,7 @@ class Survey:
 
         def ask(queue: MessageQueue) -> Awaitable[Extent]:
             what = f"broker {broker_name}, topic {topic}, queue {queue.queue_id}: its ends"
-            return patiently(what, self._options.retry_s, lambda: ends(queue))
+            return with_retries(what, self._options.retry_s, lambda: ends(queue))
 
         return await ask_each(ask, queues)
 
@@ -174,7 +174,7 @@ class Survey:
         return [topic for topic in topics if is_matched(subscription.pattern.fullmatch, topic)]
 
     async def _routes_of(self, topics: Collection[str]) -> dict[str, Route]:
-        """Return the routes of those topics that there are."""
+        """Return the routes of those topics that exist."""
         found = await ask_each(self._route, topics)
         return {topic: route for topic, route in found.items() if route is not None}
 
@@ -196,16 +196,16 @@ class Survey:
 
         return await self._ask_name_server("the list of brokers", ask)
 
-    async def _ask_name_server(self, what: str, ask: Callable[..., Awaitable[T]], *given: Any) -> T:
-        """Ask again while none answers; that a topic has no route is an answer."""
-        return await patiently(
+    async def _ask_name_server(self, what: str, ask: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        """Retry a request while no name server responds; NoRoute is a response."""
+        return await with_retries(
             f"name server: {what}",
             self._options.retry_s,
-            lambda: ask(*given),
+            lambda: ask(*arguments),
             is_worth=lambda error: is_retriable(error) and not isinstance(error, NoRoute),
         )
 
-    def _forget(self, topics: Iterable[str]) -> None:
+    def _drop_routes(self, topics: Iterable[str]) -> None:
         for topic in topics:
             self._routes.expire(topic)
 
@@ -214,12 +214,12 @@ class Survey:
 
 
 def topics_on_brokers(queues: Iterable[MessageQueue]) -> set[TopicOnBroker]:
-    """Return the topics and brokers that queues belong to."""
+    """Return the topic and broker of each queue."""
     return {(queue.topic, queue.broker_name) for queue in queues}
 
 
 def covers(subscription: TopicChoice, queue: MessageQueue) -> bool:
-    """Check whether a queue is one of those that are subscribed to."""
+    """Check whether a subscription covers a queue."""
     if subscription.queues is not None:
         return bool(subscription.assigned(queue))
     if subscription.topics is not None:
@@ -227,8 +227,8 @@ def covers(subscription: TopicChoice, queue: MessageQueue) -> bool:
     return subscription.pattern is not None and is_matched(subscription.pattern.fullmatch, queue.topic)
 
 
-def is_lacking(subscription: TopicChoice, found: Collection[MessageQueue]) -> bool:
-    """Check whether something that is named is not there; a pattern wants at least one queue."""
+def is_incomplete(subscription: TopicChoice, found: Collection[MessageQueue]) -> bool:
+    """Check whether a subscribed topic or queue is missing; a pattern needs at least one queue."""
     if subscription.queues is not None:
         there = {assigned for queue in found for assigned in subscription.assigned(queue)}
         return not subscription.queues <= there
@@ -238,21 +238,21 @@ def is_lacking(subscription: TopicChoice, found: Collection[MessageQueue]) -> bo
 
 
 def is_matched(matches: Callable[[str], object], topic: str) -> bool:
-    """Check whether a pattern finds a topic; it finds none that brokers and groups make for themselves."""
-    return is_users(topic) and bool(matches(topic))
+    """Check whether a pattern matches a topic that users created."""
+    return is_user_topic(topic) and bool(matches(topic))
 
 
-def is_users(topic: str) -> bool:
-    """Check whether a topic is none of those that brokers and groups make for themselves."""
+def is_user_topic(topic: str) -> bool:
+    """Check whether users created a topic, not brokers (system topics) or groups (retries, dead letters)."""
     return (
         topic not in SYSTEM_TOPICS
         and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
-        and not (topic.lower().startswith(SYSTEM_PREFIX))
+        and not topic.lower().startswith(SYSTEM_PREFIX)
     )
 
 
 def is_unknown(error: CometMQError) -> bool:
-    """Check whether a server knows nothing of a topic: its route may be old, or yet to come."""
+    """Check whether a server does not know a topic: its route may be old, or not registered yet."""
     if isinstance(error, RemoteError):
         return error.code == ResponseCode.TOPIC_NOT_EXIST
     return isinstance(error, NoRoute)
@@ -267,7 +267,7 @@ def _readable(route: Route) -> list[QueueCounts]:
 
 
 def _subscribed(route: Route, ends: dict[TopicOnBroker, Extents]) -> Extents:
-    """Return the ends of the queues that a route says can be read."""
+    """Return the first and end offsets of the readable queues of a route."""
     extents: Extents = {}
     for counts in _readable(route):
         of_broker = ends[route.topic, counts.broker_name]
@@ -280,7 +280,7 @@ def _subscribed(route: Route, ends: dict[TopicOnBroker, Extents]) -> Extents:
 
 
 def _has_others(route: Route, ends: dict[TopicOnBroker, Extents]) -> bool:
-    """Check whether brokers have other queues of a topic than its route says."""
+    """Check whether brokers have another number of queues of a topic than its route."""
     return any(
         len(ends[route.topic, counts.broker_name]) != max(counts.read_count, counts.write_count)
         for counts in _readable(route)

@@ -1,12 +1,12 @@
-"""Store times, one for each queue: what ``startingOffsetsByTimestamp`` and ``endingOffsetsByTimestamp`` take.
+"""Store times of queues in ``startingOffsetsByTimestamp`` and ``endingOffsetsByTimestamp``.
 
 ::
 
     {"orders": {"0": 1700000000000, "1": "2026-01-31T09:00:00+08:00"}}
     {"orders": {"broker-a": {"0": 1700000000000}, "broker-b": {"0": 1700000060000}}}
 
-The first form is that of Spark's Kafka source: a time holds for the queue with this number on each broker
-that has the topic. The second names brokers. Times are ms since the epoch, or ISO 8601 with a zone.
+The first form is that of Spark's Kafka source: a time applies to the queue with this id on each broker that
+has the topic. The second names brokers. Times are ms since the epoch, or ISO 8601 with a zone.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,18 +20,17 @@ from cometmq.spark.live.offsets import EACH_BROKER, Offsets
 
 
 class TimestampStrategy(StrEnum):
-    """Where a read begins in a queue without a message stored at or after its starting time."""
+    """What happens if a queue has no message stored at or after its starting time."""
 
     ERROR = "error"
     LATEST = "latest"
 
 
 def read(name: str, tree: Any) -> dict[MessageQueue, int]:
-    """Read what an option's JSON says: a time for each queue, ms since the epoch.
+    """Convert an option's JSON to times by queue, ms since the epoch.
 
-    A queue with the broker ``EACH_BROKER`` stands for the queues of its number on all of them.
-
-    Raises SettingsError that says how to write it.
+    A queue with the broker ``EACH_BROKER`` stands for the queues with its id on all brokers.
+    Raises SettingsError, with the right form, if malformed.
     """
     times: dict[MessageQueue, int] = {}
     for topic, below in _items(name, tree):
@@ -48,9 +47,9 @@ def read(name: str, tree: Any) -> dict[MessageQueue, int]:
 def of_queues(
     times: Mapping[MessageQueue, int], queues: Iterable[MessageQueue], option: str
 ) -> dict[MessageQueue, int]:
-    """Return the time of each queue; one for a queue of a named broker counts more than one of each broker.
+    """Return the time of each queue; a time for a named broker has precedence over one for each broker.
 
-    Raises SettingsError, naming ``option``, if a queue has none, or a time is of no queue.
+    Raises SettingsError, naming ``option``, if a queue has no time, or a time has no queue.
     """
     found: dict[MessageQueue, int] = {}
     missing, unknown = [], set(times)
@@ -71,7 +70,7 @@ def of_queues(
 
 
 def strategy(name: str, text: str) -> TimestampStrategy:
-    """Read which strategy is wanted."""
+    """Parse a strategy."""
     try:
         return TimestampStrategy(text.lower())
     except ValueError:
@@ -79,7 +78,7 @@ def strategy(name: str, text: str) -> TimestampStrategy:
 
 
 def refuse_late(option: str, times: Mapping[MessageQueue, int], ends: Offsets) -> None:
-    """Raise SettingsError: queues without a message stored at or after their time, by where they end."""
+    """Raise SettingsError that names queues without a message stored at or after their time."""
     named = "; ".join(
         f"{_named(queue)}: {times[queue]} is asked for, it ends at offset {end}"
         for queue, end in ends.items()
@@ -91,7 +90,7 @@ def refuse_late(option: str, times: Mapping[MessageQueue, int], ends: Offsets) -
 
 
 def _named(queue: MessageQueue) -> str:
-    """Write down a queue: topic, broker if one is meant, number."""
+    """Return a queue as text: topic, broker if it has one, queue id."""
     return " ".join(str(part) for part in queue if part != EACH_BROKER)
 
 
@@ -115,6 +114,6 @@ def _time_ms(name: str, value: Any) -> int:
 
 def _refused(name: str, value: Any) -> SettingsError:
     return SettingsError(
-        f'option {name}: {value!r} cannot be: write times by topic and queue, as {{"orders": {{"0": '
+        f'option {name}: {value!r} is malformed: write times by topic and queue, as {{"orders": {{"0": '
         '1700000000000}}, or by topic, broker and queue, as {"orders": {"broker-a": {"0": 1700000000000}}}'
     )

@@ -1,1 +1,1 @@
-"""The sink: rows become messages."""
+"""Write rows to live topics."""

@@ -1,4 +1,4 @@
-"""Handle rows that make no message, as the option ``onBadRow`` says: fail, drop, or send a dead letter.
+"""Handle rows that are no messages, by the option ``onBadRow``: fail, drop, or send a dead letter.
 
 A dead letter is a message in the topic that the option ``deadLetterTopic`` names. Its tag is the kind of
 error, its body a JSON object:
@@ -6,7 +6,7 @@ error, its body a JSON object:
 ===========  ===================================================================================
 member       meaning
 ===========  ===================================================================================
-reason       why the row makes no message
+reason       why the row is no message
 body         the row's body in Base64, null where it is null, at most ``BODY_SHOWN_MAX`` bytes
 body_size    how long the row's body is, in bytes
 columns      the row's other columns, as text, at most ``COLUMN_SHOWN_MAX`` characters each
@@ -29,13 +29,13 @@ from cometmq.spark.sink.row_keys import RowKeys
 BODY_SHOWN_MAX: Final = 1024 * 1024
 COLUMN_SHOWN_MAX: Final = 4096
 LOGGED_MAX: Final = 20
-"""Rows that a task names in its log; it counts them all."""
+"""Rows that a task logs; it counts all."""
 
 log = logging.getLogger(__name__)
 
 
 class OnBadRow(StrEnum):
-    """What happens to a row that makes no message."""
+    """What happens to a row that is no message."""
 
     FAIL = "fail"
     DROP = "drop"
@@ -43,14 +43,14 @@ class OnBadRow(StrEnum):
 
 
 class BadRows:
-    """The rows of one task that make no message.
+    """The rows of one task that are no messages.
 
     Args:
-        dead_letter_topic: where they go; None if they are only counted.
-        write: as for ``RowKeys``: a repeated task sends its dead letters once.
+        dead_letter_topic: where they are sent; None if they are only counted.
+        write: as for ``RowKeys``, so that brokers store the dead letters of a repeated task once.
 
     Attributes:
-        count: how many there were.
+        count: the number of rows.
     """
 
     def __init__(self, dead_letter_topic: str | None, write: str) -> None:
@@ -60,7 +60,7 @@ class BadRows:
         self.count = 0
 
     def add(self, row: Mapping[str, Any], error: CometMQError) -> None:
-        """Count a row, name it in the log, and prepare its dead letter."""
+        """Count a row, log it, and build its dead letter."""
         self.count += 1
         if self.count <= LOGGED_MAX:
             log.warning("a row makes no message: %s: %s", error, _columns(row))
@@ -71,7 +71,7 @@ class BadRows:
             self._letters.append(letter)
 
     def take_letters(self) -> list[Message]:
-        """Return the dead letters that are not sent yet, and forget them."""
+        """Return and remove the dead letters that are not sent yet."""
         letters, self._letters = self._letters, []
         return letters
 
@@ -88,7 +88,7 @@ def _described(row: Mapping[str, Any], error: CometMQError) -> dict[str, Any]:
 
 
 def _columns(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the columns but for the body that are not null, each as a text that is not too long."""
+    """Return the columns that are not null, without the body, each as text of limited length."""
     return {
         name: str(value)[:COLUMN_SHOWN_MAX]
         for name, value in row.items()

@@ -1,10 +1,10 @@
-"""Make the idempotence keys of the sink: they name a row by what is stored of it, not by its place.
+"""Build the idempotence keys of the sink, from the stored content of a row and not from its position.
 
-A task that is repeated may get its rows in another order (after any shuffle), and may have been killed after
+A task that is repeated may read its rows in another order (after any shuffle), and may have been killed after
 any of them. So a key must not depend on the order. It is a digest of the write (query, micro-batch,
-partition), of all that is stored of the row, and of a number that tells equal rows of one task apart: as they
-are equal, it does not matter which of them gets which number. The partition belongs to it because equal rows
-of two tasks are two messages.
+partition), of all stored content of the row, and of a number that distinguishes equal rows of one task: as
+they are equal, it does not matter which of them has which number. The partition is included because equal
+rows of two tasks are two messages.
 """
 
 from collections import Counter
@@ -16,15 +16,15 @@ import msgspec
 
 DIGEST_BYTES: Final = 16
 SEEN_BYTES: Final = 8
-"""Of a digest, to recognize equal rows: two different rows that share them are merely numbered, too."""
+"""Of a digest, to recognise equal rows: two different rows that share them are numbered, too."""
 
 
 class RowKeys:
-    """The keys of one task's rows. It remembers some 70 bytes of each row until the task ends.
+    """Builds the keys of one task's rows. It keeps some 70 bytes for each row until the task ends.
 
     Args:
-        write: what is the same in each attempt at this task, and different in any other task.
-        column: the one that holds the key, if the user names one; rows in which it is null get a digest.
+        write: names the task: the same in each of its attempts, different for any other task.
+        column: the column with the key, if the user names one; rows where it is null get a digest.
     """
 
     def __init__(self, write: str, column: str | None = None) -> None:
@@ -34,11 +34,11 @@ class RowKeys:
         self._repeated: Counter[int] = Counter()
 
     def key(self, row: Mapping[str, Any], stored: tuple[Any, ...]) -> str:
-        """Return the key of a row, a text.
+        """Return the key of a row.
 
         Args:
             row: its columns by name.
-            stored: all that is stored of it, as values that msgpack knows, always in the same order.
+            stored: its stored content, as values for msgpack, always in the same order.
         """
         named = None if self._column is None else row[self._column]
         if named is not None:
@@ -48,7 +48,7 @@ class RowKeys:
         return blake2b(content, digest_size=DIGEST_BYTES, key=self._write, salt=number).hexdigest()
 
     def _number(self, seen: bytes) -> bytes:
-        """Return how many equal rows came before, as a salt of a digest."""
+        """Return the number of equal rows before, as the salt of a digest; empty if there are none."""
         short = int.from_bytes(seen, "little")
         if short in self._seen:
             self._repeated[short] += 1

@@ -1,17 +1,17 @@
-"""From rows to messages: the columns that the sink takes.
+"""Convert rows to messages, by the columns of the sink.
 
 =============  ==================  =======================================================================
 column         type                meaning
 =============  ==================  =======================================================================
-topic          string              where to; the option ``topic`` where there is no such column, or null
-body           binary or string    the payload, which RocketMQ does not let be empty; needed
+topic          string              destination; by default, or where null, the option ``topic``
+body           binary or string    the payload, which must not be empty; needed
 tags           string              one tag
 keys           array<string>       business keys
-properties     map<string,string>  further properties; RocketMQ's own, as reads give them, are left out,
+properties     map<string,string>  further properties; RocketMQ's own, which reads return, are left out,
                                    and so are those that are null
 queue_id       int                 which queue of the topic
 sharding_key   string              … or the key whose messages stay in order in one queue
-delay          int                 level of the delay after which consumers get it, …
+delay          int                 level of the delay after which it is delivered, …
 delay_ms       bigint              … or so many ms later, …
 deliver_time   timestamp           … or at this time, or ms since the epoch (bigint)
 flag           int                 the application's own number
@@ -45,28 +45,28 @@ TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 KeyOf = Callable[[Mapping[str, Any], tuple[Any, ...]], str]
-"""Makes the idempotence key of a row from its columns and what is stored of it."""
+"""Returns the idempotence key of a row by its columns and stored content."""
 
 OnBad = Callable[[Mapping[str, Any], CometMQError], None]
-"""Is told a row that makes no message, and why."""
+"""Called with a row that is no message, and the error."""
 
 UNIQUE_ID: Final = "0" * 32
-"""Stands for the one that the producer makes, where a message is only checked."""
+"""Placeholder for the producer's unique id where a message is only checked."""
 
 
 class MessageRow(NamedTuple):
-    """A message to be sent; ``queue_id`` is None where any queue will do."""
+    """A message to send; ``queue_id`` is None for any queue."""
 
     message: Message
     queue_id: int | None
 
 
 def check_columns(schema: StructType, topic: str | None, key_column: str | None = None) -> None:
-    """Raise SettingsError if a frame's columns are not those of the sink, or do not say enough.
+    """Raise SettingsError if columns of a DataFrame are unknown, missing or of another type.
 
     Args:
-        topic: of rows that name none.
-        key_column: the one that the option ``idempotenceKey`` names.
+        topic: of rows without one.
+        key_column: the column that the option ``idempotenceKey`` names.
     """
     names = set(schema.fieldNames())
     types = TYPES if key_column is None else {**TYPES, key_column: ("string",)}
@@ -96,10 +96,10 @@ def rows_of(
     """Build the messages of a batch.
 
     Args:
-        topic: of rows that name none.
-        key_of: makes the idempotence key of each.
-        on_bad: is called for each row that makes no message, which is then left out. Without it rows are not
-            checked here: the producer refuses what is wrong.
+        topic: of rows without one.
+        key_of: returns the idempotence key of each.
+        on_bad: called for each row that is no message, which is left out. Without it rows are not checked
+            here, but by the producer.
     """
     if on_bad is None:
         return [_row(columns, topic, key_of) for columns in batch.to_pylist()]
@@ -139,7 +139,7 @@ def _row(row: Mapping[str, Any], topic: str | None, key_of: KeyOf) -> MessageRow
 
 
 def _content(message: Message) -> tuple[Any, ...]:
-    """Return all that is stored of a message, in an order that is always the same."""
+    """Return the stored content of a message, always in the same order."""
     return (
         message.topic,
         message.body,

@@ -1,9 +1,9 @@
-"""The sink: rows become messages, sent in batches by the tasks.
+"""Send rows as messages, in batches, from Spark's tasks.
 
-A task that is tried again, or a micro-batch that is repeated after a crash, sends its messages again: each
-with the same idempotence key as before, whatever the order in which its rows come (``row_keys``). So brokers
-store it once. A row that differs between two attempts (a plan with randomness, or one that moves rows from
-partition to partition) is stored in each of its forms.
+A task that is retried, or a micro-batch that is repeated after a crash, sends its messages again: each with
+the same idempotence key as before, whatever the order of its rows (``row_keys``). So brokers store it once. A
+row that differs between two attempts (a plan with randomness, or one that moves rows from partition to
+partition) is stored in each of its forms.
 
 ======================  ========================================================================
 option                  meaning
@@ -11,7 +11,7 @@ option                  meaning
 namesrv                 name servers, ``host:port``, several joined by ``;``
 topic                   for rows that name none
 group                   producer group
-retrySeconds            how long what could not be sent is tried again; 60 when not given
+retrySeconds            how long sends that fail are retried; 60 when not given
 idempotenceKey          a column that names each row: of those with the same one in a topic one is stored
 onBadRow                what happens to rows that make no message: ``fail`` (when not given),
                         ``drop`` or ``deadLetter``
@@ -35,11 +35,11 @@ from cometmq.errors import CometMQError, NetworkError, PartlySent, SettingsError
 from cometmq.message import Message, MessageQueue
 from cometmq.spark import values
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
-from cometmq.spark.live.patience import is_retriable, patiently
+from cometmq.spark.live.retries import is_retriable, with_retries
 from cometmq.spark.sink.bad_rows import BadRows, OnBadRow
 from cometmq.spark.sink.row_keys import RowKeys
 from cometmq.spark.sink.rows import MessageRow, rows_of
-from cometmq.spark.values import Given
+from cometmq.spark.values import OptionTexts
 
 OPTIONS: Final = (
     "namesrv",
@@ -54,7 +54,7 @@ PRODUCER_GROUP: Final = "cometmq-spark-sink"
 BATCH_ID: Final = "streaming.sql.batchId"
 QUERY_ID: Final = "sql.streaming.queryId"
 SPARKS_OWN: Final = frozenset({"checkpointlocation"})
-"""Options of a stream's writer that are Spark's."""
+"""Spark's own options of a stream's writer."""
 
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ FindQueue = Callable[[Producer, str, int], Awaitable[MessageQueue]]
 
 
 class SinkOptions(NamedTuple):
-    """The options of a write, checked; ``topic`` is None where each row names one."""
+    """The options of a write, checked; ``topic`` is None if each row names one."""
 
     name_servers: tuple[str, ...]
     topic: str | None
@@ -76,11 +76,11 @@ class SinkOptions(NamedTuple):
 
 @dataclass
 class Sent(WriterCommitMessage):
-    """What a task did.
+    """The result of a task.
 
     Attributes:
         messages: how many it sent.
-        bad_rows: how many rows made no message, and were dropped or sent as dead letters.
+        bad_rows: how many rows are no messages, and were dropped or sent as dead letters.
     """
 
     messages: int
@@ -89,31 +89,33 @@ class Sent(WriterCommitMessage):
 
 def parse(options: Mapping[str, str]) -> SinkOptions:
     """Check the options of a write. Raises SettingsError that names option, value, limit and remedy."""
-    given = Given({name: text for name, text in options.items() if name.lower() not in SPARKS_OWN}, OPTIONS)
-    if "namesrv" not in given:
+    texts = OptionTexts(
+        {name: text for name, text in options.items() if name.lower() not in SPARKS_OWN}, OPTIONS
+    )
+    if "namesrv" not in texts:
         raise SettingsError("option namesrv is missing: messages are written to live topics, not to files")
-    on_bad_row = given.read("onBadRow", _on_bad_row, OnBadRow.FAIL)
-    dead_letter_topic = _one_topic(given, "deadLetterTopic", "all dead letters go there")
+    on_bad_row = texts.read("onBadRow", _on_bad_row, OnBadRow.FAIL)
+    dead_letter_topic = _one_topic(texts, "deadLetterTopic", "all dead letters go there")
     if (on_bad_row == OnBadRow.DEAD_LETTER) != (dead_letter_topic is not None):
         raise SettingsError(
             f"option onBadRow {on_bad_row}: deadLetter needs the option deadLetterTopic, and only it does"
         )
     return SinkOptions(
-        name_servers=name_servers("namesrv", given["namesrv"]),
-        topic=_one_topic(given, "topic", "and others in a column topic"),
-        group=given.read("group", values.group_name, PRODUCER_GROUP),
-        retry_s=given.read("retrySeconds", values.number, RETRY_SECONDS),
-        key_column=given.read("idempotenceKey", values.text, None),
+        name_servers=name_servers("namesrv", texts["namesrv"]),
+        topic=_one_topic(texts, "topic", "and others in a column topic"),
+        group=texts.read("group", values.group_name, PRODUCER_GROUP),
+        retry_s=texts.read("retrySeconds", values.number, RETRY_SECONDS),
+        key_column=texts.read("idempotenceKey", values.text, None),
         on_bad_row=on_bad_row,
         dead_letter_topic=dead_letter_topic,
     )
 
 
-def _one_topic(given: Given, name: str, hint: str) -> str | None:
+def _one_topic(texts: OptionTexts, name: str, hint: str) -> str | None:
     none: frozenset[str] = frozenset()
-    topics = given.read(name, values.topics, none)
+    topics = texts.read(name, values.topics, none)
     if len(topics) > 1:
-        raise SettingsError(f"option {name} {given[name]}: give one, {hint}")
+        raise SettingsError(f"option {name} {texts[name]}: give one, {hint}")
     return next(iter(topics), None)
 
 
@@ -125,7 +127,7 @@ def _on_bad_row(name: str, text: str) -> OnBadRow:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Sends the rows of a frame."""
+    """Sends the rows of a batch DataFrame."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -136,7 +138,7 @@ class BatchWriter(DataSourceArrowWriter):
         return send(self._options, f"{self._write_id}-0-{_task().partitionId()}", iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Name in the log how many rows made no message."""
+        """Log how many rows are no messages."""
         _log_bad_rows("the write", messages)
 
 
@@ -153,7 +155,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return send(self._options, f"{query}-{batch}-{task.partitionId()}", iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """Name in the log how many rows of a micro-batch made no message."""
+        """Log how many rows of a micro-batch are no messages."""
         _log_bad_rows(f"micro-batch {batchId}", messages)
 
 
@@ -161,13 +163,13 @@ def send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBatch]) ->
     """Send rows, and wait until brokers have stored them all.
 
     Args:
-        write: what is the same in each attempt at this task, and different in any other task.
+        write: names the task: the same in each of its attempts, different for any other task.
 
     Raises:
-        MessageIllegal, IllegalName: a row makes no message, and ``onBadRow`` is ``fail``.
-        SettingsError: a queue is not there.
-        NetworkError: some could not be sent for ``retrySeconds``: says why.
-        RemoteError: a broker refuses.
+        MessageIllegal, IllegalName: a row is no message, and ``onBadRow`` is ``fail``.
+        SettingsError: there is no such queue.
+        NetworkError: sends failed for ``retrySeconds``.
+        RemoteError: a broker refuses the request.
     """
     return asyncio.run(_send(options, write, batches))
 
@@ -186,8 +188,8 @@ async def _send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBat
     return Sent(sent, bad.count)
 
 
-async def the_queue(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
-    """Find the one queue of a topic with a number. Raises SettingsError if there is none, or more."""
+async def queue_with_id(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
+    """Find the one queue of a topic with this id. Raises SettingsError if there is none, or several."""
     found = [queue for queue in await producer.queues(topic) if queue.queue_id == queue_id]
     if len(found) != 1:
         brokers = ", ".join(queue.broker_name for queue in found) or "no broker"
@@ -198,13 +200,13 @@ async def the_queue(producer: Producer, topic: str, queue_id: int) -> MessageQue
 
 
 async def send_rows(
-    producer: Producer, rows: Sequence[MessageRow], retry_s: int, find_queue: FindQueue = the_queue
+    producer: Producer, rows: Sequence[MessageRow], retry_s: int, find_queue: FindQueue = queue_with_id
 ) -> None:
-    """Send rows, and again those that could not be sent: their order within a sharding key, or queue, stays.
+    """Send rows, and retry those that fail; the order within a sharding key, or queue, is kept.
 
     Args:
-        retry_s: for how long.
-        find_queue: gives the queue of rows with a ``queue_id``, by topic and that.
+        retry_s: how long to retry.
+        find_queue: returns the queue for rows with a ``queue_id``, by topic and queue id.
 
     Raises like ``send``.
     """
@@ -234,7 +236,7 @@ async def send_rows(
                     raise outcome from error
             raise NetworkError(str(error)) from error
 
-    await patiently("messages cannot be sent", retry_s, send_left)
+    await with_retries("messages cannot be sent", retry_s, send_left)
 
 
 def _log_bad_rows(what: str, messages: Iterable[WriterCommitMessage | None]) -> None:

@@ -21,8 +21,7 @@ from cometmq.format import layout
 from cometmq.spark.jobs.export.delta import APPLICATION, Table, files_of, storage_options
 from cometmq.spark.jobs.export.export import STATE, export
 from cometmq.spark.jobs.export.export_files import BY, MadeFile
-from cometmq.spark.jobs.export.targets import target_of
-from cometmq.spark.jobs.paths import DELTA_LOG
+from cometmq.spark.jobs.export.targets import DELTA_LOG, target_of
 from cometmq.spark.schema import spark_schema
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy

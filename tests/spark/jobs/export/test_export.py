@@ -14,14 +14,13 @@ from tests.log_rows import plain_rows
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout
-from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.remote import path_of, spark_path
 from cometmq.spark.jobs.export import rounds
 from cometmq.spark.jobs.export.archive import archive
 from cometmq.spark.jobs.export.export import STATE, Exported, export
 from cometmq.spark.jobs.export.filled import filled
 from cometmq.spark.jobs.export.rounds import DoneRounds
 from cometmq.spark.jobs.export.targets import LOCK, target_of
-from cometmq.spark.jobs.paths import spark_path
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
@@ -133,7 +132,7 @@ def test_a_run_without_new_messages_changes_nothing_and_a_loss_is_told(
         ("nothing://lake/a", "Protocol not known: nothing"),
         ("gs://lake/a", "pip install gcsfs"),
         ("s3://no-such-bucket/a", "make the bucket"),
-        ("s3://lake/file", "is a file: give a folder"),
+        ("s3://lake/file", "is a file: give a directory"),
         ("{tmp_path}/file", "is a file: give a directory"),
     ],
 )

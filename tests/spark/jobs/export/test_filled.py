@@ -17,8 +17,7 @@ from cometmq.spark.jobs.export import filled as module
 from cometmq.spark.jobs.export.delta import Table, files_of, storage_options
 from cometmq.spark.jobs.export.export_files import MadeFile
 from cometmq.spark.jobs.export.filled import filled
-from cometmq.spark.jobs.export.targets import JobTarget, target_of
-from cometmq.spark.jobs.paths import DELTA_LOG
+from cometmq.spark.jobs.export.targets import DELTA_LOG, JobTarget, target_of
 from cometmq.spark.schema import arrow_schema, spark_schema
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy

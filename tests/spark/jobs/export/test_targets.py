@@ -102,7 +102,7 @@ def test_one_job_at_a_time_holds_a_directory_of_a_disk(tmp_path: Path) -> None:
         ("nothing://a/b", r"^nothing://a/b: Protocol not known: nothing: give a local path, or s3://"),
         ("abfs://lake/b", r"^abfs://lake/b: Install adlfs .*: pip install adlfs$"),
         ("hdfs://name-node/b", r"^hdfs://name-node/b: .*: see that the client of hdfs is installed here$"),
-        ("memory://lake/file", r"^memory://lake/file is a file: give a folder"),
+        ("memory://lake/file", r"^memory://lake/file is a file: give a directory"),
         ("data://a/b", r"^data://a/b: data cannot be written to: Read only"),
     ],
 )
@@ -136,6 +136,6 @@ def test_who_may_not_write_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(MemoryFileSystem, "pipe_file", refuse)
     with pytest.raises(
-        SettingsError, match=r"^memory://lake/a/_job/.*: only reading is allowed: tell fsspec"
+        SettingsError, match=r"^memory://lake/a/_job/.*: only reading is allowed: set credentials"
     ):
         target_of("memory://lake/a", STATE).check()

@@ -38,7 +38,7 @@ from cometmq.spark.jobs.verify.checks import (
 )
 from cometmq.spark.jobs.verify.index import IndexSeen, index_parts
 from cometmq.spark.jobs.verify.log import PieceSeen
-from cometmq.spark.jobs.verify.look import Claims, LastLook, judge, look
+from cometmq.spark.jobs.verify.look import Claims, FinalCheck, check_places, list_store
 from cometmq.spark.jobs.verify.rows import ENTRIES, ERROR, INDEX, KEYS, PIECE, QUEUE, LogPart, Rows, read_rows
 from cometmq.store import MessageStore, StoreSettings
 from cometmq.store.finding import Finding
@@ -88,7 +88,7 @@ def all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def in_parts(root: Path, bytes_per_task: int) -> tuple[str, int, int, list[Finding]]:
     """Check a store as the job does; return its state, messages, bytes and what was found."""
-    findings, looked = Findings(), look(root, OWN)
+    findings, looked = Findings(), list_store(root, OWN)
     findings.add_reported(looked.reported)
     claimed = max((Claims(0, root, OWN, [queue]).end() for queue in looked.queues), default=0)
     rules = Rules(OWN.crc, DelayLevels.parse(OWN.message_delay_level), indexed=True)
@@ -115,7 +115,9 @@ def in_parts(root: Path, bytes_per_task: int) -> tuple[str, int, int, list[Findi
         assert outcome.error == ""
         findings.add_reported(outcome.reported)
         missing = missing.plus(outcome.missing)
-    findings.add_reported(judge(root, LastLook(OWN, seen.log, claimed, missing, seen.index_is_whole)))
+    findings.add_reported(
+        check_places(root, FinalCheck(OWN, seen.log, claimed, missing, seen.index_is_whole))
+    )
     size = seen.log.end_offset - seen.log.begin_offset
     return state_of(findings).value, seen.log.messages, size, list(findings)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cometmq.spark.jobs.verify.log import Blank, Kept, LogSeen, LostStretch, PieceSeen, Segment, joined
+from cometmq.spark.jobs.verify.log import Blank, Kept, LogSeen, LostStretch, PieceSeen, Segment, join_pieces
 from cometmq.store.verify.log import TO_MISSING_FILE
 
 FILE = 100
@@ -18,7 +18,7 @@ def piece(begin: int, *segments: tuple[int, int, int], blank: Blank | None = Non
 
 
 def seen(*pieces: PieceSeen, vouched_time: int = ALWAYS) -> LogSeen:
-    return joined(reversed(pieces), [one.begin for one in pieces], FILE, vouched_time)
+    return join_pieces(reversed(pieces), [one.begin for one in pieces], FILE, vouched_time)
 
 
 def test_a_sound_log_goes_from_its_first_to_its_last_record() -> None:
@@ -64,6 +64,6 @@ def test_blanks_that_do_not_go_to_the_end_are_told() -> None:
 
 
 def test_a_store_may_be_empty() -> None:
-    found = joined([], [], FILE, ALWAYS)
+    found = join_pieces([], [], FILE, ALWAYS)
     assert (found.begin_offset, found.end_offset, found.messages) == (0, 0, 0)
     assert not found.kept.holds(np.array([0])).any()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cometmq.format import layout
 from cometmq.spark.jobs.verify.log import Blank, Kept, LogSeen, LostStretch
-from cometmq.spark.jobs.verify.look import Claims, LastLook, claims_batch, judge, look
+from cometmq.spark.jobs.verify.look import Claims, FinalCheck, check_places, claims_batch, list_store
 from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.recovery.log_scan import NO_RECORD
 from cometmq.store.verify.keys import NONE_MISSING
@@ -21,7 +21,7 @@ def test_a_look_tells_what_there_is(golden: Mapping[str, Path], tmp_path: Path) 
     used = len(last.read_bytes().rstrip(b"\0"))
     os.truncate(last, used)
     os.truncate(last, FILE)
-    looked = look(store, None)
+    looked = list_store(store, None)
     assert looked.was_closed and looked.index_is_whole and looked.reported.kept == []
     assert [(file.base_offset, file.size) for file in looked.files] == [(0, FILE), (FILE, FILE)]
     assert looked.files[0].written == FILE > looked.files[1].written >= used
@@ -32,14 +32,14 @@ def test_a_look_tells_what_there_is(golden: Mapping[str, Path], tmp_path: Path) 
     )
     assert (looked.log_begin, looked.recovered_from(77)) == (0, 0)
     layout.abort_path(store).touch()
-    opened = look(store, None)
+    opened = list_store(store, None)
     assert not opened.was_closed and opened.recovered_from(77) == 77
     assert [finding.path.name for finding in opened.reported.kept] == ["abort"]
 
 
 def test_queues_claim_the_end_of_their_last_record(golden: Mapping[str, Path], tmp_path: Path) -> None:
     store = golden["store-clean"]
-    looked = look(store, None)
+    looked = list_store(store, None)
     claims = [Claims(4, store, looked.settings, [queue]) for queue in looked.queues]
     with StoreDirectory(store) as opened:
         ends = [queue.physical_end(2 * FILE) for queue in opened.queues([])]
@@ -64,8 +64,8 @@ def test_damage_is_given_its_reason(golden: Mapping[str, Path], tmp_path: Path) 
     ]
     damaged = [(one.begin, one.end) for one in lost]
     seen = LogSeen(0, 2 * FILE, damaged, Kept([0], [FILE]), 1, 2**62, lost, [Blank(FILE - 10, 4)], 0)
-    verdict = LastLook(look(store, None).settings, seen, 0, NONE_MISSING, index_is_whole=True)
-    found = judge(store, verdict).kept
+    verdict = FinalCheck(list_store(store, None).settings, seen, 0, NONE_MISSING, index_is_whole=True)
+    found = check_places(store, verdict).kept
     assert [(one.position, one.size) for one in found[:3]] == [
         (8_161, 425),
         (100_500, 500),

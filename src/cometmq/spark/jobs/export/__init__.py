@@ -1,1 +1,1 @@
-"""Export and archive messages, run after run what is new."""
+"""Export and archive messages incrementally: each run adds what is new."""

@@ -1,14 +1,14 @@
-"""Archiving a store's closed CommitLog files as Parquet, before retention removes them.
+"""Archive a store's closed CommitLog files as Parquet, before retention removes them.
 
 ::
 
     target/log=00000000001073741824/00000000001073741824.parquet    messages of a CommitLog file, in its order
-    target/_archive/                                                how far it goes, and the round under way
+    target/_archive/                                                finished rounds, and the next one's plan
 
-A file is closed once messages lie in a later one: no byte of it changes any more. Each split of it is one
-task's, which writes one Parquet file, with no shuffle; what the file holds is noted in its footer. A file
-that is there is whole, and is not made again when a run that was killed is taken up. What counts of them is
-for ``rounds`` to say.
+A file is closed once a later one has messages: none of its bytes changes any more. One task reads each split
+of it and writes one Parquet file, without a shuffle; the file's footer describes its content. An existing
+file is whole, and is not written again by the run that follows a killed one. ``rounds`` decides which files
+count.
 """
 
 import logging
@@ -43,21 +43,21 @@ from cometmq.spark.schema import COLUMNS, arrow_schema
 log = logging.getLogger(__name__)
 
 STATE: Final = "_archive"
-"""Spark passes over names that begin so."""
+"""The job's own folder: Spark ignores names with an underscore in front."""
 NOTE: Final = "cometmq.note"
-"""The text in a Parquet file's footer that says what the file holds."""
+"""The name of the ``Note`` in a Parquet file's footer."""
 IN_QUEUE: Final = (TRANSACTION_NOT, TRANSACTION_COMMIT)
-"""Transaction types of messages that consumers get."""
+"""Transaction types of messages that are in queues."""
 _SCHEMA: Final = arrow_schema()
 
 
 class Archived(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run did.
+    """The result of a run.
 
     Attributes:
         files: how many CommitLog files it archived.
-        end: CommitLog offset up to which the target has all that was not lost.
-        damages: stretches of bytes in these files that are no message, and are in no archive.
+        end: CommitLog offset up to which the log is archived, except for what was lost.
+        damages: damaged ranges in these files, which are in no archive.
         missing: bytes of the log that were removed before they could be archived.
     """
 
@@ -69,7 +69,7 @@ class Archived(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Parquet file of an archive is: the messages between two CommitLog offsets.
+    """The content of a Parquet file of an archive: the messages between two CommitLog offsets.
 
     Attributes:
         queues: by topic and queue id, the queue offset behind its last message here.
@@ -83,14 +83,14 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArchivePlan(RoundPlan, frozen=True, kw_only=True):
-    """What a round archives: whole CommitLog files, cut for tasks that read so many bytes."""
+    """The plan of a round: whole CommitLog files, cut into tasks of ``bytes_per_task`` bytes."""
 
     bytes_per_task: int
     broker: str | None
 
 
 class ArchiveDone(RoundDone, frozen=True, kw_only=True):
-    """What a round archived.
+    """The result of a round.
 
     Attributes:
         queues: by topic and queue id, the queue offset behind its last message in the whole archive.
@@ -104,7 +104,7 @@ class ArchiveDone(RoundDone, frozen=True, kw_only=True):
 
 
 class ArchivePart(NamedTuple):
-    """What one task archives: pieces of one CommitLog file, between two offsets."""
+    """The part of one task: pieces of one CommitLog file, between two offsets."""
 
     file: LogFile
     begin: int
@@ -126,18 +126,18 @@ def archive(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> Archived:
-    """Archive the closed files of the store's log that the target does not have; a broker may serve it.
+    """Archive the closed files of a store's log that the target does not have; a broker may serve it.
 
     Args:
-        target: a directory for this store alone: one that all executors see at this path, or an address
-            that fsspec writes to, ``s3://bucket/archive``.
-        broker: name of the broker whose store it is, for the column ``broker``, which is null without.
+        target: a directory for this store alone, which all executors see at this path, or an address that
+            fsspec writes to, ``s3://bucket/archive``.
+        broker: name of the store's broker, for the column ``broker``; null by default.
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
         SettingsError: there is no store, or the target cannot be written to.
         StoreLocked: another job fills the target.
-        OSError: the disk refuses; the next run goes on.
+        OSError: the disk refuses; the next run continues.
     """
     files, place = closed(log_files(path_of(store).absolute())), target_of(target, STATE)
     place.check()
@@ -148,18 +148,18 @@ def archive(
 
 
 def closed(files: list[LogFile]) -> list[LogFile]:
-    """Return the files of a log that have messages behind them; later ones may be there, and be empty."""
+    """Return the files of a log that have messages behind them; files ahead of the log are empty."""
     return files[: last_begun(files) or 0]
 
 
 def archive_end(target: JobTarget) -> tuple[int, dict[tuple[str, int], int]]:
-    """Return the CommitLog offset up to which an archive goes, and by queue the queue offset behind it."""
+    """Return the CommitLog offset at which an archive ends, and by queue the queue offset behind it."""
     last = _done(target).last()
     return (0, {}) if last is None else (last.next, _by_queue(last.queues))
 
 
 def _archive(spark: SparkSession, files: list[LogFile], target: JobTarget, wanted: ArchivePlan) -> Archived:
-    """Archive round by round; of the offsets in ``wanted`` nothing is looked at."""
+    """Archive round by round; the offsets in ``wanted`` are ignored."""
     over = _done(target)
 
     def plan(begin: int) -> ArchivePlan | None:
@@ -203,7 +203,7 @@ def _archive(spark: SparkSession, files: list[LogFile], target: JobTarget, wante
 
 
 def _write(spark: SparkSession, files: list[LogFile], target: JobTarget, plan: ArchivePlan) -> list[Note]:
-    """Write the Parquet files of a round that are not there yet; return the notes of all in order."""
+    """Write the missing Parquet files of a round; return the notes of all, in order."""
     parts = [part for file in files for part in parts_of(file, plan.bytes_per_task)]
 
     def write(part: ArchivePart) -> Iterator[pa.RecordBatch]:
@@ -211,17 +211,17 @@ def _write(spark: SparkSession, files: list[LogFile], target: JobTarget, plan: A
             {"note": [msgspec.json.encode(write_part(part, target, plan.broker))]}
         )
 
-    kernels.load_if_possible()  # once, before many workers do: they find it in the cache
+    kernels.load_if_possible()  # once, so that many workers find them in the cache
     for file in files:
         if not isinstance(file.path, RemotePath):
-            Disk().sync(file.path)  # else a loss of power could put other messages in their places
+            Disk().sync(file.path)  # else after a loss of power other messages could take their offsets
     found = on_parts(spark, parts, write, "note binary").collect()
     notes = [msgspec.json.decode(bytes(row["note"]), type=Note) for row in found]
     return sorted(notes, key=lambda note: note.begin)
 
 
 def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[ArchivePart]:
-    """Cut a closed file into what tasks archive; the last part goes up to the next file."""
+    """Cut a closed file into parts for tasks; the last part ends at the next file."""
     begin = file.base_offset
     for pieces in splits([file], bytes_per_task) or [[]]:
         is_last = not pieces or pieces[-1].end == file.written
@@ -231,8 +231,8 @@ def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[ArchivePart]:
 
 
 def write_part(part: ArchivePart, target: JobTarget, broker: str | None = None) -> Note:
-    """Write a part's Parquet file, unless it is there; return what it holds."""
-    known = _noted(target, part.name)
+    """Write a part's Parquet file, unless it exists; return its note."""
+    known = _note_of(target, part.name)
     if known is not None and (known.begin, known.end) == (part.begin, part.end):
         return known
     reader = _Reader(broker)
@@ -255,8 +255,8 @@ def write_part(part: ArchivePart, target: JobTarget, broker: str | None = None) 
     return note
 
 
-def _noted(target: JobTarget, name: str) -> Note | None:
-    """Return the note in the footer of a file that may be there."""
+def _note_of(target: JobTarget, name: str) -> Note | None:
+    """Return the note in the footer of a file; None if there is no file or no note."""
     if not target.exists(name):
         return None
     with target.open(name) as opened:
@@ -265,15 +265,15 @@ def _noted(target: JobTarget, name: str) -> Note | None:
 
 
 class _Reader(LogReader):
-    """A reader of all columns that counts what is damaged."""
+    """A reader of all columns that counts damaged ranges."""
 
     def __init__(self, broker: str | None) -> None:
         super().__init__(ReadOptions((), broker=broker), tuple(COLUMNS))
         self.damages = 0
 
-    def _tell(self, damage: DamagedPart | str) -> None:
+    def _report_damage(self, damage: DamagedPart | str) -> None:
         self.damages += 1
-        super()._tell(damage)
+        super()._report_damage(damage)
 
 
 def _done(target: JobTarget) -> DoneRounds[ArchiveDone]:

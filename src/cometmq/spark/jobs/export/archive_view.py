@@ -1,7 +1,7 @@
-"""An archive and what is not archived yet, as one DataFrame without gap or overlap.
+"""Join an archive and the messages behind it in one DataFrame, without gap or overlap.
 
-How far the archive goes is looked up once, when the frame is made: by place in the log for files, by queue
-offset for live topics. A job that archives more meanwhile changes nothing in the frame.
+The end of the archive is read once, when the frame is built: as a CommitLog offset for files, as queue
+offsets for live topics. A job that archives more meanwhile does not change the frame.
 """
 
 import json
@@ -23,7 +23,7 @@ from cometmq.spark.jobs.export.targets import target_of
 from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.live import options as live_options
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.offsets import EARLIEST, written
+from cometmq.spark.live.offsets import EARLIEST, nested
 from cometmq.spark.schema import BROKER, COLUMNS
 
 log = logging.getLogger(__name__)
@@ -38,20 +38,20 @@ def with_files(
     columns: Collection[str] = tuple(COLUMNS),
     broker: str | None = None,
 ) -> DataFrame:
-    """Give all messages of a store: the archive's, and from its end on those of the store's files.
+    """Return all messages of a store: the archive's, and behind its end those of the store's files.
 
-    ``broker`` is what the column of this name says of the files; of the archive what ``archive`` was told.
+    ``broker`` is the value of this column for the files; for the archive it is that of ``archive``.
     Raises SettingsError if there is no store.
     """
-    place, root, chosen = path_of(target).absolute(), path_of(store).absolute(), tuple(columns)
+    place, root, names = path_of(target).absolute(), path_of(store).absolute(), tuple(columns)
     end, _ = archive_end(target_of(place, STATE))
     files = log_files(root)
     first = files[0].base_offset if files else end
     if first > end > 0:
         log.warning("%s: %d bytes of log from %d on are in no archive and no file", root, first - end, end)
-    asked = None if topics is None else frozenset(topics)
-    newer = records(spark, files, chosen, LogRange(end), topics=asked, broker=broker)
-    return archived(spark, place, end, chosen, asked).unionByName(newer)
+    chosen = None if topics is None else frozenset(topics)
+    newer = records(spark, files, names, LogRange(end), topics=chosen, broker=broker)
+    return archived(spark, place, end, names, chosen).unionByName(newer)
 
 
 def with_live(
@@ -63,19 +63,19 @@ def with_live(
     columns: Collection[str] = tuple(COLUMNS),
     options: Mapping[str, str] = {},
 ) -> DataFrame:
-    """Give all messages of topics: the archives', and from the end of each queue there on the brokers'.
+    """Return all messages of topics: the archives', and behind each queue's end there the brokers'.
 
-    Messages that are in no queue, those of transactions that were not committed, are left out.
+    Messages that are in no queue, those of uncommitted transactions, are left out.
 
     Args:
         targets: the archive of each broker's store, by the name of the broker.
         namesrv: name servers, ``host:port``, several joined by ``;``.
-        options: further ones of the live read, as in ``live.options``: ``failOnDataLoss`` tells whether
-            messages that were removed before they were archived are an error.
+        options: more options of the live read (``live.options``): ``failOnDataLoss`` decides whether messages
+            that were removed before they were archived are an error.
 
     Raises:
         NoRoute: there is no such topic.
-        NetworkError: no name server answers.
+        NetworkError: no name server responds.
     """
     ends: dict[MessageQueue, int] = {}
     older: list[DataFrame] = []
@@ -87,9 +87,14 @@ def with_live(
         }
         one = archived(spark, place, end, tuple(COLUMNS), frozenset(topics))
         older.append(one.withColumn(BROKER, f.lit(broker_name)))
-    asked = {**options, "namesrv": namesrv, "subscribe": ",".join(topics), "columns": ",".join(columns)}
-    with Cluster(live_options.parse(asked)) as cluster:
-        begins = written({queue: ends.get(queue, EARLIEST) for queue in cluster.queues()})
-    newer = spark.read.format("rocketmq").options(**asked, startingOffsets=json.dumps(begins)).load()
+    read_options = {
+        **options,
+        "namesrv": namesrv,
+        "subscribe": ",".join(topics),
+        "columns": ",".join(columns),
+    }
+    with Cluster(live_options.parse(read_options)) as cluster:
+        begins = nested({queue: ends.get(queue, EARLIEST) for queue in cluster.queues()})
+    newer = spark.read.format("rocketmq").options(**read_options, startingOffsets=json.dumps(begins)).load()
     in_queue = f.col("sys_flag").bitwiseAND(TRANSACTION_MASK).isin(*IN_QUEUE)
     return reduce(DataFrame.unionByName, (one.where(in_queue).select(*columns) for one in older), newer)

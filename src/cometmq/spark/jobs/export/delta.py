@@ -1,7 +1,7 @@
-"""A Delta table of exported messages: Parquet files become its rows by a transaction.
+"""Add exported Parquet files to a Delta table, by transactions.
 
-Delta keeps with a transaction how far the application has come that made it, under a name of its own. So
-the files of a round, and the CommitLog offset at which the next one begins, are there together or not at all;
+A transaction of Delta can hold a version number of the application, under the application's name. So the
+files of a round and the CommitLog offset at which the next one begins are committed together or not at all;
 and of two runs that began at the same offset one is refused.
 """
 
@@ -17,8 +17,7 @@ from pyspark.sql.types import StructType
 
 from cometmq.errors import SettingsError, StoreLocked
 from cometmq.spark.jobs.export.export_files import BY, DAY, MadeFile
-from cometmq.spark.jobs.export.targets import JobTarget
-from cometmq.spark.jobs.paths import DELTA_LOG
+from cometmq.spark.jobs.export.targets import DELTA_LOG, JobTarget
 
 APPLICATION: Final = "cometmq-spark-export"
 _S3_OPTIONS: Final = {
@@ -28,17 +27,17 @@ _S3_OPTIONS: Final = {
     "endpoint_url": "AWS_ENDPOINT_URL",
     "region_name": "AWS_REGION",
 }
-"""What fsspec and Delta call the same."""
+"""By fsspec's name of an option, Delta's."""
 
 
 class Table:
-    """The Delta table in a directory, which is made if there is none; as it is now.
+    """The Delta table in a directory, created if there is none.
 
     Args:
-        options: of Delta, for the file system of the directory, over what fsspec's configuration says.
+        options: of Delta, for the file system of the directory, over those from fsspec's configuration.
 
     Raises:
-        SettingsError: there is one that cannot take these columns, or it cannot be reached.
+        SettingsError: the table has other columns, or cannot be reached.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Table:
         self._by = list(by)
         self._options = {**storage_options(target.address), **options}
         try:
-            schema = Schema.from_json(columns.json())  # Delta's and Spark's words are the same
+            schema = Schema.from_json(columns.json())  # Delta's and Spark's JSON is the same
             DeltaTable.create(
                 target.address, schema, mode="ignore", partition_by=self._by, storage_options=self._options
             )
@@ -69,9 +68,9 @@ class Table:
         return self._table.transaction_version(APPLICATION) or 0
 
     def add(self, files: Iterable[MadeFile], next_begin: int) -> None:
-        """Make files of the directory rows of the table, and note where the next round begins.
+        """Commit files of the directory to the table, with the offset at which the next round begins.
 
-        Raises StoreLocked if another run has done so since this table was looked at.
+        Raises StoreLocked if another run has committed since this table was loaded.
         """
         done = CommitProperties(app_transactions=[Transaction(APPLICATION, next_begin)])
         new: list[AddAction | RemoveAction] = [_added(file) for file in files]
@@ -83,11 +82,11 @@ class Table:
             raise StoreLocked(
                 f"{self._target.address} was filled by another job meanwhile: {error}"
             ) from None
-        self._target.sync(DELTA_LOG, f"{self._table.version():020}")  # and the note of the last checkpoint
+        self._target.sync(DELTA_LOG, f"{self._table.version():020}")  # and the pointer to the last checkpoint
 
 
 def storage_options(address: str) -> dict[str, str]:
-    """Return in Delta's words how fsspec is configured to reach an address; both read ``AWS_…`` anyway."""
+    """Return fsspec's configuration for an address as Delta's options; both read ``AWS_…`` anyway."""
     if address.partition(":")[0] not in ("s3", "s3a"):
         return {}
     from fsspec.config import conf  # noqa: PLC0415 - an optional package, there if the target could be reached
@@ -106,9 +105,9 @@ def columns_of(target: JobTarget) -> list[str]:
 
 
 def files_of(target: JobTarget) -> list[str]:
-    """Return the names of a table's files as it is now; others that lie there are no part of it.
+    """Return the names of a table's present files; other files in its directory are no part of it.
 
-    Raises SettingsError if some of their rows are deleted: Delta keeps those in the files, and a list beside.
+    Raises SettingsError if rows are deleted: Delta keeps them in the files, and lists them elsewhere.
     """
     table = _table(target)
     if any(batch.num_rows for batch in table.deletion_vectors()):

@@ -1,14 +1,14 @@
-"""Exporting a store's messages by topic and day, run after run what is new: to Parquet, or to a Delta table.
+"""Export a store's messages by topic and day to Parquet or a Delta table, incrementally.
 
 ::
 
     target/topic=orders/day=2026-01-31/<offset>.parquet    messages; the day of their store time, UTC
-    target/_export/                                        how far the target is, and the round under way
+    target/_export/                                        finished rounds, and the plan of the next one
 
-The messages of a topic and day are brought together before they are written: one file of them for each GiB of
-the log, named by the CommitLog offset at which that GiB, or the round, begins. What of the files counts is
-for ``rounds`` to say; readers of a Delta table see the files of a round all at once, by the transaction that
-also notes where the next one begins (``delta``).
+The messages of a topic and day are shuffled together before they are written: to one file for each GiB of the
+log, named by the CommitLog offset at which that GiB, or the round, begins. ``rounds`` decides which files
+count; readers of a Delta table see the files of a round all at once, by the transaction that also holds where
+the next one begins (``delta``).
 """
 
 import logging
@@ -36,8 +36,7 @@ from cometmq.spark.jobs.export.export_files import (
     made_batch,
 )
 from cometmq.spark.jobs.export.rounds import DONE, DoneRounds, RoundDone, RoundPlan, cores, round_end, rounds
-from cometmq.spark.jobs.export.targets import JobTarget, target_of
-from cometmq.spark.jobs.paths import DELTA_LOG, check_delta_package
+from cometmq.spark.jobs.export.targets import DELTA_LOG, JobTarget, check_delta_package, target_of
 from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.jobs.tail import records_end
 from cometmq.spark.jobs.watch import Progress, watched
@@ -50,19 +49,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STATE: Final = "_export"
-"""Spark passes over names that begin so."""
+"""The job's own folder: Spark ignores names with an underscore in front."""
 ALWAYS: Final = ("topic", "physical_offset", "store_time")
-"""Columns that are there whatever is asked for."""
+"""Columns that every export has."""
 DAY_US: Final = 86_400_000_000
 LOG_BYTES_PER_FILE: Final = 1024 * 1024 * 1024
 
 
 class Exported(RoundDone, frozen=True, kw_only=True):
-    """What a run did.
+    """The result of a run.
 
     Attributes:
         begin: CommitLog offset from which the log was read.
-        next: from which the next run will.
+        next: CommitLog offset at which the next run begins.
         messages: how many were exported, by topic.
         missing: bytes of the log that were removed before they could be exported.
     """
@@ -72,7 +71,7 @@ class Exported(RoundDone, frozen=True, kw_only=True):
 
 
 class ExportPlan(RoundPlan, frozen=True, kw_only=True):
-    """What a round exports: see ``export`` for the names."""
+    """The plan of a round: see ``export`` for the names."""
 
     topics: list[str] | None
     columns: list[str]
@@ -91,23 +90,25 @@ def export(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> Exported:
-    """Export what the store's log has got since the last run with this target; a broker may serve it.
+    """Export the messages that a store has received since the last run with this target.
+
+    A broker may serve the store meanwhile.
 
     Args:
-        target: a directory for this store alone: one that all executors see at this path, or an address
-            that fsspec writes to, ``s3://bucket/exported``.
-        topics: which ones; all by default. Keep to the same ones from run to run.
+        target: a directory for this store alone, which all executors see at this path, or an address that
+            fsspec writes to, ``s3://bucket/exported``.
+        topics: which ones; all by default. Use the same ones in each run.
         columns: which ones, besides topic, physical_offset and store_time; all by default.
-        broker: name of the broker whose store it is, for the column ``broker``, which is null without.
-        as_delta: make the target a Delta table, not a directory of Parquet files. Options of Delta's for the
-            target's file system, ``{"AWS_REGION": "eu-west-1"}``, may stand for True.
+        broker: name of the store's broker, for the column ``broker``; null by default.
+        as_delta: create a Delta table, not a directory of Parquet files. Instead of True, options of Delta
+            for the target's file system: ``{"AWS_REGION": "eu-west-1"}``.
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
         SettingsError: there is no store, or no such column; the target cannot be written to, is of the other
-            kind, or is another table; a package that is needed is not installed.
+            kind, or is another table; a package is not installed.
         StoreLocked: another job fills the target.
-        OSError: the disk refuses; the next run goes on.
+        OSError: the disk refuses; the next run continues.
     """
     run = _Run(spark, path_of(store).absolute(), target_of(target, STATE), bytes_per_task)
     wanted = ExportPlan(
@@ -147,9 +148,9 @@ class _Run:
         """Export round by round.
 
         Args:
-            wanted: what new rounds are to export; of its offsets nothing is looked at.
+            wanted: the plan of new rounds, without their offsets.
             next_begin: returns the CommitLog offset at which the next round begins.
-            commit: takes the files of a round in, and what it did: it is over then.
+            commit: commits the files and the result of a round, which ends it.
         """
         begin = end = next_begin()
         missing, messages = self._missing(begin), Counter[str]()
@@ -185,7 +186,7 @@ class _Run:
 
     def _end_of_round(self, begin: int) -> int | None:
         """Return the CommitLog offset at which a round ends; None if there is nothing from ``begin`` on."""
-        if self._end is None:  # what comes later is the next run's
+        if self._end is None:  # later messages are left to the next run
             self._end = records_end(self._spark, self._files, begin, self._bytes_per_task) or begin
         if self._end <= begin:
             return None

@@ -1,6 +1,6 @@
-"""The Parquet files of an export, made by tasks: one for each topic, day and GiB of the log.
+"""Write the Parquet files of an export in tasks: one for each topic, day and GiB of the log.
 
-Folders are named as Hive and Spark do, which have the values of columns in names.
+Folders are named as in Hive and Spark, with the values of columns in their names.
 """
 
 import json
@@ -24,9 +24,9 @@ from cometmq.spark.jobs.export.targets import JobTarget
 DAY: Final = "day"
 BY: Final = ("topic", DAY)
 FILE_BEGIN: Final = "file_begin"
-"""The column that says at which CommitLog offset the file of a row begins."""
+"""The column of the CommitLog offset at which the file of a row begins."""
 MEASURED: Final = ("physical_offset", "store_time")
-"""Columns whose least and greatest value in each file are kept: by them readers pass over files."""
+"""Columns with the least and greatest value of each file in its statistics: readers skip files by them."""
 MADE: Final = (
     "name string, topic string, day string, messages bigint, bytes bigint, modified_ms bigint, stats string"
 )
@@ -49,8 +49,8 @@ class MadeFile(NamedTuple):
     Attributes:
         name: where it is in the target.
         day: of the store time, UTC: ``2026-01-31``.
-        modified_ms: when it was made, ms since the epoch.
-        stats: what Delta keeps of it, as JSON.
+        modified_ms: when it was written, ms since the epoch.
+        stats: Delta's statistics, as JSON.
     """
 
     name: str
@@ -63,10 +63,10 @@ class MadeFile(NamedTuple):
 
 
 class ExportFiles:
-    """Writes the rows of a task, which come in the order of topic, day, file and log.
+    """Writes the rows of a task, which are sorted by topic, day, file and log.
 
     Args:
-        folder: where files are made before they are put into the target.
+        folder: where files are written before they are put into the target.
         schema: of the files.
     """
 
@@ -76,7 +76,7 @@ class ExportFiles:
         self._schema = schema
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[MadeFile]:
-        """Write all rows; give each file once it has come to the target."""
+        """Write all rows; yield each file once it is in the target."""
         for key, runs in groupby(_runs(batches), key=itemgetter(0)):
             topic, day, begin = key
             name = f"topic={hive_name(topic)}/{DAY}={day}/{offset_name(begin)}.parquet"
@@ -93,12 +93,12 @@ class ExportFiles:
 
 
 def made_batch(files: Iterable[MadeFile]) -> pa.RecordBatch:
-    """Return files as Spark takes them, with the columns of ``MADE``."""
+    """Build a batch of files, with the columns of ``MADE``."""
     return pa.RecordBatch.from_pylist([file._asdict() for file in files], pa.schema(_MADE))
 
 
 def stats(file: Path) -> dict[str, Any]:
-    """Return what Delta wants to know of a Parquet file: how many rows, and the bounds of some columns."""
+    """Return Delta's statistics of a Parquet file: the number of rows, and the bounds of some columns."""
     found = pq.read_metadata(file)
     bounds: dict[str, list[Any]] = {name: [] for name in MEASURED}
     for group in map(found.row_group, range(found.num_row_groups)):
@@ -115,7 +115,7 @@ def stats(file: Path) -> dict[str, Any]:
 
 
 def hive_name(value: str) -> str:
-    """Return a value as the names of folders have it.
+    """Encode a value for the name of a folder.
 
     Source: Spark ``catalyst/catalog/ExternalCatalogUtils.scala`` (``escapePathName``).
     """
@@ -123,12 +123,12 @@ def hive_name(value: str) -> str:
 
 
 def hive_value(name: str) -> str:
-    """Return the value that a folder's name, or its part behind the equals sign, stands for."""
+    """Decode the value in a folder's name, the part behind the equals sign."""
     return "" if name == _NO_VALUE else unquote(name)
 
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[str, date, int], pa.RecordBatch]]:
-    """Cut batches where the file changes; give the topic, the day and the begin of each run's file."""
+    """Cut batches where the file changes; yield topic, day and begin of each run's file, and its rows."""
     for batch in batches:
         columns = [batch.column(name) for name in (*BY, FILE_BEGIN)]
         changes = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
@@ -142,5 +142,5 @@ def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[str, date, 
 
 
 def _value(bound: int | datetime) -> int | str:
-    """Return a bound as Delta writes it."""
+    """Return a bound in Delta's form."""
     return bound if isinstance(bound, int) else bound.isoformat(timespec="milliseconds")

@@ -1,7 +1,7 @@
-"""What jobs have put into a target, read back: an archive, exported Parquet, a Delta table.
+"""Read back the targets of jobs: an archive, exported Parquet, a Delta table.
 
-Of a target that a job fills counts what lies before the end of the last round that is over. What is on disks
-Spark reads itself; what is elsewhere tasks in Python do, for Spark's own way there needs Java packages.
+Only files before the end of the last finished round count. Files on disks are read by Spark itself; others by
+tasks in Python, as Spark's own reader needs Java packages for them.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,30 +15,35 @@ from pyspark.sql import functions as f
 
 from cometmq.errors import SettingsError
 from cometmq.format.layout import offset_name
-from cometmq.spark.files.remote import RemotePath
+from cometmq.spark.files.remote import RemotePath, spark_path
 from cometmq.spark.jobs.export.export_files import hive_value
 from cometmq.spark.jobs.export.rounds import DoneRounds, RoundDone
-from cometmq.spark.jobs.export.targets import JobTarget, TargetFile, target_of
+from cometmq.spark.jobs.export.targets import (
+    DELTA_LOG,
+    JobTarget,
+    TargetFile,
+    check_delta_package,
+    target_of,
+)
 from cometmq.spark.jobs.parts import on_parts
-from cometmq.spark.jobs.paths import DELTA_LOG, check_delta_package, spark_path
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.schema import arrow_schema, spark_schema
 
 FOLDERS: Final = {"topic=": "_export", "log=": "_archive"}
-"""How the folders of exported Parquet and of an archive begin, and the folder of the job that fills it."""
+"""By the prefix of the folders of exported Parquet and of an archive, the job's own folder."""
 SUFFIX: Final = ".parquet"
 
 
 def filled(
     spark: SparkSession, source: Path, columns: tuple[str, ...], *, topics: frozenset[str] | None = None
 ) -> DataFrame | None:
-    """Return columns of the messages in a directory; None if no job has filled it.
+    """Return columns of the messages in a target; None if no job has filled it.
 
     Args:
         topics: None for all.
 
     Raises:
-        SettingsError: it has not all columns; a Delta table without the package for it.
+        SettingsError: it lacks columns, or is a Delta table whose package is not installed.
     """
     target = target_of(source, "")
     if target.exists(DELTA_LOG):
@@ -64,12 +69,12 @@ def filled(
 def archived(
     spark: SparkSession, source: Path, end: int, columns: tuple[str, ...], topics: frozenset[str] | None
 ) -> DataFrame:
-    """Return columns of the messages of an archive that lie before a CommitLog offset."""
+    """Return columns of the messages of an archive before a CommitLog offset."""
     return _messages(spark, source, _files(target_of(source, ""), "log=", end), columns, topics)
 
 
 def _files(target: JobTarget, prefix: str, end: int | None) -> list[TargetFile]:
-    """Return the files in folders that begin so, of messages before a CommitLog offset if one is given."""
+    """Return the files in folders with a prefix; if ``end`` is set, those before this CommitLog offset."""
     found = (file for file in target.files() if file.name.startswith(prefix) and file.name.endswith(SUFFIX))
     return [file for file in found if end is None or file.name.rpartition("/")[2] < offset_name(end)]
 
@@ -95,7 +100,7 @@ def _messages(
 
 
 def _parts(files: list[TargetFile]) -> list[list[str]]:
-    """Return the names of the files that each task reads."""
+    """Group files into parts of a task each; return their names."""
     parts: list[list[str]] = []
     room = 0
     for file in files:

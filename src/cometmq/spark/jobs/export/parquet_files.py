@@ -1,4 +1,4 @@
-"""Parquet files as jobs write them: in row groups of a size that a task, and a reader, has room for."""
+"""Write Parquet files in row groups of limited size."""
 
 from pathlib import Path
 from types import TracebackType
@@ -8,14 +8,14 @@ import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
-"""Of a Parquet file: so much a task keeps in memory before it writes, as readers do later."""
+"""Bytes of a row group: a task buffers so many, and so do readers later."""
 
 
 class ParquetFile:
-    """A Parquet file that is being written, on a local disk. As a context manager it is closed at the end.
+    """A Parquet file to write, on a local disk; a context manager that closes it.
 
     Attributes:
-        rows: how many were added.
+        rows: the number of rows added.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -26,11 +26,10 @@ class ParquetFile:
         self._waiting_bytes = 0
 
     def __enter__(self) -> Self:
-        """Return the file."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        """Write what waits, unless something failed, and close the file."""
+        """Write the buffered rows, unless the block failed, and close the file."""
         try:
             if kind is None:
                 self._write()
@@ -38,7 +37,7 @@ class ParquetFile:
             self._writer.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows, of the file's schema."""
+        """Add rows of the file's schema."""
         self.rows += batch.num_rows
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes

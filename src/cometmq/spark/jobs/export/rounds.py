@@ -1,16 +1,15 @@
-"""The rounds in which a job fills its target: each brings one stretch of the log, and is there whole or not.
+"""The rounds in which a job fills its target: each adds a range of the log, completely or not at all.
 
 ::
 
-    target/_export/00000000000000000000.done.json    what the round did that began at this CommitLog offset
-    target/_export/00000000008589934592.plan.json    what the round under way brings, and how
+    target/_export/00000000000000000000.done.json    the result of the round that began at this offset
+    target/_export/00000000008589934592.plan.json    the plan of the round under way
 
-Before the first task of a round its plan is written, unless there is one; from then on whoever takes the
-target up carries out this plan. The plan alone settles the names and the content of the round's files. So a
-task that is repeated, a run that was killed and a second job at the same time all make the same files, each
-whole (see ``targets``). The round is over once one small file is there that says what it did. Of the target
-counts what lies before the end of the last such round. Nothing is renamed or copied, so object stores can do
-it as disks can.
+Before the first task of a round its plan is written, unless there is one; from then on every run carries out
+this plan. The plan alone determines the names and the content of the round's files. So a repeated task, a run
+after a killed one and a second job at the same time all write the same files, each whole (see ``targets``).
+The round is over once its result, a small file, is there. Only files before the end of the last finished
+round count. Nothing is renamed or copied, so object stores work as disks do.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,21 +23,21 @@ from cometmq.format.layout import offset_name
 from cometmq.spark.jobs.export.targets import JobTarget
 
 CORE_BYTES: Final = 1024 * 1024 * 1024
-"""So much of the log a round has for each core."""
+"""Bytes of the log in a round, for each core."""
 CORES_MIN: Final = 8
 PLAN: Final = ".plan.json"
 DONE: Final = ".done.json"
 
 
 class RoundPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a round brings: the records that begin from one CommitLog offset on and before another."""
+    """The plan of a round: the records that begin at CommitLog offsets from ``begin`` to before ``end``."""
 
     begin: int
     end: int
 
 
 class RoundDone(msgspec.Struct, frozen=True, kw_only=True):
-    """What a round did, and the CommitLog offset at which the next one begins."""
+    """The result of a round; the next one begins at CommitLog offset ``next``."""
 
     begin: int
     next: int
@@ -49,11 +48,11 @@ D = TypeVar("D", bound=RoundDone)
 
 
 class DoneRounds(Generic[D]):
-    """The rounds of a target that are over; of the last one it is known what it did.
+    """The finished rounds of a target.
 
     Args:
-        state: the folder of the job's own.
-        kind: what is written of a round.
+        state: the job's own folder.
+        kind: the type of a round's result.
     """
 
     def __init__(self, target: JobTarget, state: str, kind: type[D]) -> None:
@@ -62,9 +61,9 @@ class DoneRounds(Generic[D]):
         self._kind = kind
 
     def last(self) -> D | None:
-        """Return what the last round did; None if there was none."""
+        """Return the result of the last round; None if there was none."""
         while (name := max(self._names(), default=None)) is not None:
-            with suppress(FileNotFoundError):  # another job has come further meanwhile
+            with suppress(FileNotFoundError):  # another job has finished a later round meanwhile
                 return msgspec.json.decode(self._target.load(f"{self._state}/{name}"), type=self._kind)
         return None
 
@@ -74,7 +73,7 @@ class DoneRounds(Generic[D]):
         return 0 if last is None else last.next
 
     def add(self, done: D) -> None:
-        """Write what a round did: it is over then. What is known of older ones is removed."""
+        """Write the result of a round, which ends it, and remove those of older ones."""
         self._target.create(f"{self._state}/{offset_name(done.begin)}{DONE}", msgspec.json.encode(done))
         for name in self._names():
             if name < offset_name(done.begin):
@@ -91,12 +90,12 @@ def rounds(
     next_begin: Callable[[], int],
     plan: Callable[[int], P | None],
 ) -> Iterator[P]:
-    """Go through the plans of the rounds to carry out: first of one that was not finished, then of new ones.
+    """Iterate over the plans of the rounds to carry out: an unfinished one first, then new ones.
 
-    A round must be over, and so ``next_begin`` have changed, when the one after it is asked for.
+    A round must be over, and so ``next_begin`` have changed, before the next plan is requested.
 
     Args:
-        next_begin: returns where the round after the last one that is over begins.
+        next_begin: returns the CommitLog offset behind the last finished round.
         plan: returns a plan for what begins there; None if there is nothing new.
     """
     while (planned := _pinned(target, state, kind, next_begin, plan)) is not None:
@@ -105,12 +104,12 @@ def rounds(
 
 
 def round_end(begin: int, cores: int) -> int:
-    """Return the CommitLog offset at which a round ends that begins at ``begin``, in a log without end."""
+    """Return the CommitLog offset at which a round from ``begin`` ends, if the log goes so far."""
     return (begin // CORE_BYTES + max(cores, CORES_MIN)) * CORE_BYTES
 
 
 def cores(spark: SparkSession) -> int:
-    """Return how many tasks run at once."""
+    """Return the number of tasks that run at once."""
     return spark.sparkContext.defaultParallelism
 
 

@@ -1,21 +1,23 @@
 """The directory that a job fills, run after run: on a disk, or on a file system that fsspec writes to.
 
-A file comes to it whole and under its final name, by one call: readers find all of it or nothing, whoever is
-killed. On a disk, and where else a file can be renamed (HDFS), it is made aside and renamed; an object store
-shows an object once its last byte is there. A task that is repeated makes the same file of the same name
-again, so nothing is ever there twice.
+A file is put there whole and under its final name, by one call: readers find all of it or nothing, even if a
+process is killed. On a disk, and on other file systems that can rename (HDFS), it is written under another
+name and renamed; an object store shows an object once its last byte is there. A repeated task writes the same
+file under the same name again, so no row is there twice.
 
-What is under way, and what counts of what is there, lies in a folder of the job's own (see ``rounds``).
+The plan and the results of rounds lie in a folder of the job's own (see ``rounds``).
 """
 
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 from uuid import uuid4
 
 from cometmq.errors import SettingsError, StoreLocked
+from cometmq.extras import require
 from cometmq.io.files import Disk
 from cometmq.spark.files.remote import RemotePath, path_of
 from cometmq.spark.jobs.rebuild.queue_files import ATTEMPTS, attempt
@@ -25,108 +27,101 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 LOCK: Final = "lock"
+DELTA_LOG: Final = "_delta_log"
+"""The folder that makes a directory a Delta table."""
 
 
 class TargetFile(NamedTuple):
-    """A file that lies in a target, and its length in bytes."""
+    """The name of a file in a target, and its length in bytes."""
 
     name: str
     size: int
 
 
-class JobTarget(Protocol):
+class JobTarget(ABC):
     """A directory to fill. Names are those of files in it, with slashes: ``log=00…/00….parquet``."""
 
-    @property
-    def address(self) -> str:
-        """Where it is, for people, for Spark and for Delta."""
-        ...
-
-    def check(self) -> None:
-        """Raise SettingsError if nothing can be put here.
-
-        It is a file; or its file system is not known, needs a package, or takes no writes from here.
-        """
-        ...
-
-    def held(self) -> AbstractContextManager[None]:
-        """Keep other jobs from it inside the block, where that is possible. Raises StoreLocked."""
-        ...
-
-    def staging(self) -> AbstractContextManager[Path]:
-        """Return a local folder for the files that a task makes; it is removed at the end."""
-        ...
-
-    def put(self, made: Path, name: str) -> None:
-        """Put a file here that was made in a ``staging`` folder; one of this name has the same content."""
-        ...
-
-    def create(self, name: str, data: bytes) -> bool:
-        """Write a small file, whole, unless there is one of this name. Returns whether it was written."""
-        ...
-
-    def load(self, name: str) -> bytes:
-        """Read a small file. Raises FileNotFoundError."""
-        ...
-
-    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """Open a file for reading, here and there."""
-        ...
-
-    def files(self) -> list[TargetFile]:
-        """List all files, sorted by name, without those of jobs, whose folders begin with an underscore."""
-        ...
-
-    def exists(self, name: str) -> bool:
-        """Return whether there is a file or folder of this name."""
-        ...
-
-    def names(self, folder: str) -> list[str]:
-        """List the names in a folder, sorted; none if it is not there."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Remove a file; no error if it is not there."""
-        ...
-
-    def sync(self, folder: str, first: str) -> None:
-        """Wait until the files of a folder, those named ``first`` or later, are on the disk."""
-        ...
-
-
-def target_of(path: Path | str, state: str) -> JobTarget:
-    """Return the directory at a path or an address; ``state`` is its folder for what is under way."""
-    place = path_of(path).absolute()
-    if isinstance(place, RemotePath):
-        return RemoteTarget(place, state)
-    return LocalTarget(place, state)
-
-
-class LocalTarget:
-    """A directory on a disk, which all executors see at this path."""
-
-    def __init__(self, place: Path, state: str) -> None:
-        self._place = place
+    def __init__(self, root: Path, state: str) -> None:
+        self._root = root
         self._state = state
 
     @property
     def address(self) -> str:
-        """Where it is."""
-        return str(self._place)
+        """The path or address, for people, for Spark and for Delta."""
+        return str(self._root)
 
     def check(self) -> None:
-        """Raise SettingsError if it is a file."""
-        if self._place.exists() and not self._place.is_dir():
-            raise SettingsError(f"{self._place} is a file: give a directory, which may be new")
+        """Raise SettingsError if no files can be written here: it is a file, or its file system refuses."""
+        if self._root.is_file():
+            raise SettingsError(f"{self._root} is a file: give a directory, which may be new")
+
+    def exists(self, name: str) -> bool:
+        """Check whether there is a file or folder of this name."""
+        return (self._root / name).exists()
+
+    @abstractmethod
+    def held(self) -> AbstractContextManager[None]:
+        """Lock the target against other jobs for the block, where that is possible. Raises StoreLocked."""
+
+    @abstractmethod
+    def staging(self) -> AbstractContextManager[Path]:
+        """Create a local folder for the files that a task writes; it is removed behind the block."""
+
+    @abstractmethod
+    def put(self, made: Path, name: str) -> None:
+        """Move or copy a file from a ``staging`` folder; a file of this name has the same content."""
+
+    @abstractmethod
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a small file, whole, unless there is one of this name. Returns whether it was written."""
+
+    @abstractmethod
+    def load(self, name: str) -> bytes:
+        """Read a small file. Raises FileNotFoundError."""
+
+    @abstractmethod
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Open a file for random reads."""
+
+    @abstractmethod
+    def files(self) -> list[TargetFile]:
+        """List all files, sorted by name, without those of jobs, whose folders begin with an underscore."""
+
+    @abstractmethod
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, sorted; none if it does not exist."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file; no error if there is none."""
+
+    @abstractmethod
+    def sync(self, folder: str, first: str) -> None:
+        """Wait until the files of a folder, those named ``first`` or later, are on the disk."""
+
+
+def target_of(path: Path | str, state: str) -> JobTarget:
+    """Return the target at a path or address; ``state`` is the job's own folder in it."""
+    root = path_of(path).absolute()
+    return RemoteTarget(root, state) if isinstance(root, RemotePath) else LocalTarget(root, state)
+
+
+def check_delta_package() -> None:
+    """Raise MissingExtra if Delta's package is not installed."""
+    require("delta", "a Delta table")
+
+
+class LocalTarget(JobTarget):
+    """A directory on a disk, which all executors see at this path."""
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other jobs from it; what tasks have left unfinished is removed, before and behind."""
-        layer, directory = Disk(), self._place / self._state
+        """Lock the directory; the unfinished files of tasks are removed, before and behind the block."""
+        layer, directory = Disk(), self._root / self._state
         layer.make_directory(directory)
         token = layer.lock(directory / LOCK)
         if token is None:
-            raise StoreLocked(f"{self._place} is being filled by another job: wait for it")
+            raise StoreLocked(f"{self._root} is being filled by another job: wait for it")
         try:
             remove_tree(layer, directory / ATTEMPTS)
             yield
@@ -135,19 +130,19 @@ class LocalTarget:
             layer.unlock(token)
 
     def staging(self) -> AbstractContextManager[Path]:
-        """Return a folder on the same disk."""
-        return attempt(Disk(), self._place / self._state)
+        """Create a folder on the same disk."""
+        return attempt(Disk(), self._root / self._state)
 
     def put(self, made: Path, name: str) -> None:
-        """Rename a file into its place, once it is on the disk."""
-        layer, path = Disk(), self._place / name
+        """Rename a file to its name, once it is on the disk."""
+        layer, path = Disk(), self._root / name
         layer.make_directory(path.parent)
         layer.sync(made)
         layer.rename(made, path)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a small file; nobody else does meanwhile, as the target is held."""
-        layer, path = Disk(), self._place / name
+        """Write a small file; no other job does meanwhile, as the target is locked."""
+        layer, path = Disk(), self._root / name
         if layer.exists(path):
             return False
         layer.make_directory(path.parent)
@@ -156,88 +151,76 @@ class LocalTarget:
 
     def load(self, name: str) -> bytes:
         """Read a small file."""
-        return Disk().load(self._place / name)
+        return Disk().load(self._root / name)
 
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
         """Open a file for reading."""
-        return (self._place / name).open("rb")
+        return (self._root / name).open("rb")
 
     def files(self) -> list[TargetFile]:
         """List all files."""
         found = (
-            TargetFile(path.relative_to(self._place).as_posix(), path.stat().st_size)
-            for folder in self._place.glob("[!_]*")
+            TargetFile(path.relative_to(self._root).as_posix(), path.stat().st_size)
+            for folder in self._root.glob("[!_]*")
             for path in folder.rglob("*")
             if path.is_file()
         )
         return sorted(found)
 
-    def exists(self, name: str) -> bool:
-        """Return whether there is a file or folder of this name."""
-        return Disk().exists(self._place / name)
-
     def names(self, folder: str) -> list[str]:
-        """List the names in a folder."""
-        return Disk().names(self._place / folder)
+        """Return the names in a folder."""
+        return Disk().names(self._root / folder)
 
     def remove(self, name: str) -> None:
         """Remove a file."""
-        Disk().remove(self._place / name)
+        Disk().remove(self._root / name)
 
     def sync(self, folder: str, first: str) -> None:
         """Wait until files and their names are on the disk."""
-        layer, directory = Disk(), self._place / folder
+        layer, directory = Disk(), self._root / folder
         layer.sync_all([directory / name for name in layer.names(directory) if name >= first])
         layer.sync(directory)
 
 
-class RemoteTarget:
-    """A directory on another file system. Nothing there can be held: see ``rounds`` on two jobs at once."""
+class RemoteTarget(JobTarget):
+    """A directory on another file system, which has no locks: see ``rounds`` on two jobs at once."""
 
-    def __init__(self, place: RemotePath, state: str) -> None:
-        self._place = place
-        self._state = state
-
-    @property
-    def address(self) -> str:
-        """Where it is."""
-        return str(self._place)
+    _root: RemotePath
 
     def check(self) -> None:
-        """Raise SettingsError if nothing can be put here: a small file is, and removed again."""
-        if self._place.is_file():
-            raise SettingsError(f"{self._place} is a file: give a folder, which may be new")
+        """Raise SettingsError if no file can be written: a small one is, and removed again."""
+        super().check()
         name = f"{self._state}/{uuid4().hex}"
         self.create(name, b"")
         self.remove(name)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep nobody from it."""
+        """Do nothing: there are no locks."""
         yield
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """Return a temporary folder of this machine."""
+        """Create a temporary folder on this machine."""
         with tempfile.TemporaryDirectory(prefix="cometmq-") as folder:
             yield Path(folder)
 
     def put(self, made: Path, name: str) -> None:
         """Upload a file."""
-        path = self._place / name
-        system, address = path.found()
-        with path.explained():
+        path = self._root / name
+        system, address = path.file_system()
+        with path.checked_access():
             if _renames(system):
                 _write_aside(system, address, lambda aside: system.put_file(str(made), aside))
             else:
                 system.put_file(str(made), address)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a small file; of two jobs one does."""
-        path = self._place / name
-        system, address = path.found()
+        """Write a small file; only one of two jobs does."""
+        path = self._root / name
+        system, address = path.file_system()
         try:
-            with path.explained():
+            with path.checked_access():
                 if _renames(system):
                     return _write_aside(system, address, lambda aside: system.pipe_file(aside, data))
                 system.pipe_file(address, data, mode="create")
@@ -246,62 +229,58 @@ class RemoteTarget:
             return False
         except FileNotFoundError as error:
             raise SettingsError(f"{path}: {error}: make the bucket, or give another target") from None
-        except (NotImplementedError, ValueError) as error:  # as the packages like
+        except (NotImplementedError, ValueError) as error:  # packages differ in what they raise
             scheme = path.parts[0].removesuffix(":")
-            raise SettingsError(f"{self._place}: {scheme} cannot be written to: {error}") from None
+            raise SettingsError(f"{self._root}: {scheme} cannot be written to: {error}") from None
 
     def load(self, name: str) -> bytes:
         """Read a small file."""
-        path = self._place / name
+        path = self._root / name
         return path.fetch(0, path.length())
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
         """Open a file for reading."""
-        path = self._place / name
-        system, address = path.found()
-        with path.explained(), system.open(address, "rb") as opened:
+        path = self._root / name
+        system, address = path.file_system()
+        with path.checked_access(), system.open(address, "rb") as opened:
             yield opened
 
     def files(self) -> list[TargetFile]:
         """List all files."""
-        depth = len(self._place.parts)
-        named = (TargetFile("/".join(path.parts[depth:]), size) for path, size in self._place.files_below())
+        depth = len(self._root.parts)
+        named = (TargetFile("/".join(path.parts[depth:]), size) for path, size in self._root.files_below())
         return sorted(file for file in named if not file.name.startswith("_"))
 
-    def exists(self, name: str) -> bool:
-        """Return whether there is a file or folder of this name."""
-        return (self._place / name).exists()
-
     def names(self, folder: str) -> list[str]:
-        """List the names in a folder."""
+        """Return the names in a folder."""
         try:
-            return sorted(one.path.name for one in (self._place / folder).listing())
+            return sorted(one.path.name for one in (self._root / folder).listing())
         except FileNotFoundError:
             return []
 
     def remove(self, name: str) -> None:
         """Remove a file."""
-        path = self._place / name
-        system, address = path.found()
-        with path.explained(), suppress(FileNotFoundError):
+        path = self._root / name
+        system, address = path.file_system()
+        with path.checked_access(), suppress(FileNotFoundError):
             system.rm_file(address)
 
     def sync(self, folder: str, first: str) -> None:
-        """Do nothing: what such a file system has taken, it keeps."""
+        """Do nothing: such a file system keeps what it has accepted."""
 
 
 def _renames(system: "AbstractFileSystem") -> bool:
-    """Return whether files can be renamed: fsspec's own ``mv`` copies, as object stores know no other way."""
+    """Check whether files can be renamed: fsspec's default ``mv`` copies, as object stores cannot rename."""
     from fsspec import AbstractFileSystem  # noqa: PLC0415  an optional package, loaded by now
 
     return type(system).mv is not AbstractFileSystem.mv
 
 
 def _write_aside(system: "AbstractFileSystem", address: str, write: Callable[[str], None]) -> bool:
-    """Write a file under another name and rename it, unless there is one of its name; return whether it was.
+    """Write a file under another name and rename it, unless its name exists; return whether it was renamed.
 
-    What is there is what an earlier attempt has made, of the same content.
+    An existing file is an earlier attempt's, of the same content.
     """
     folder, _, name = address.rpartition("/")
     aside = f"{folder}/.{name}.{uuid4().hex}"

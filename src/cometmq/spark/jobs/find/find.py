@@ -1,7 +1,7 @@
-"""Finding messages in stores, many and of any size, by id, key, time, topic and tag.
+"""Find messages in many stores of any size, by id, key, time, topic and tag.
 
-A task for each store looks up what ids, times and indexes lead to. What is left of the logs is walked by the
-piece, the oldest pieces first and ever more of them, until there are as many messages as were asked for.
+A task for each store looks messages up by id, time and index. The rest of the logs is scanned by the piece,
+the oldest pieces first and more of them each time, until the limit of messages is reached.
 """
 
 import pickle
@@ -24,11 +24,11 @@ from cometmq.store.offline.find import FindQuery, Found
 
 LIMIT: Final = 32
 MORE: Final = 4
-"""Each time so many times as many pieces are walked as before."""
+"""Factor by which the number of pieces grows each time."""
 
 
 class Hits(NamedTuple):
-    """What was found in one store, oldest first; or why it could not be searched."""
+    """The messages found in one store, oldest first; or why it could not be searched."""
 
     store: Path
     found: list[Found]
@@ -45,10 +45,10 @@ def find(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> list[Hits]:
-    """Find messages, at most ``limit`` in each store, the oldest ones. Returns the hits in the stores' order.
+    """Find the oldest messages in each store, at most ``limit``; return the hits in the stores' order.
 
     Args:
-        use_index: whether to trust the indexes; without, the whole logs are read.
+        use_index: whether to trust the indexes; otherwise the whole logs are read.
         bytes_per_task: bytes of a log that one task reads.
 
     Raises SettingsError if there is no store.
@@ -57,7 +57,7 @@ def find(
     def work(root: Path) -> Iterator[bytes]:
         yield pickle.dumps(look_up(root, wanted, limit, use_index=use_index))
 
-    kernels.load_if_possible()  # once, before many workers do: they find it in the cache
+    kernels.load_if_possible()  # once, so that many workers find them in the cache
     outcomes = on_each(spark, "look up", stores, work, progress)
     searches = [
         _StoreSearch(number, answers, error, wanted, limit, bytes_per_task)
@@ -79,7 +79,7 @@ class _StoreSearch:
     """The search in one store.
 
     Attributes:
-        error: why it cannot be searched, or empty.
+        error: why it cannot be searched; empty if it can.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class _StoreSearch:
                     self._parts.append(WalkedPart(number, pieces, wanted, crc, levels, limit))
 
     def next_parts(self, count: int) -> list[WalkedPart]:
-        """Return the next parts of the log to be walked; none once there are enough messages before them."""
+        """Return the next parts of the log to scan; none once there are ``limit`` messages before them."""
         if self.error or not self._parts:
             return []
         piece = self._parts[0].pieces[0]
@@ -117,7 +117,7 @@ class _StoreSearch:
         return chosen
 
     def add(self, offset: int, record: bytes, damage: str, error: str | None) -> None:
-        """Add what was found in a part, or that it cannot be read."""
+        """Add a message found in a part, or the error of the part."""
         if error:
             self.error = error
         else:

@@ -1,4 +1,4 @@
-"""What tasks do to find messages in a store: look them up by id, time and index, and walk pieces of the log.
+"""Find messages of a store in tasks: look them up by id, time and index, and scan pieces of the log.
 
 It is what ``cometmq.store.offline.find`` does on one machine. A time leads to the files of the log that may
 have messages of it, by their first records.
@@ -52,7 +52,7 @@ _HITS: Final = pa.schema(_COLUMNS)
 
 
 class LookedUp(NamedTuple):
-    """What was found of a store without walking its log, and what is left to be walked.
+    """The messages found without scanning the log, and the ranges that are left to scan.
 
     Attributes:
         found: by CommitLog offset.
@@ -68,7 +68,7 @@ class LookedUp(NamedTuple):
 
 
 class WalkedPart(NamedTuple):
-    """What one task walks of the log of a store.
+    """The part of a store's log that one task scans.
 
     Attributes:
         store: the store's number.
@@ -90,7 +90,7 @@ def look_up(root: Path, wanted: FindQuery, limit: int, *, use_index: bool) -> Lo
 
 
 def walk(part: WalkedPart) -> Iterator[pa.RecordBatch]:
-    """Return the messages of a part that are asked for (of ``HITS``); if it cannot be read, why."""
+    """Scan a part; yield the messages that match, as rows of ``HITS``, or the error if it cannot be read."""
     kernels.load_if_possible()
     hits: list[dict[str, object]] = []
     try:

@@ -1,14 +1,14 @@
-"""What the records of a CommitLog put into ConsumeQueues and Index, scanned by many tasks.
+"""Scan a CommitLog in many tasks for the entries of its ConsumeQueues and Index.
 
-A row is not an entry but the entries of one queue, or all keys, in one stretch of the log: what Spark has to
-sort and move is a hundred times fewer rows, and no entry becomes a Python object.
+A row is not one entry but all entries of a queue, or all keys, in one stretch of the log: Spark sorts and
+moves a hundred times fewer rows, and no entry becomes a Python object.
 
 ======= =================================================================
-kind    what ``data`` is
+kind    content of ``data``
 ======= =================================================================
 queue   QUEUE_ROW for each of ``count`` entries of one queue
 keys    KEY_ROW for each of ``count`` keys, in the order of the index
-piece   nothing: ``count`` records were found, and ``damages`` between them
+piece   null: ``count`` records were found, and ``damages`` between them
 ======= =================================================================
 """
 
@@ -36,13 +36,13 @@ SCHEMA: Final = (
     "kind string, begin bigint, topic binary, queue_id int, count bigint, data binary, "
     "end bigint, end_time bigint, damages bigint, peak_bytes bigint"
 )
-"""``begin`` is a CommitLog offset, that of the stretch; ``end`` lies behind the last record of a
-piece, which was stored at ``end_time``."""
+"""``begin`` is the CommitLog offset of the stretch, ``end`` the one behind the last record of a piece;
+``end_time`` is the store time of that record."""
 
 QUEUE_ROW: Final = np.dtype([("queue_offset", "<i8"), ("entry", ENTRY_DTYPE)])
 KEY_ROW: Final = np.dtype([("key_hash", "<i4"), ("physical_offset", "<i8"), ("store_time", "<i8")])
 STRETCH_BYTES: Final = 32 * 1024 * 1024
-"""Of the log in one row's stretch: the more, the fewer rows; a task keeps the arrays of one in memory."""
+"""Bytes of the log in a stretch: the more, the fewer rows; a task has the arrays of one in memory."""
 
 Row: TypeAlias = dict[str, Any]
 
@@ -62,10 +62,10 @@ _ARROW: Final = pa.schema(_COLUMNS)
 
 
 class Rules(NamedTuple):
-    """By what the log is read.
+    """The settings for the scan of a log.
 
     Attributes:
-        crc: the checksum that tells a record.
+        crc: the checksum that a record must have.
         indexed: whether there is an index.
     """
 
@@ -75,14 +75,14 @@ class Rules(NamedTuple):
 
 
 def scanned(split: Iterable[FilePiece], rules: Rules) -> Iterator[Row]:
-    """Return the rows of a split, stretch by stretch. Raises OSError if a file is gone."""
+    """Scan a split; yield its rows, stretch by stretch. Raises OSError if a file is missing."""
     kernels.load_if_possible()
     for piece in split:
         yield from _piece_rows(piece, rules)
 
 
 def batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """Give rows as Spark takes them: those of a stretch together."""
+    """Build a batch of the rows of each stretch."""
     stretch: list[Row] = []
     for row in rows:
         if stretch and row["begin"] != stretch[0]["begin"]:
@@ -94,12 +94,12 @@ def batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
 
 
 def topic_bytes(topic: str) -> bytes:
-    """Give a topic as a row has it: a damaged record's may be no text."""
+    """Encode a topic for a row: that of a damaged record may be no text."""
     return topic.encode("utf-8", "surrogateescape")
 
 
 def queue_key(topic: bytes, queue_id: int) -> QueueKey:
-    """Give the queue that a row is of."""
+    """Decode the queue of a row."""
     return topic.decode("utf-8", "surrogateescape"), queue_id
 
 

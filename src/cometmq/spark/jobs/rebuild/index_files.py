@@ -1,7 +1,7 @@
-"""Index files, each written by one task: the keys are ranked by the log, and each file takes its block.
+"""Write the index files, each in one task: keys are numbered in the order of the log, a block to each file.
 
-With keys numbered from 0 in the order of the log, file ``n`` holds keys ``n × room`` to ``(n + 1) × room``.
-Its first entry's time is counted from the last key of the file before it, so that key is looked at too.
+With keys numbered from 0, file ``n`` holds keys ``n × room`` to ``(n + 1) × room``. The time of its first
+entry is relative to the last key of the file before it, so that key is read, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,12 +25,12 @@ BLOCKS: Final = "blocks"
 
 
 class Stretch(NamedTuple):
-    """The keys of a stretch of the log, and where they are in the row of all.
+    """The keys of a stretch of the log, by number.
 
     Attributes:
         begin: CommitLog offset at which the stretch begins.
         rank: number of its first key.
-        size: how many keys it has.
+        size: number of its keys.
     """
 
     begin: int
@@ -39,7 +39,7 @@ class Stretch(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """Keys (of KEY_ROW) of which ``block`` gets some; the first has number ``rank``."""
+    """Keys (of KEY_ROW), some of which are in ``block``; the first has number ``rank``."""
 
     block: int
     rank: int
@@ -47,12 +47,12 @@ class Keys(NamedTuple):
 
 
 def room_of(entry_count: int) -> int:
-    """Give how many keys a file takes."""
+    """Return the number of keys in a full file."""
     return entry_count - FIRST_ENTRY
 
 
 def ranked(counts: Iterable[tuple[int, int]]) -> list[Stretch]:
-    """Number the keys of stretches that are given as (begin, count), in any order."""
+    """Number the keys of stretches, as (begin, count) in any order."""
     stretches, rank = [], 0
     for begin, count in sorted(counts):
         stretches.append(Stretch(begin, rank, count))
@@ -61,17 +61,17 @@ def ranked(counts: Iterable[tuple[int, int]]) -> list[Stretch]:
 
 
 def blocks_of(stretch: Stretch, room: int) -> range:
-    """Give the files that look at a stretch's keys: also the one that begins right behind them."""
+    """Return the numbers of the files that read a stretch's keys, with the one right behind them."""
     return range(stretch.rank // room, (stretch.rank + stretch.size) // room + 1)
 
 
 def write_blocks(keys: Iterable[Keys], building: Path, slot_count: int, entry_count: int) -> Iterator[int]:
-    """Write index files as ``blocks/<number>`` under ``building``; give the number of each.
+    """Write index files as ``blocks/<number>`` under ``building``; yield the number of each.
 
     Args:
-        keys: those of a block one behind the other, in the order of the log.
+        keys: sorted by block, in the order of the log.
 
-    Raises OSError; what is complete by then stays.
+    Raises OSError; complete files stay.
     """
     kernels.load_if_possible()
     layer = Disk()
@@ -90,7 +90,7 @@ def write_blocks(keys: Iterable[Keys], building: Path, slot_count: int, entry_co
 
 
 def name_blocks(layer: FileLayer, building: Path) -> int:
-    """Move the blocks to ``index/``, each named by the store time of its first record; give their number."""
+    """Move the blocks to ``index/``, each named by its first record's store time; return how many."""
     layer.make_directory(layout.index_dir(building))
     numbers = sorted(map(int, layer.names(building / BLOCKS)))
     for number in numbers:
@@ -103,7 +103,7 @@ def name_blocks(layer: FileLayer, building: Path) -> int:
 
 
 def _fill(file: IndexFile, parts: Iterable[Keys], room: int) -> bool:
-    """Insert a block's keys into its file; tell whether there are any."""
+    """Insert a block's keys into its file; return whether there are any."""
     before: IndexHeader | None = None
     is_made = False
     for block, rank, data in parts:

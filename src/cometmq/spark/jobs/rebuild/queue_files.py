@@ -1,7 +1,7 @@
-"""The ConsumeQueue files of many queues, written by one task: by the store's own rules, queue after queue.
+"""Write the ConsumeQueue files of many queues in one task, queue after queue, by the store's own code.
 
 Files are written in a directory of the task's attempt. A queue that is complete, and on the disk, is renamed
-into its place: it is there whole or not at all, whoever is killed, and if two attempts make it, one stays.
+to its place: it is there whole or not at all, even if a process is killed; of two attempts at it one stays.
 """
 
 import errno
@@ -28,7 +28,7 @@ from cometmq.store.recovery.replay import Gap, Replay
 ATTEMPTS: Final = "attempts"
 GAPS: Final = "gaps"
 TOGETHER: Final = 64
-"""So many queues are synced and renamed at once."""
+"""Queues that are synced and renamed at once."""
 
 
 class QueuePart(NamedTuple):
@@ -41,14 +41,14 @@ class QueuePart(NamedTuple):
 def write_queues(
     parts: Iterable[QueuePart], building: Path, file_size: int, deleted: dict[str, int]
 ) -> Iterator[QueueKey]:
-    """Write the queues of ``parts``, those of a queue one behind the other; give each that is complete.
+    """Write the queues of ``parts``, which are sorted by queue; yield each that is complete.
 
     Args:
-        building: the directory that gets ``consumequeue/``.
+        building: the directory in which ``consumequeue/`` is built.
         file_size: length of a ConsumeQueue file.
         deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
 
-    Raises OSError; what is complete by then stays.
+    Raises OSError; complete queues stay.
     """
     layer = Disk()
     with attempt(layer, building) as directory:
@@ -70,7 +70,7 @@ def write_queues(
 
 @contextmanager
 def attempt(layer: FileLayer, building: Path) -> Iterator[Path]:
-    """Give a directory of this attempt's own, which is removed at the end."""
+    """Create a directory for this attempt, which is removed behind the block."""
     directory = building / ATTEMPTS / uuid4().hex
     layer.make_directory(directory, durable=False)
     try:
@@ -80,7 +80,7 @@ def attempt(layer: FileLayer, building: Path) -> Iterator[Path]:
 
 
 def put_into_place(layer: FileLayer, made: Path, place: Path) -> None:
-    """Rename what an attempt has made, unless another attempt has done so. Raises OSError."""
+    """Rename an attempt's files to their place, unless another attempt has done so. Raises OSError."""
     layer.make_directory(place.parent)
     try:
         layer.rename(made, place)
@@ -103,7 +103,7 @@ def _put(replay: Replay, queues: Queues, parts: Iterable[QueuePart]) -> None:
 def _complete(
     layer: FileLayer, queues: Queues, replay: Replay, keys: list[QueueKey], building: Path
 ) -> list[QueueKey]:
-    """Have the queues on the disk, then in their places."""
+    """Sync the queues, then rename them to their places."""
     queues.write_back()
     found = [queues.find(*key) for key in keys]
     made = [queue for queue in found if queue is not None and queue.chain.starts]
@@ -126,7 +126,7 @@ def _save_gaps(layer: FileLayer, building: Path, gaps: list[Gap]) -> None:
 
 
 def load_gaps(layer: FileLayer, building: Path) -> list[Gap]:
-    """Give the gaps in the queues that were made, by topic and queue."""
+    """Return the gaps in the queues that were written, sorted by topic and queue."""
     names = layer.names(building / GAPS)
     found = (msgspec.json.decode(layer.load(building / GAPS / name), type=list[Gap]) for name in names)
     return sorted({gap for gaps in found for gap in gaps})

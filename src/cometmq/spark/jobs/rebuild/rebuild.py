@@ -1,7 +1,7 @@
-"""Rebuilding ConsumeQueues and Index from the CommitLog alone, on as many machines as Spark has.
+"""Rebuild ConsumeQueues and Index from the CommitLog alone, on as many machines as Spark has.
 
-What comes of it is what ``cometmq.store.recovery.rebuild`` makes on one machine, byte for byte; it takes the
-place of the old files in the same way. All executors must see the store's directory at the same path.
+The files are those of ``cometmq.store.recovery.rebuild``, byte for byte, and replace the old ones in the same
+way. All executors must see the store's directory at the same path.
 
 The plan::
 
@@ -10,11 +10,12 @@ The plan::
     index    keys ──► number them ──► partition by index file ──► sort ──► rebuild/blocks/ ──► rebuild/index/
     swap     rebuild/consumequeue and rebuild/index take their places
 
-A job that was killed goes on: what stands in ``rebuild/`` under its final name is whole, and is not made
-again, as long as the log is what ``rebuild/manifest.json`` says.
+A run after a killed one continues it: a file in ``rebuild/`` under its final name is whole, and is not
+written again, as long as the log is the one in ``rebuild/manifest.json``.
 
-Where the log ends, if its tail is torn or damaged, is for recovery's own rules, which look at what lies
-before. So the driver walks what no checkpoint vouches for; and if tasks meet damage, the whole log.
+If the tail of the log is torn or damaged, its end is found by recovery's own rules, which depend on the
+records before it. So the driver scans the part that no checkpoint vouches for; and if tasks find damage, the
+whole log.
 """
 
 import sys
@@ -34,11 +35,10 @@ from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
-from cometmq.spark.files.remote import RemotePath, path_of
+from cometmq.spark.files.remote import RemotePath, path_of, spark_path
 from cometmq.spark.files.splits import FilePiece, log_files, splits, within
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.jobs.parts import on_parts
-from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.rebuild import entries, index_files, queue_files
 from cometmq.spark.jobs.rebuild.entries import Row, Rules
 from cometmq.spark.jobs.rebuild.index_files import Keys, blocks_of, ranked
@@ -57,13 +57,13 @@ from cometmq.store.settings import StoreSettings
 MANIFEST: Final = "manifest.json"
 SCANNED: Final = "scanned"
 SUCCESS: Final = "_SUCCESS"
-"""What Spark leaves in a directory that it has written whole."""
+"""The file that Spark leaves in a directory that is complete."""
 MADE: Final = "made bigint, peak_bytes bigint"
 TASKS_PER_CORE: Final = 3
 
 
 class RebuildReport(NamedTuple):
-    """What a rebuild did: as ``cometmq.store.recovery.rebuild.Rebuilt``, and a worker's memory."""
+    """The result of a rebuild, as ``cometmq.store.recovery.rebuild.Rebuilt``, and a worker's peak memory."""
 
     messages: int
     queues: int
@@ -85,20 +85,19 @@ def rebuild(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> RebuildReport:
-    """Replace ``consumequeue/`` and ``index/`` of a closed store by what its CommitLog says.
+    """Replace ``consumequeue/`` and ``index/`` of a closed store by files built from its CommitLog.
 
-    A checkpoint is made if there is none: then a broker that opens the store believes the new files.
+    A checkpoint is written if there is none, so that a broker that opens the store trusts the new files.
 
     Args:
-        settings: of the broker; by default the sizes are told from the files there are, and the delay levels
-            are RocketMQ's.
+        settings: of the broker; by default sizes are those of the present files, and delay levels RocketMQ's.
         bytes_per_task: bytes of the log that one task scans.
 
     Raises:
         StoreLocked: a process has it open.
-        StoreDamaged: a file of the CommitLog is missing or of the wrong length.
-        SettingsError: there is no store, or it is not on a disk, or its sizes cannot be told.
-        OSError: the disk refuses; the old files are there then.
+        StoreDamaged: a file of the CommitLog is missing or has a wrong length.
+        SettingsError: there is no store, it is not on a disk, or its sizes are unknown.
+        OSError: the disk refuses; the old files stay.
     """
     root, layer, clock = path_of(directory).absolute(), Disk(), SystemClock()
     if isinstance(root, RemotePath):
@@ -116,7 +115,7 @@ def rebuild(
             for finding in store.findings:
                 if finding.severity is Severity.DAMAGE:
                     raise StoreDamaged(str(finding))
-            kernels.load_if_possible()  # once, before many workers do: they find it in the cache
+            kernels.load_if_possible()  # once, so that many workers find them in the cache
             rebuilt = _Job(spark, store, layer, progress).run(bytes_per_task)
     finally:
         layer.unlock(token)
@@ -138,8 +137,8 @@ class _Job:
         self._peaks = [0]
 
     def run(self, bytes_per_task: int) -> RebuildReport:
-        """Do it all; the duration is left to the caller."""
-        self._take_up()
+        """Run all steps; the caller fills in the duration."""
+        self._prepare()
         pieces, damages = self._scan_all(bytes_per_task)
         made = self._write_queues()
         gaps = queue_files.load_gaps(self._layer, self._building)
@@ -163,8 +162,8 @@ class _Job:
             peak_bytes=max(self._peaks + [piece["peak_bytes"] for piece in pieces]),
         )
 
-    def _take_up(self) -> None:
-        """Begin in an empty directory, unless an earlier run began with the same log and sizes."""
+    def _prepare(self) -> None:
+        """Clear the build directory, unless an earlier run began with the same log and sizes."""
         layer, building, store = self._layer, self._building, self._store
         settings, starts = store.settings, store.log.chain.starts
         manifest = {
@@ -188,7 +187,7 @@ class _Job:
         layer.make_directory(layout.consume_queues_dir(building))
 
     def _scan_all(self, bytes_per_task: int) -> tuple[list[Row], list[LogDamage]]:
-        """Scan the log up to where it ends; give what was found in each piece, and the damage."""
+        """Scan the log up to its end; return the row of each piece, and the damage."""
         log, end, damages = self._store.log, sys.maxsize, list[LogDamage]()
         if self._store.vouched_time != ALL and self._store.checkpoint is not None:
             end, _ = self._walk(vouched_start(log, self._store.checkpoint))
@@ -201,14 +200,14 @@ class _Job:
         return pieces, damages
 
     def _walk(self, begin: int) -> tuple[int, list[LogDamage]]:
-        """Find where the log ends, and the damage in it from ``begin`` on, as recovery does."""
+        """Find the end of the log, and the damage from ``begin`` on, as recovery does."""
         scan = LogScan(self._store.log, begin, vouched_time=self._store.vouched_time)
         for _ in scan:
             self._store.drop_pages()
         return scan.end_offset, scan.damages
 
     def _scan(self, end: int, bytes_per_task: int) -> list[Row]:
-        """Scan the records before CommitLog offset ``end``, unless that is done; give the pieces' rows."""
+        """Scan the records before CommitLog offset ``end``, unless done before; return the pieces' rows."""
         store, place = self._store, self._building / SCANNED
         if not self._layer.exists(place / SUCCESS):
             files = log_files(layout.commitlog_dir(store.root))
@@ -229,7 +228,7 @@ class _Job:
         return self._spark.read.schema(entries.SCHEMA).parquet(place).filter(col("kind") == kind)
 
     def _write_queues(self) -> int:
-        """Write the queues that are not there yet; give how many are there then."""
+        """Write the missing queues; return the number of all."""
         building, file_size = self._building, self._store.settings.queue_file_size
         deleted, done = dict(self._store.deleted), self._done_queues()
 
@@ -262,7 +261,7 @@ class _Job:
         return pa.Table.from_pylist(done, pa.schema(columns))
 
     def _write_index(self) -> int:
-        """Write the index files that are not there yet, and name them; give how many there are then."""
+        """Write the missing index files, and name them; return the number of all."""
         layer, building, settings = self._layer, self._building, self._store.settings
         slot_count, entry_count = settings.max_hash_slot_num, settings.max_index_num
         keys = self._read(entries.KEYS)
@@ -293,7 +292,7 @@ class _Job:
         owner: list[str],
         write: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     ) -> int:
-        """Let tasks write the files of ``owner``s, each from its rows in the order of the log."""
+        """Write the files of each ``owner`` in one task, from its rows in the order of the log."""
         ordered = frame.repartition(self._tasks, *owner).sortWithinPartitions(*owner, "begin")
         with watched(self._spark, step, self._progress):
             results = ordered.mapInArrow(write, MADE).collect()
@@ -309,7 +308,7 @@ class _Job:
         remove_tree(layer, building)
 
     def _vouch(self, end_time: int) -> None:
-        """Make a checkpoint that says what is true once the log, too, is on the disk."""
+        """Write a checkpoint, once the log is on the disk, too."""
         for start in self._store.log.chain.starts:
             self._layer.sync(self._store.log.chain.path(start))
         checkpoint = Checkpoint(physic_msg_timestamp=end_time, logics_msg_timestamp=end_time)

@@ -1,1 +1,1 @@
-"""Report what is in many stores."""
+"""Report the content of many stores."""

@@ -1,4 +1,4 @@
-"""Equal buckets of time for charts: as long as they can be, of a round length, and at least 24."""
+"""Divide a time range into equal buckets for charts: of a round length, and at least 24."""
 
 from typing import Final
 
@@ -18,21 +18,21 @@ STEPS_MS: Final = (
     *(count * HOUR_MS for count in (1, 2, 3, 6, 12)),
     *(count * DAY_MS for count in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)),
 )
-"""Lengths to choose from; none is more than 2.5 times the one before."""
+"""Possible lengths; none is more than 2.5 times the one before."""
 
 TIME_MIN: Final = 978_307_200_000
 TIME_MAX: Final = 4_102_444_800_000
-"""2001-01-01 and 2100-01-01, in ms since the epoch: other store times come from a broken clock or a flipped
-bit. One message of such a time would bring all others into a single bucket."""
+"""2001-01-01 and 2100-01-01, ms since the epoch: other store times come from a broken clock or a flipped bit.
+One message with such a time would put all others into a single bucket."""
 
 
 class Buckets(msgspec.Struct, frozen=True):
-    """Buckets side by side, each from a multiple of its length (UTC).
+    """Adjacent buckets, each beginning at a multiple of its length (UTC).
 
     Attributes:
-        start: when the first one begins, ms since the epoch.
-        step_ms: how long each is.
-        count: how many there are; 0 if there is no time to divide.
+        start: begin of the first one, ms since the epoch.
+        step_ms: length of each.
+        count: number of buckets; 0 if there is no time range.
     """
 
     start: int
@@ -40,12 +40,12 @@ class Buckets(msgspec.Struct, frozen=True):
     count: int
 
     def index(self, time: int) -> int | None:
-        """Return which bucket a time is in; None if it is in none."""
+        """Return the index of a time's bucket; None if it is in none."""
         index = (time - self.start) // self.step_ms
         return index if 0 <= index < self.count else None
 
     def begin(self, index: int) -> int:
-        """Return when a bucket begins, ms since the epoch."""
+        """Return the begin of a bucket, ms since the epoch."""
         return self.start + index * self.step_ms
 
 
@@ -53,11 +53,10 @@ NO_BUCKETS: Final = Buckets(0, HOUR_MS, 0)
 
 
 def buckets(first: int | None, last: int | None) -> Buckets:
-    """Choose the longest buckets of which the times from ``first`` to ``last`` touch ``BUCKETS_MIN`` or more.
+    """Choose the longest buckets of which ``first`` to ``last`` touch ``BUCKETS_MIN`` or more, up to 59.
 
-    There are never more than 59. A span too short for buckets of 1 ms gets ``BUCKETS_MIN`` of these, the last
-    of which are empty. Times are in ms since the epoch, from ``TIME_MIN`` to ``TIME_MAX``; None means that
-    there are none.
+    A range too short for buckets of 1 ms gets ``BUCKETS_MIN`` of these, the last of which are empty. Times
+    are in ms since the epoch, from ``TIME_MIN`` to ``TIME_MAX``; None if there are none.
     """
     if first is None or last is None:
         return NO_BUCKETS

@@ -1,4 +1,4 @@
-"""The numbers that a report page's charts show, as they go into the page as JSON."""
+"""Compute the numbers of a report page's charts, which are JSON in the page."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,14 @@ HOT_SHOWN_MAX: Final = 20
 QUEUES_MAX: Final = 100
 """Queues in one chart, the fullest."""
 QUEUE_CHARTS_MAX: Final = 3
-"""Of one topic, for the stores with the hottest queues."""
+"""Charts of one topic's queues, for the stores with the hottest queues."""
 
 
 class Series(msgspec.Struct, frozen=True):
-    """What came in each bucket of time.
+    """The messages in each bucket of time.
 
     Attributes:
-        bytes: of the log; None where nobody charts them.
+        bytes: of the log; None where they are not charted.
         latency_ms: the 99th percentile of the slowest queue; None in a bucket without messages.
     """
 
@@ -36,13 +36,13 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class QueueSeries(msgspec.Struct, frozen=True):
-    """The messages in queues of a topic in a store, by queue id; of very many queues those in the fullest.
+    """The messages of a topic in a store by queue, of at most ``QUEUES_MAX`` queues, the fullest.
 
     Attributes:
-        ids: of the queues, in order.
-        messages: in each of them.
-        hot: the ids of those that are hot.
-        left_out: how many more queues there are.
+        ids: queue ids, ascending.
+        messages: of each of them.
+        hot: ids of hot queues.
+        left_out: number of the other queues.
     """
 
     topic: str
@@ -54,13 +54,13 @@ class QueueSeries(msgspec.Struct, frozen=True):
 
 
 class Charts(msgspec.Struct, frozen=True):
-    """All that is charted.
+    """The numbers of all charts.
 
     Attributes:
         buckets: of time, for all series.
-        total: over all topics.
-        topics: in the order of the report's, the first ``SPARKLINES_MAX`` of them.
-        queues: of the first ``HOT_SHOWN_MAX`` topics with something hot, in stores with a hot queue.
+        total: of all topics.
+        topics: of the first ``SPARKLINES_MAX`` topics of the report.
+        queues: of the first ``HOT_SHOWN_MAX`` topics with hot keys or queues, in stores with a hot queue.
         left_out: messages whose store time is in no bucket.
     """
 
@@ -72,7 +72,7 @@ class Charts(msgspec.Struct, frozen=True):
 
 
 def charts(report: Report) -> Charts:
-    """Count what the charts of a report show."""
+    """Compute the numbers of a report's charts."""
     of_topic: defaultdict[str, list[Volume]] = defaultdict(list)
     for volume in report.volumes:
         of_topic[volume.topic].append(volume)
@@ -137,7 +137,7 @@ def _queues(topic: TopicReport, volumes: Iterable[Volume]) -> list[QueueSeries]:
 
 def _of_store(topic: str, store: str, messages: Counter[int], hot: Sequence[HotQueue]) -> QueueSeries:
     for queue_id in range(hot[0].queues):
-        messages[queue_id] += 0  # now those without messages are there, too
+        messages[queue_id] += 0  # adds queues without messages
     ids = sorted(queue_id for queue_id, _ in messages.most_common(QUEUES_MAX))
     shown = sorted({queue.queue_id for queue in hot}.intersection(ids))
     left_out = len(messages) - len(ids)

@@ -1,4 +1,4 @@
-"""Load the JSON tables that a broker keeps in its store's ``config/``, as far as they can be read."""
+"""Load the JSON tables of a broker from its store's ``config/``, as far as they are readable."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -14,10 +14,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def load_table(layer: FileLayer, root: Path, name: str, kind: type[T]) -> T:
-    """Return the table ``name`` of the store at ``root``, or its backup.
-
-    If neither can be read the result is ``kind()``: a table without entries.
-    """
+    """Load the table ``name`` of the store at ``root``, or its backup; without both, an empty ``kind()``."""
     path = layout.config_path(root, name)
     for place in (path, layout.backup_path(path)):
         try:

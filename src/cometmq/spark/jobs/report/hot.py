@@ -1,11 +1,11 @@
-"""What counts as hot: a key or a queue that takes far more of its topic's messages than others do.
+"""Find hot keys and queues: those with far more of their topic's messages than others.
 
-Both need ``HOT_MIN`` messages: of fewer, chance alone makes some keys and queues look hot.
+Both need ``HOT_MIN`` messages: with fewer, chance alone makes some keys and queues look hot.
 
 * A **key** is hot if at least one in ``KEY_SHARE`` of its topic's messages has it, and ``KEY_TIMES`` times as
-  many as have a key on average. Eight keys that share a topic evenly are not, nor is one that was sent twice.
-* A **queue** is hot if it has ``QUEUE_TIMES`` times as many messages as the other queues of its topic have on
-  average in this store. In RocketMQ's topic of delayed messages a queue is a level, and none is hot.
+  many as the average key. Eight keys that share a topic evenly are not hot, nor is one that was sent twice.
+* A **queue** is hot if it has ``QUEUE_TIMES`` times as many messages as the average of the topic's other
+  queues in the store. In RocketMQ's topic of delayed messages a queue is a delay level, and none is hot.
 """
 
 from collections import Counter, defaultdict
@@ -31,8 +31,8 @@ class HotQueue(msgspec.Struct, frozen=True):
     """A queue with far more messages than the others of its topic in the same store.
 
     Attributes:
-        others: how many messages these have on average.
-        queues: how many queues the topic has in the store.
+        others: their average number of messages.
+        queues: number of the topic's queues in the store.
     """
 
     store: str
@@ -48,9 +48,9 @@ def hot_queues(
     """Return the hot queues by topic, the fullest first.
 
     Args:
-        messages: how many there are, by store, topic and queue id.
-        queue_counts: how many queues a topic has, by store and topic. Where it is not known, or less, those
-            with messages are all.
+        messages: counts by store, topic and queue id.
+        queue_counts: numbers of queues by store and topic. Where unknown, or too low, the number of queues
+            with messages is used.
     """
     by_topic: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for (store, topic, queue_id), count in messages.items():
@@ -68,7 +68,7 @@ def hot_queues(
 
 
 def load_queue_counts(layer: FileLayer, root: Path) -> dict[str, int]:
-    """Return the number of queues of each topic by ``config/topics.json``; nothing if it cannot be read."""
+    """Load the number of queues of each topic from ``config/topics.json``; empty if it is unreadable."""
     topics = load_table(layer, root, TABLE, _TopicTable).topics
     return {name: topic.queue_count for name, topic in topics.items()}
 

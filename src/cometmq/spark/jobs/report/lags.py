@@ -1,4 +1,4 @@
-"""How far the groups of a store are behind: what they have committed, against where their queues end."""
+"""Compute the lag of a store's consumer groups from their committed offsets and the ends of queues."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from cometmq.spark.jobs.report.config_table import load_table
 
 TABLE: Final = "consumerOffset"
 SEPARATOR: Final = "@"
-"""Between topic and group; no name can hold it."""
+"""Separates topic and group; no name can hold it."""
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """How many messages of a topic lie behind what a group has committed, in all queues of a store."""
+    """The messages of a topic behind a group's committed offsets, in all queues of a store."""
 
     store: str
     group: str
@@ -27,12 +27,12 @@ class Lag(msgspec.Struct, frozen=True):
 def lags(
     store: str, committed: Mapping[str, Mapping[int, int]], ends: Mapping[tuple[str, int], int]
 ) -> list[Lag]:
-    """Give the lag of each group and topic, the longest first.
+    """Return the lag of each group and topic, the longest first.
 
     Args:
         committed: queue offsets by ``topic@group`` and queue id.
-        ends: the queue offset behind the last message, by topic and queue id. A queue that is not there has
-            no message that could be read.
+        ends: the queue offset behind the last message, by topic and queue id. A missing queue has no
+            messages.
     """
     behind: Counter[tuple[str, str]] = Counter()
     for name, offsets in committed.items():
@@ -40,14 +40,14 @@ def lags(
         behind[group, topic] += sum(
             max(ends.get((topic, queue_id), 0) - offset, 0)
             for queue_id, offset in offsets.items()
-            if offset >= 0  # others are none: a broker forgets them, too
+            if offset >= 0  # a broker ignores others, too
         )
     found = [Lag(store, group, topic, messages) for (group, topic), messages in behind.items()]
     return sorted(found, key=lambda lag: (-lag.messages, lag.group, lag.topic))
 
 
 def load_committed(layer: FileLayer, root: Path) -> dict[str, dict[int, int]]:
-    """Return what groups have committed by ``topic@group`` and queue id; nothing if no table can be read."""
+    """Load committed offsets by ``topic@group`` and queue id; empty if the table is unreadable."""
     return load_table(layer, root, TABLE, _OffsetsFile).offsets
 
 

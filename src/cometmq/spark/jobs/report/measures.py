@@ -1,4 +1,4 @@
-"""A row of numbers for each message in the logs of many stores: what a report is made of, without bodies."""
+"""Build a row of numbers for each message in the logs of many stores, without bodies, for a report."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,15 +19,15 @@ from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.options import BYTES_PER_PARTITION
 
 GATHERED: Final = ("topic", "queue_id", "unique_id", "keys", "store_time")
-"""Columns that are the source's own."""
+"""Columns with the names and types of the source's."""
 SCHEMA: Final = (
     "topic string, queue_id int, unique_id string, keys array<string>, store_time timestamp, "
     "store string, bytes int, body_bytes int, latency_ms bigint, "
     "physical_offset bigint, next_offset bigint"
 )
 """``bytes`` are the record's, ``body_bytes`` its body's as stored; ``latency_ms`` is from born time to store
-time, below 0 if the clocks say so. ``next_offset`` is the queue offset behind the message; null for one in no
-queue, of a transaction that was not committed."""
+time, and can be negative, as clocks differ. ``next_offset`` is the queue offset behind the message; null if
+it is in no queue, in an uncommitted transaction."""
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 def measures(
     spark: SparkSession, stores: Sequence[Path | str], *, bytes_per_task: int = BYTES_PER_PARTITION
 ) -> DataFrame:
-    """Give a row for each message; damage is passed over and logged.
+    """Build a row for each message; damage is logged and skipped.
 
     Raises SettingsError or OSError if a store cannot be read.
     """
@@ -49,11 +49,11 @@ def measures(
 
 
 def measured(store: str, pieces: Iterable[FilePiece]) -> Iterator[pa.RecordBatch]:
-    """Give the rows of some pieces of a store's log. Raises OSError if a file is gone."""
+    """Build the rows of some pieces of a store's log. Raises OSError if a file is missing."""
     ops = kernels.load_if_possible()
     for piece in pieces:
         found = opened(piece.file.path, piece.file.size, piece.end)
-        for scan in scans(found, piece, ops, on_damage=_tell):
+        for scan in scans(found, piece, ops, on_damage=_log_damage):
             yield _rows(ops, store, found.data, scan)
 
 
@@ -72,5 +72,5 @@ def _rows(ops: Ops, store: str, data: memoryview, scan: Scan) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _tell(damage: DamagedPart) -> None:
+def _log_damage(damage: DamagedPart) -> None:
     log.warning("%s", damage)

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the charts of a report page by uPlot. What they show is the JSON in the page, see charts.py.
+// Draws the charts of a report page with uPlot, from the JSON in the page (see charts.py).
 {
   const data = JSON.parse(document.getElementById("charts").textContent);
   const { start, step_ms: step, count } = data.buckets;
@@ -23,13 +23,13 @@
     latency_ms: { label: "ms", tick: compact.format, text: (value) => `${number(value)} ms` },
   };
 
-  // Times, in UTC and in seconds, as uPlot has them.
+  // Times in UTC, in seconds, as in uPlot.
   const iso = (time) => new Date(time * 1000).toISOString();
   const day = (time) => iso(time).slice(0, 10);
   const clock = (time, each) => iso(time).slice(11, each < 1 ? 23 : each < 60 ? 19 : 16);
   const short = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
   const date = (time) => short.format(time * 1000);
-  // A tick's text, and what stands below it where it is not that of the tick before.
+  // The text of a tick, and its second line, shown where it differs from the tick before.
   const tickLines = (time, each) => {
     if (each >= 86400) return [date(time), iso(time).slice(0, 4)];
     if (each >= 1) return [clock(time, each), date(time)];
@@ -44,7 +44,7 @@
       return right + PADDING < half ? "" : lines.join("\n");
     });
   };
-  // What the texts of an axis take, in pixels.
+  // The size of an axis' texts, in pixels.
   const twoLines = (_, texts) => (texts?.some((text) => text.includes("\n")) ? 40 : 24);
   const asWideAs = (_, texts) => 16 + 7 * Math.max(1, ...(texts ?? []).map((text) => text.length));
   const bucketText = (i) => {

@@ -1,8 +1,8 @@
-"""A report as one HTML page that needs nothing else: the library that draws its charts, uPlot, is part of it.
+"""Build a report as one HTML page without external files: it contains uPlot, the library for its charts.
 
-``page.html`` is the page, a Jinja template that escapes each text: names of topics and keys are what
-producers made of them. The charts' numbers are JSON in it (``charts``), drawn by ``page.js``.
-The page's own policy forbids the browser to load anything, and to run any script but these.
+``page.html`` is a Jinja template that escapes each text: names of topics and keys come from producers. The
+charts' numbers are JSON in the page (``charts``), drawn by ``page.js``. The page's own policy forbids the
+browser to load any file, and to run any other script.
 """
 
 from base64 import b64encode
@@ -31,11 +31,11 @@ from cometmq.spark.jobs.report.summary import tiles, totals
 from cometmq.spark.jobs.report.texts import breakable, size_text, span_text
 
 HOT_QUEUES_MAX: Final = 10
-"""Hot queues listed by topic, the fullest."""
+"""Hot queues listed for a topic, the fullest."""
 NAMED_MAX: Final = 3
 """Stores in the title."""
 FOLDER: Final = "store"
-"""What RocketMQ calls the folder of any store: it names none."""
+"""RocketMQ's folder name of any store, so it does not identify one."""
 
 TEMPLATE: Final = "page.html"
 STYLES: Final = ("vendored/uplot/uPlot.min.css", "spark/jobs/report/page.css")
@@ -43,10 +43,10 @@ SCRIPTS: Final = ("vendored/uplot/uPlot.iife.min.js", "spark/jobs/report/page.js
 
 
 def page(report: Report, title: str | None = None) -> str:
-    """Build the page, to be written as UTF-8.
+    """Build the page, to be encoded as UTF-8.
 
     Args:
-        title: what stands above it; by default the names of the stores, see ``name_of``.
+        title: by default the names of the stores, see ``name_of``.
     """
     hot = hot_topics(report)
     drawn = charts(report)
@@ -64,7 +64,7 @@ def page(report: Report, title: str | None = None) -> str:
 
 
 def names_of(stores: Sequence[str]) -> list[str]:
-    """Return a name for each store: that of its folder, or if they are not different their paths."""
+    """Return a name for each store: that of its folder; the paths if those names are not unique."""
     names = [name_of(store) for store in stores]
     return names if len(set(names)) == len(names) else list(stores)
 
@@ -95,7 +95,7 @@ def _template() -> Template:
 
 
 def _parts() -> Mapping[str, object]:
-    """Return what is the same in each page."""
+    """Return the parts that are the same in each page."""
     root = files("cometmq")
     styles = [root.joinpath(path).read_text("utf-8") for path in STYLES]
     scripts = [root.joinpath(path).read_text("utf-8") for path in SCRIPTS]

@@ -1,8 +1,8 @@
-"""What is in many stores: how much by topic, queue and time, how late it was stored, and what is hot.
+"""Report the content of many stores: volume by topic, queue and time, latency, hot keys and queues, lags.
 
-The logs are read once; what is kept of them, a few numbers and names for each message, Spark holds in memory
-or on its disk while it counts. Sizes and latencies have percentiles by Spark's ``percentile_approx``: values
-that occur, at most a ten-thousandth of the messages away from the true rank.
+The logs are read once; a few numbers and names for each message are cached by Spark, in memory or on disk,
+while it counts. Percentiles of sizes and latencies are from Spark's ``percentile_approx``: values that occur,
+at most a ten-thousandth of the messages away from the true rank.
 """
 
 from collections import Counter, defaultdict
@@ -33,7 +33,7 @@ from cometmq.spark.options import BYTES_PER_PARTITION
 T = TypeVar("T")
 
 HOT_KEYS: Final = 10
-"""At most so many of each topic are named."""
+"""Hot keys listed for each topic, at most."""
 
 _SPREAD: Final = "percentile_approx({0}, array(0.5, 0.9, 0.99))"
 _NAMES: Final = (
@@ -51,7 +51,7 @@ _HOT_KEYS: Final = (
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """How some numbers are spread: half of them are at most ``p50``, and so on."""
+    """The percentiles of some numbers: half of them are at most ``p50``, and so on."""
 
     p50: int
     p90: int
@@ -60,12 +60,12 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """What came to a queue of a store in a bucket of time.
+    """The messages of a queue of a store in a bucket of time.
 
     Attributes:
-        bucket: when the bucket of store time begins, ms since the epoch. ``Report.buckets`` has its length.
-        bytes: of the log that the messages take.
-        body_bytes: of their bodies as stored, so of compressed ones compressed.
+        bucket: begin of the bucket of store time, ms since the epoch. ``Report.buckets`` has its length.
+        bytes: of their records.
+        body_bytes: of their bodies as stored, perhaps compressed.
         latency_ms: from a message's born time to its store time, by the clocks of producer and broker.
     """
 
@@ -80,19 +80,19 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyCount(msgspec.Struct, frozen=True):
-    """A key, and how many messages of its topic have it."""
+    """A key, and the number of its topic's messages with it."""
 
     key: str
     messages: int
 
 
 class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic over all stores, queues and times: as in ``Volume``, its keys, and what is hot (see ``hot``).
+    """A topic in all stores, queues and times: as in ``Volume``, its keys, hot keys and hot queues.
 
     Attributes:
-        keys: how many different business keys its messages have.
-        duplicate_keys: how many of these are on more than one message.
-        repeated_ids: messages whose unique id another has: copies that were sent, or stored, again.
+        keys: number of different business keys.
+        duplicate_keys: number of these that are on several messages.
+        repeated_ids: messages with the unique id of another one: copies that were sent, or stored, again.
         hot_keys: those on the most messages first.
         hot_queues: those with the most messages first.
     """
@@ -110,12 +110,12 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What is in stores; ``msgspec.to_builtins`` makes a dict of it, ``msgspec.json.encode`` JSON.
+    """The content of stores; ``msgspec.to_builtins`` converts it to a dict, ``msgspec.json.encode`` to JSON.
 
     Attributes:
         volumes: by store, topic, queue and bucket.
         topics: those with the most bytes first.
-        lags: by store, group and topic, from what the store's ``config/consumerOffset.json`` says.
+        lags: by store, group and topic, from the store's ``config/consumerOffset.json``.
         first_time: the earliest store time, ms since the epoch; None if there is none from 2001 to 2099.
         last_time: the latest one.
         buckets: the buckets of time from the first to the last.
@@ -138,10 +138,10 @@ def report(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> Report:
-    """Count what is in stores; damage is passed over and logged, and brokers may serve them meanwhile.
+    """Report the content of stores; damage is logged and skipped, and brokers may serve them meanwhile.
 
     Args:
-        hot_keys: how many of each topic are named at most.
+        hot_keys: listed for each topic, at most.
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
@@ -174,8 +174,8 @@ def report(
 def volumes(messages: DataFrame, bucket_ms: int) -> DataFrame:
     """Build a row for each store, topic, queue and bucket of time from the rows of ``measures``.
 
-    The column ``bucket`` is when it begins, a multiple of ``bucket_ms`` since the epoch. The column ``last``
-    is for lags: the place in the log of the last message, and the queue offset behind it.
+    The column ``bucket`` is its begin, a multiple of ``bucket_ms`` since the epoch. The column ``last`` is
+    for lags: the CommitLog offset of the last message, and the queue offset behind it.
     """
     bucket = f.expr(_BUCKET.format(bucket_ms)).alias("bucket")
     return messages.groupBy("store", "topic", "queue_id", bucket).agg(*_volume(), f.expr(_LAST).alias("last"))
@@ -243,9 +243,9 @@ def _lags(stores: Sequence[Path | str], ends: Mapping[str, Mapping[tuple[str, in
 
 
 def _ends(rows: Iterable[Row]) -> dict[str, dict[tuple[str, int], int]]:
-    """Give by store, topic and queue the queue offset behind the message that lies last in the log.
+    """Return by store, topic and queue the queue offset behind the message that is last in the log.
 
-    The highest one could be that of a topic of this name which was deleted.
+    The highest one could be of a deleted topic of the same name.
     """
     last: dict[tuple[str, str, int], tuple[int, int]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""The figures above a report page: totals and rates of all stores, and what each store holds."""
+"""Build the figures at the top of a report page: totals and rates of all stores, and totals of each."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from cometmq.spark.jobs.report.texts import breakable, counted, rate_text, size_
 
 
 class Tile(NamedTuple):
-    """A figure of the summary: what it counts, and what else is said of it, as HTML."""
+    """A figure of the summary, with its label and a note as HTML."""
 
     label: str
     figure: str
@@ -20,7 +20,7 @@ class Tile(NamedTuple):
 
 
 class StoreTotal(NamedTuple):
-    """What one of several stores holds."""
+    """The totals of one of several stores."""
 
     store: str
     topics: int
@@ -29,7 +29,7 @@ class StoreTotal(NamedTuple):
 
 
 def tiles(report: Report, by_bucket: Sequence[int]) -> list[Tile]:
-    """Build the figures of a report on stores with messages; ``by_bucket`` are the messages of all topics."""
+    """Build the figures of a report with messages; ``by_bucket`` are the counts of all topics' messages."""
     messages, size = sum(one.messages for one in report.topics), sum(one.bytes for one in report.topics)
     queues = {(one.store, one.topic, one.queue_id) for one in report.volumes}
     of = counted(len(report.topics), "topic"), counted(len(queues), "queue")
@@ -69,7 +69,7 @@ def _lag(report: Report) -> list[Tile]:
 
 
 def totals(report: Report) -> list[StoreTotal]:
-    """Count what each store holds."""
+    """Compute the totals of each store."""
     topics: defaultdict[str, set[str]] = defaultdict(set)
     messages: Counter[str] = Counter()
     sizes: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""How a report page writes times, spans of time, rates, sizes and names."""
+"""Format the times, durations, rates, sizes and names of a report page."""
 
 import re
 from datetime import datetime, timedelta
@@ -8,25 +8,30 @@ from markupsafe import Markup, escape
 
 from cometmq.spark.jobs.report.buckets import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
-EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  all times here are UTC, and none says so
+EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  all times here are UTC, without a zone
 UNITS: Final = {"d": DAY_MS, "h": HOUR_MS, "min": MINUTE_MS, "s": SECOND_MS, "ms": 1}
 _SEPARATOR: Final = re.compile(r"(?<=[\W_])(?=.)", re.DOTALL)
 
 
 def time_text(time_ms: int, each_ms: int = SECOND_MS) -> Markup:
-    """Return a time in UTC as HTML that is not broken, as precise as multiples of ``each_ms`` need it."""
-    precision = "milliseconds" if each_ms % SECOND_MS else "seconds" if each_ms % MINUTE_MS else "minutes"
+    """Format a time in UTC as HTML without line breaks, as precisely as multiples of ``each_ms`` need."""
+    if each_ms % SECOND_MS:
+        precision = "milliseconds"
+    elif each_ms % MINUTE_MS:
+        precision = "seconds"
+    else:
+        precision = "minutes"
     time = EPOCH + timedelta(milliseconds=time_ms)
     return Markup("<time>{}</time>").format(time.isoformat(" ", precision))
 
 
 def counted(count: int, noun: str) -> str:
-    """Return how many there are of something: ``1 topic``, ``1,234 topics``."""
+    """Format a count with its noun: ``1 topic``, ``1,234 topics``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def span_text(span_ms: int) -> str:
-    """Return a span of time in its two largest units: ``3 d 4 h``, ``5 min``, ``200 ms``."""
+    """Format a duration in its two largest units: ``3 d 4 h``, ``5 min``, ``200 ms``."""
     parts = []
     for unit, length_ms in UNITS.items():
         count, span_ms = divmod(span_ms, length_ms)
@@ -38,7 +43,7 @@ def span_text(span_ms: int) -> str:
 
 
 def rate_text(count: float, span_ms: int) -> str:
-    """Return a rate by the shortest unit of time in which there is one at least: ``1,234/s``, ``3.2/h``."""
+    """Format a rate by the shortest unit of time in which it is 1 or more: ``1,234/s``, ``3.2/h``."""
     for unit in ("s", "min", "h"):
         rate = count * UNITS[unit] / span_ms
         if rate >= 1:
@@ -47,7 +52,7 @@ def rate_text(count: float, span_ms: int) -> str:
 
 
 def size_text(size: float) -> str:
-    """Return a number of bytes in binary units: ``1.5 MiB``."""
+    """Format a number of bytes in binary units: ``1.5 MiB``."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024:
             return f"{_short(size)} {unit}"
@@ -56,7 +61,7 @@ def size_text(size: float) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """Return a name as HTML that may be broken behind a separator, and nowhere else."""
+    """Format a name as HTML with line breaks allowed behind separators only."""
     return Markup("<wbr>").join(escape(part) for part in _SEPARATOR.split(name))
 
 

@@ -1,4 +1,4 @@
-"""Checking stores, many and of any size: every byte of each, as ``cometmq.store.verify`` does on one."""
+"""Check many stores of any size, every byte of each, as ``cometmq.store.verify`` does for one."""
 
 from cometmq.spark.jobs.verify.whole import UNREADABLE, FindingRow, StoreCheck, verify
 

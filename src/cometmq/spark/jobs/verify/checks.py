@@ -1,8 +1,8 @@
-"""Checking the queues and the index of stores by what ``rows`` has read of their logs, in tasks.
+"""Check the queues and the index of stores in tasks, by the rows that ``rows`` has read of their logs.
 
-All rows of a queue come to one task, in the order of the log: so what one machine's check of a queue does
-(``store.verify.queues``) is done here, queue after queue. Keys and index entries come together by the file of
-the log that they are of, and are compared as ``store.verify.keys`` does.
+All rows of a queue are in one task, in the order of the log, which checks queue after queue as
+``store.verify.queues`` does on one machine. Keys and index entries are grouped by the file of the log that
+they belong to, and compared as in ``store.verify.keys``.
 """
 
 import pickle
@@ -19,8 +19,8 @@ from cometmq.errors import CometMQError
 from cometmq.spark.files.remote_files import layer_of
 from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, queue_key
 from cometmq.spark.jobs.verify.index import ENTRY_ROW, IndexSeen
-from cometmq.spark.jobs.verify.log import LogSeen, PieceSeen, joined
-from cometmq.spark.jobs.verify.look import Looked
+from cometmq.spark.jobs.verify.log import LogSeen, PieceSeen, join_pieces
+from cometmq.spark.jobs.verify.look import StoreListing
 from cometmq.spark.jobs.verify.rows import ENTRIES, KEY_ROW
 from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.settings import StoreSettings
@@ -30,7 +30,7 @@ from cometmq.store.verify.keys import NONE_MISSING, Entries, IndexedFile, KeyChe
 from cometmq.store.verify.queues import QueueCheck, Recorded
 
 LISTED: Final = -1
-"""The ``begin`` of a row that only says that a queue has files."""
+"""The ``begin`` of a row for a queue that has files."""
 OUTCOMES: Final = "store int, outcome binary"
 _COLUMNS: Final[dict[str, pa.DataType]] = {"store": pa.int32(), "outcome": pa.binary()}
 _ARROW: Final = pa.schema(_COLUMNS)
@@ -40,12 +40,12 @@ Check = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class StoreSeen(NamedTuple):
-    """What is known of a store when its queues and its index are checked.
+    """The facts about a store for the checks of its queues and its index.
 
     Attributes:
         recovered_from: CommitLog offset from which the next start dispatches the log again.
-        index_files: those that can be looked at, in the order of the log.
-        index_is_whole: whether there are all index files that there were.
+        index_files: the readable ones, in the order of the log.
+        index_is_whole: whether no index file is missing or unreadable.
     """
 
     root: Path
@@ -57,28 +57,28 @@ class StoreSeen(NamedTuple):
 
 
 def store_seen(
-    root: Path, looked: Looked, claimed: int, pieces: Iterable[PieceSeen], index: Iterable[IndexSeen]
+    root: Path, listing: StoreListing, claimed: int, pieces: Iterable[PieceSeen], index: Iterable[IndexSeen]
 ) -> StoreSeen:
-    """Return what is known of a store once its log and its index files are read.
+    """Combine what tasks have read of a store's log and index files.
 
     Args:
-        claimed: CommitLog offset behind the last record that any queue knows.
+        claimed: CommitLog offset behind the last record in any queue.
     """
     files = sorted(index, key=lambda one: one.file)
-    starts = [file.base_offset for file in looked.files]
-    size = looked.settings.mapped_file_size_commit_log
+    starts = [file.base_offset for file in listing.files]
+    size = listing.settings.mapped_file_size_commit_log
     return StoreSeen(
         root=root,
-        settings=looked.settings,
-        log=joined(pieces, starts, size, looked.vouched_time),
-        recovered_from=looked.recovered_from(claimed),
+        settings=listing.settings,
+        log=join_pieces(pieces, starts, size, listing.vouched_time),
+        recovered_from=listing.recovered_from(claimed),
         index_files=[one.indexed for one in files],
-        index_is_whole=looked.index_is_whole and all(one.is_usable for one in files),
+        index_is_whole=listing.index_is_whole and all(one.is_usable for one in files),
     )
 
 
 class CheckOutcome(NamedTuple):
-    """What came of a check of a part of a store; ``error`` says why it could not be made."""
+    """The result of a check of a part of a store; ``error`` is why it could not be made."""
 
     reported: Reported
     missing: Missing = NONE_MISSING
@@ -86,12 +86,12 @@ class CheckOutcome(NamedTuple):
 
 
 def queues_check(stores: Mapping[int, StoreSeen]) -> Check:
-    """Return the check of the queues of rows, which come sorted by store, queue and ``begin``."""
+    """Return the check of queues, for rows that are sorted by store, queue and ``begin``."""
     return lambda batches: _checked(batches, stores, _check_queues)
 
 
 def keys_check(stores: Mapping[int, StoreSeen]) -> Check:
-    """Return the check of keys and index entries, which come sorted by store, ``place`` and ``begin``."""
+    """Return the check of keys and index entries, for rows sorted by store, ``place`` and ``begin``."""
     return lambda batches: _checked(batches, stores, _check_keys)
 
 
@@ -143,7 +143,7 @@ def _check_queues(store: StoreDirectory, seen: StoreSeen, rows: Iterator[RowOf])
 
 
 def _recorded(row: RowOf, log: LogSeen) -> Recorded:
-    """Return the records of a row that count."""
+    """Return the records of a row that lie in the log."""
     rows = np.frombuffer(row["data"], QUEUE_ROW)
     times = None if row["times"] is None else np.frombuffer(row["times"], "<i8").astype(np.int64)
     counts = log.kept.holds(rows["entry"]["physical_offset"].astype(np.int64))
@@ -161,23 +161,23 @@ def _check_keys(store: StoreDirectory, seen: StoreSeen, rows: Iterator[RowOf]) -
         store, seen.log, findings, seen.index_files, recovered_from, is_whole=seen.index_is_whole
     )
     for _, of_file in groupby(rows, key=lambda row: int(row["place"])):
-        place = _Place(check)
+        keys = _FileKeys(check)
         for row in of_file:
-            place.take(row, seen.log)
-        place.finish()
+            keys.add(row, seen.log)
+        keys.finish()
     return CheckOutcome(findings.reported(), check.missing)
 
 
-class _Place:
-    """Keys and entries of one file of the log: keys wait for all entries that point before their end."""
+class _FileKeys:
+    """The keys and entries of one file of the log: keys wait for all entries that point before their end."""
 
     def __init__(self, check: KeyCheck) -> None:
         self._check = check
         self._entries = NOTHING
         self._keys: list[RecordKeys] = []
 
-    def take(self, row: RowOf, log: LogSeen) -> None:
-        """Add a row; check the keys for which it shows that all entries came."""
+    def add(self, row: RowOf, log: LogSeen) -> None:
+        """Add a row, and check the keys whose entries are complete by it."""
         self._check_before(row["begin"])
         if row["kind"] == ENTRIES:
             fields = np.frombuffer(row["data"], ENTRY_ROW)
@@ -189,12 +189,12 @@ class _Place:
             self._keys.append(RecordKeys(*(fields[name][counts] for name in RecordKeys._fields)))
 
     def finish(self) -> None:
-        """Check what is left."""
+        """Check the remaining keys and entries."""
         self._check_before(None)
         self._check.report_strays(self._entries)
 
     def _check_before(self, begin: int | None) -> None:
-        """Check the keys that lie before a CommitLog offset; all if there is none."""
+        """Check the keys before a CommitLog offset; all if it is None."""
         while self._keys and (begin is None or self._keys[0].physical_offset[-1] < begin):
             keys = self._keys.pop(0)
             mine = self._entries.physical_offset <= keys.physical_offset[-1]

@@ -1,4 +1,4 @@
-"""An index file as a task checks it: in itself, and cut up by where in the log its entries point."""
+"""Check an index file in a task, and group its entries by the file of the log that they point to."""
 
 import pickle
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from cometmq.format.index import (
 from cometmq.io.files import File
 from cometmq.kernels.ops import Ints, Longs
 from cometmq.spark.files.remote_files import layer_of
-from cometmq.spark.jobs.verify.look import Looked
+from cometmq.spark.jobs.verify.look import StoreListing
 from cometmq.spark.jobs.verify.rows import ENTRIES, INDEX, Row
 from cometmq.store.index.index_view import ENTRY_DTYPE, SLOT_DTYPE
 from cometmq.store.verify.findings import Findings, Reported
@@ -32,7 +32,7 @@ from cometmq.store.verify.index_file import IndexFileCheck
 from cometmq.store.verify.keys import Entries, IndexedFile
 
 NOWHERE: Final = -1
-"""The place of entries that point to no file of the log."""
+"""The ``place`` of entries that point to no file of the log."""
 ENTRY_ROW: Final = np.dtype(
     [
         ("file", "<i4"),
@@ -46,12 +46,12 @@ assert ENTRY_ROW.names == Entries._fields
 
 
 class IndexSeen(NamedTuple):
-    """What a task found in an index file.
+    """The result of a task for an index file.
 
     Attributes:
         file: its number among those of the store.
-        indexed: what the check of its entries needs to know.
-        is_usable: whether its entries can be looked at.
+        indexed: the facts for the check of its entries.
+        is_usable: whether its entries can be read.
     """
 
     file: int
@@ -61,7 +61,7 @@ class IndexSeen(NamedTuple):
 
 
 class IndexPart(NamedTuple):
-    """What one task reads of the index of a store: one file.
+    """The part of one task: an index file of a store.
 
     Attributes:
         store: the store's number.
@@ -83,7 +83,7 @@ class IndexPart(NamedTuple):
     log_file_size: int
 
     def rows(self) -> Iterator[Row]:
-        """Return rows of the entries, then that of the file. Raises OSError."""
+        """Yield rows of the entries, then that of the file. Raises OSError."""
         findings = Findings()
         file = layer_of(self.path).open(self.path, writable=False)
         try:
@@ -114,20 +114,20 @@ class IndexPart(NamedTuple):
             }
 
     def _places(self, offsets: Longs) -> Longs:
-        """Return where the log's files begin to which offsets point."""
+        """Return the base offset of the log file that each CommitLog offset, ``int64[n]``, points to."""
         begin, end = self.log
         places: Longs = begin + (offsets - begin) // self.log_file_size * self.log_file_size
         return np.where((offsets >= begin) & (offsets < end), places, NOWHERE)
 
 
-def index_parts(store: int, looked: Looked, claimed: int) -> list[IndexPart]:
+def index_parts(store: int, listing: StoreListing, claimed: int) -> list[IndexPart]:
     """Return a part for each index file of a store.
 
     Args:
-        claimed: CommitLog offset behind the last record that any queue knows.
+        claimed: CommitLog offset behind the last record in any queue.
     """
-    settings = looked.settings
-    log_end = looked.files[-1].base_offset + looked.files[-1].size if looked.files else 0
+    settings = listing.settings
+    log_end = listing.files[-1].base_offset + listing.files[-1].size if listing.files else 0
     return [
         IndexPart(
             store=store,
@@ -135,17 +135,17 @@ def index_parts(store: int, looked: Looked, claimed: int) -> list[IndexPart]:
             path=path,
             slot_count=settings.max_hash_slot_num,
             entry_count=settings.max_index_num,
-            recovered_from=None if looked.was_closed else looked.recovered_from(claimed),
-            is_newest=number == len(looked.index_files) - 1,
-            log=(looked.log_begin, log_end),
+            recovered_from=None if listing.was_closed else listing.recovered_from(claimed),
+            is_newest=number == len(listing.index_files) - 1,
+            log=(listing.log_begin, log_end),
             log_file_size=settings.mapped_file_size_commit_log,
         )
-        for number, (path, _) in enumerate(looked.index_files)
+        for number, (path, _) in enumerate(listing.index_files)
     ]
 
 
 class IndexByReads:
-    """An index file of which no more is in memory than what is looked at: see ``IndexContent``."""
+    """An index file that is read in parts, when they are needed: see ``IndexContent``."""
 
     def __init__(self, file: File, slot_count: int, entry_count: int) -> None:
         self.path = file.path
@@ -157,7 +157,7 @@ class IndexByReads:
 
     @property
     def slots(self) -> Ints:
-        """The number of the newest entry of each slot, 0 where there is none."""
+        """The number of the newest entry of each slot, 0 for none, ``int32[slot_count]``."""
         size = slot_position(self.slot_count) - HEADER_SIZE
         return np.frombuffer(self._file.read(HEADER_SIZE, size), SLOT_DTYPE)
 
@@ -178,7 +178,7 @@ class IndexByReads:
 
 
 class EntriesByReads:
-    """The entries of an index file, each read when it is looked at."""
+    """The entries of an index file, each read when it is needed."""
 
     def __init__(self, file: File, slot_count: int, used: int) -> None:
         self._file = file
@@ -186,11 +186,11 @@ class EntriesByReads:
         self._used = used
 
     def __len__(self) -> int:
-        """Return how many are in use."""
+        """Return the number of entries in use."""
         return self._used
 
     def __getitem__(self, place: int | slice) -> Any:
-        """Return one, by its number, or an array of some, by a slice (of ENTRY_DTYPE)."""
+        """Read one entry by its number, or an array of entries by a slice (of ENTRY_DTYPE)."""
         if not isinstance(place, slice):
             number = place % self._used
             return self[number : number + 1][0]

@@ -1,10 +1,9 @@
-"""How far a log goes, and what of it is damage, by what many tasks have found in pieces of it.
+"""Find the end of a log and the damage in it, from the results of many tasks.
 
-A task walks its piece and returns where runs of records lie, *segments*, and when their first and last ones
-were stored. That is all that the rules of ``store.recovery.log_scan`` and ``store.verify.log`` look at: what
-lies between two segments is damage if the record behind it was stored no earlier than the one before it,
-and is vouched for; otherwise the log goes on in the next file, if that begins with such a record, or it
-ends there.
+A task scans its piece and returns runs of records, *segments*, with the store times of their first and last
+ones. The rules of ``store.recovery.log_scan`` and ``store.verify.log`` need no more: bytes between two
+segments are damage if the record behind them was stored no earlier than the one before, and is vouched for;
+otherwise the log continues in the next file, if that begins with such a record, or ends there.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,11 +18,11 @@ from cometmq.store.verify.log import TO_MISSING_FILE
 
 
 class Segment(NamedTuple):
-    """Records that follow each other without a gap, between two CommitLog offsets.
+    """A run of records without a gap, between two CommitLog offsets.
 
     Attributes:
         first_time: store time of the first one, ms.
-        last_time: of the last one.
+        last_time: of the last one, ms.
     """
 
     begin: int
@@ -34,19 +33,19 @@ class Segment(NamedTuple):
 
 
 class Blank(NamedTuple):
-    """A blank that closes a file, at a CommitLog offset behind a record, and how long it says to be."""
+    """A blank that closes a file, at a CommitLog offset behind a record, with the size in its header."""
 
     offset: int
     size: int
 
 
 class PieceSeen(NamedTuple):
-    """What a task found in a piece of a CommitLog file.
+    """The result of a task for a piece of a CommitLog file.
 
     Attributes:
         begin: CommitLog offset at which the piece begins.
         end: CommitLog offset at which the piece ends.
-        segments: in order; the last one may go beyond the piece's end.
+        segments: in order; the last one may end behind the piece.
         data_end: CommitLog offset behind the last byte of the piece that is not 0; ``begin`` if all are.
     """
 
@@ -58,10 +57,10 @@ class PieceSeen(NamedTuple):
 
 
 class LostStretch(NamedTuple):
-    """A stretch of the log that is no records.
+    """A damaged range of the log.
 
     Attributes:
-        reason: why; empty if only its bytes can tell.
+        reason: why; empty if its bytes have to be read to find out.
     """
 
     begin: int
@@ -70,13 +69,13 @@ class LostStretch(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Which stretches of a log count: the CommitLog offsets where they begin and end, in order."""
+    """The ranges of a log that hold its records: the CommitLog offsets of their begins and ends, in order."""
 
     begins: list[int]
     ends: list[int]
 
     def holds(self, offsets: Longs) -> Flags:
-        """Return for each CommitLog offset whether it lies in one of them."""
+        """Check for each CommitLog offset, ``int64[n]``, whether it is in a range; returns ``bool[n]``."""
         if not self.begins:
             return np.zeros(len(offsets), np.bool_)
         place = np.searchsorted(np.array(self.begins, np.int64), offsets, side="right") - 1
@@ -85,14 +84,14 @@ class Kept(NamedTuple):
 
 
 class LogSeen(NamedTuple):
-    """How far a log goes: see ``store.verify.log.LogExtent``.
+    """The extent of a log: see ``store.verify.log.LogExtent``.
 
     Attributes:
-        kept: where records lie that count.
+        kept: the ranges of its records.
         last_time: store time of the last one, ms.
         lost: the damage.
-        blanks: those of files that say a wrong length.
-        data_behind: how many bytes after the end are not yet zeros, file by file.
+        blanks: those with a wrong length.
+        data_behind: number of bytes up to the last that is not 0 behind the end, summed over files.
     """
 
     begin_offset: int
@@ -107,15 +106,17 @@ class LogSeen(NamedTuple):
 
 
 class _Walked(NamedTuple):
-    """What came of a part of the log without a missing file."""
+    """The result for a part of the log without a missing file."""
 
     kept: list[Segment]
     lost: list[LostStretch]
     end: int
 
 
-def joined(pieces: Iterable[PieceSeen], starts: Sequence[int], file_size: int, vouched_time: int) -> LogSeen:
-    """Return how far the log goes.
+def join_pieces(
+    pieces: Iterable[PieceSeen], starts: Sequence[int], file_size: int, vouched_time: int
+) -> LogSeen:
+    """Combine the results for all pieces of a log.
 
     Args:
         pieces: of all files.
@@ -156,7 +157,7 @@ def joined(pieces: Iterable[PieceSeen], starts: Sequence[int], file_size: int, v
 
 
 def _without_gaps(starts: Sequence[int], file_size: int) -> Iterator[tuple[int, int]]:
-    """Return the parts of the log without a file missing, as (begin, end)."""
+    """Return the parts of the log without a missing file, as (begin, end)."""
     breaks = [number for number, (a, b) in enumerate(pairwise(starts), 1) if b != a + file_size]
     for first, last in pairwise([0, *breaks, len(starts)]):
         if first < last:
@@ -164,7 +165,7 @@ def _without_gaps(starts: Sequence[int], file_size: int) -> Iterator[tuple[int, 
 
 
 def _walk(segments: list[Segment], blanks: list[Blank], starts: range, vouched_time: int) -> _Walked:
-    """Walk the files that begin at ``starts``, which follow each other, as ``LogScan`` walks their bytes."""
+    """Apply the rules of ``LogScan`` to adjacent files, which begin at ``starts``."""
     begins = [segment.begin for segment in segments]
     closings = {_start(blank.offset, starts): blank.offset for blank in blanks}
     kept: list[Segment] = []
@@ -197,25 +198,25 @@ def _walk(segments: list[Segment], blanks: list[Blank], starts: range, vouched_t
 
 
 def _kept(segments: list[Segment]) -> Kept:
-    """Return where segments lie, as few stretches as possible."""
+    """Merge adjacent segments to ranges."""
     breaks = [number for number, (a, b) in enumerate(pairwise(segments), 1) if a.end != b.begin]
     runs = [(first, last) for first, last in pairwise([0, *breaks, len(segments)]) if first < last]
     return Kept([segments[first].begin for first, _ in runs], [segments[last - 1].end for _, last in runs])
 
 
 def _wrong(blanks: list[Blank], ends: set[int], starts: Sequence[int], file_size: int) -> list[Blank]:
-    """Return the blanks behind a record that counts, which do not go to the end of their file."""
+    """Return the blanks behind a record of the log that do not end at the end of their file."""
     lefts = {blank: _start(blank.offset, starts) + file_size - blank.offset for blank in blanks}
     return [blank for blank, left in lefts.items() if blank.offset in ends and blank.size != left]
 
 
 def _start(offset: int, starts: Sequence[int]) -> int:
-    """Return where the file begins that holds an offset."""
+    """Return the base offset of the file that holds an offset."""
     return starts[bisect_right(starts, offset) - 1]
 
 
 def _data_behind(pieces: list[PieceSeen], starts: Sequence[int], file_size: int, end: int) -> int:
-    """Return how far data goes behind the log's end, in each file from where it ends on."""
+    """Return the number of bytes up to the last that is not 0 behind the log's end, summed over files."""
     behind = 0
     used = [piece for piece in pieces if piece.data_end > max(piece.begin, end)]
     for start in (start for start in starts if start + file_size > end):

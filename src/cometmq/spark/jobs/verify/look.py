@@ -1,4 +1,4 @@
-"""The first and the last look at a store that is checked by many tasks: each is one task's."""
+"""The first and the last step of a check of a store, each in one task: list it, and check single places."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -33,17 +33,17 @@ from cometmq.store.verify.whole import not_closed
 CLAIMS: Final = "store int, end bigint, error string"
 
 
-class Looked(NamedTuple):
-    """What the first look at a store found.
+class StoreListing(NamedTuple):
+    """The files of a store, and what its small tables say.
 
     Attributes:
         vouched_time: store time, ms, up to which the log is known to have been on the disk.
-        files: of the log, those that can be used.
-        queues: topic and number of each that has files.
-        index_files: those that can be used, and their headers, in the order of the log.
-        index_is_whole: whether there is no other index file.
+        files: usable ones of the log.
+        queues: topic and queue id of each that has files.
+        index_files: usable ones and their headers, in the order of the log.
+        index_is_whole: whether there is no unusable index file.
         vouched: CommitLog offset from which the next start dispatches the log again, by the checkpoint; None
-            if it would do all.
+            for the whole log.
     """
 
     settings: StoreSettings
@@ -58,20 +58,20 @@ class Looked(NamedTuple):
 
     @property
     def log_begin(self) -> int:
-        """CommitLog offset of the first byte there is."""
+        """CommitLog offset at which the first file begins."""
         return self.files[0].base_offset if self.files else 0
 
     def recovered_from(self, claimed: int) -> int:
         """Return the CommitLog offset from which the next start dispatches the log again.
 
         Args:
-            claimed: behind the last record that any queue knows.
+            claimed: CommitLog offset behind the last record in any queue.
         """
         return self.log_begin if self.vouched is None else min(self.vouched, claimed)
 
 
-def look(root: Path, settings: StoreSettings | None) -> Looked:
-    """Look at a store's names, sizes and small tables. Raises SettingsError, OSError."""
+def list_store(root: Path, settings: StoreSettings | None) -> StoreListing:
+    """Read a store's file names, sizes and small tables. Raises SettingsError, OSError."""
     findings = Findings()
     with StoreDirectory(root, settings, layer_of(root)) as store:
         for finding in (*store.findings, *not_closed(store)):
@@ -86,7 +86,7 @@ def look(root: Path, settings: StoreSettings | None) -> Looked:
         written = {
             start: chain.file_size if is_remote else chain.file(start).data_end(0) for start in chain.starts
         }
-        return Looked(
+        return StoreListing(
             settings=store.settings,
             was_closed=store.was_closed,
             vouched_time=store.vouched_time,
@@ -105,7 +105,7 @@ def look(root: Path, settings: StoreSettings | None) -> Looked:
 
 
 class Claims(NamedTuple):
-    """Some queues of a store, which one task asks behind which record the log must go.
+    """The part of one task: queues of a store, whose last entries show up to where the log must go.
 
     Attributes:
         store: the store's number.
@@ -117,7 +117,7 @@ class Claims(NamedTuple):
     queues: list[QueueKey]
 
     def end(self) -> int:
-        """Return the CommitLog offset behind the last record that any of the queues knows. Raises OSError."""
+        """Return the CommitLog offset behind the last record in any of the queues. Raises OSError."""
         with StoreDirectory(self.root, self.settings, layer_of(self.root)) as store:
             ends = []
             for key in self.queues:
@@ -129,7 +129,7 @@ class Claims(NamedTuple):
 
 
 def claims_batch(claims: Claims) -> Iterator[pa.RecordBatch]:
-    """Return the end that queues claim as Spark takes it (of ``CLAIMS``), or why they cannot be read."""
+    """Build a row of ``CLAIMS`` with the end that queues claim, or the error if they cannot be read."""
     end, error = 0, ""
     try:
         end = claims.end()
@@ -140,11 +140,11 @@ def claims_batch(claims: Claims) -> Iterator[pa.RecordBatch]:
     )
 
 
-class LastLook(NamedTuple):
-    """What the last look at a store goes by.
+class FinalCheck(NamedTuple):
+    """The facts for the last step of a check of a store.
 
     Attributes:
-        claimed: CommitLog offset behind the last record that any queue knows.
+        claimed: CommitLog offset behind the last record in any queue.
         missing: keys behind the index's end.
     """
 
@@ -155,33 +155,33 @@ class LastLook(NamedTuple):
     index_is_whole: bool
 
 
-def judge(root: Path, verdict: LastLook) -> Reported:
-    """Look at the places in a log that need more than numbers, and at the store's tables. Raises OSError."""
+def check_places(root: Path, final: FinalCheck) -> Reported:
+    """Check the damage and the end of a log by their bytes, and the store's tables. Raises OSError."""
     findings = Findings()
-    seen = verdict.log
-    with StoreDirectory(root, verdict.settings, layer_of(root)) as store:
+    seen = final.log
+    with StoreDirectory(root, final.settings, layer_of(root)) as store:
         chain = store.log.chain
 
         def why_not(start: int, position: int) -> str:
             return _why_not(chain.path(start), chain.file_size, start, position, store.log.crc)
 
-        told: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for lost in seen.lost:
             start = chain.start_of(lost.begin)
             assert start is not None
-            told[start] += 1
-            is_told = told[start] <= PER_FILE_MAX
-            reason = lost.reason or (is_told and why_not(start, lost.begin - start)) or NO_RECORD
+            counts[start] += 1
+            is_shown = counts[start] <= PER_FILE_MAX
+            reason = lost.reason or (is_shown and why_not(start, lost.begin - start)) or NO_RECORD
             findings.damage(chain.path(start), lost.begin - start, lost.end - lost.begin, reason, LOST)
         for blank in seen.blanks:
             start = chain.start_of(blank.offset)
             assert start is not None
             position = blank.offset - start
             findings.add(wrong_blank(chain.path(start), position, blank.size, chain.file_size - position))
-        end = check_end(store, seen.end_offset, verdict.claimed, seen.data_behind, why_not)
+        end = check_end(store, seen.end_offset, final.claimed, seen.data_behind, why_not)
         if end is not None:
             findings.add(end)
-        report_unindexed(store, verdict.missing, findings, is_whole=verdict.index_is_whole)
+        report_unindexed(store, final.missing, findings, is_whole=final.index_is_whole)
         check_checkpoint(store, seen.last_time, findings)
         check_tables(store, findings)
     return findings.reported()
@@ -196,7 +196,7 @@ def _header(store: StoreDirectory, path: Path) -> IndexHeader:
 
 
 def _why_not(path: Path, size: int, start: int, position: int, crc: Crc) -> str:
-    """Return why no record can be read at a position of a file of the log; empty if nothing is there."""
+    """Return why no record can be read at a position of a CommitLog file; empty if nothing is there."""
     head_end = min(position + HEAD_MAX_SIZE, size)
     found = opened(path_of(path), size, head_end)
     found.need(position, head_end)

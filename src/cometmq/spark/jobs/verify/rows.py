@@ -1,7 +1,7 @@
-"""What tasks read of a store that is checked: of pieces of the log, and of index files.
+"""Read the parts of a store for a check, in tasks: pieces of the log, and index files.
 
 ======= ============================================================================
-kind    what ``data`` is
+kind    content of ``data``
 ======= ============================================================================
 piece   PieceSeen of a piece, pickled
 queue   QUEUE_ROW for each record of a queue in a stretch of the log; with their
@@ -55,12 +55,12 @@ _COLUMNS: Final[dict[str, pa.DataType]] = {
 }
 _ARROW: Final = pa.schema(_COLUMNS)
 _MANY_BYTES: Final = 8 * 1024 * 1024
-"""So much goes to Spark at once."""
+"""Bytes of the rows in one batch."""
 KEY_ROW: Final = np.dtype(
     [("key_hash", "<i8"), ("physical_offset", "<i8"), ("store_time", "<i8"), ("may_miss", "?")]
 )
 STRETCH_BYTES: Final = 32 * 1024 * 1024
-"""Of the log in one row's stretch: the more, the fewer rows; a task keeps the arrays of one in memory."""
+"""Bytes of the log in a stretch: the more, the fewer rows; a task has the arrays of one in memory."""
 
 Row: TypeAlias = dict[str, Any]
 
@@ -74,12 +74,12 @@ class Rows(Protocol):
         ...
 
     def rows(self) -> Iterator[Row]:
-        """Return what there is to check. Raises OSError, and CometMQError."""
+        """Read the rows to check. Raises OSError, CometMQError."""
         ...
 
 
 def read_rows(part: Rows) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a part as Spark takes them; if it cannot be read, one that says why."""
+    """Read the rows of a part in batches; if it cannot be read, the last row is the error."""
     kernels.load_if_possible()
     waiting: list[Row] = []
     size = 0
@@ -97,7 +97,7 @@ def read_rows(part: Rows) -> Iterator[pa.RecordBatch]:
 
 
 class LogPart(NamedTuple):
-    """What one task reads of the log of a store.
+    """The part of one task: pieces of the log of a store.
 
     Attributes:
         store: the store's number.
@@ -110,13 +110,13 @@ class LogPart(NamedTuple):
     vouched_time: int
 
     def rows(self) -> Iterator[Row]:
-        """Return the rows of the pieces. Raises OSError."""
+        """Read the rows of the pieces. Raises OSError."""
         for piece in self.pieces:
             yield from _PieceRows(self, piece).rows()
 
 
 class _PieceRows:
-    """Walks one piece."""
+    """Scans one piece."""
 
     def __init__(self, part: LogPart, piece: FilePiece) -> None:
         self._part = part
@@ -126,7 +126,7 @@ class _PieceRows:
         self._segments: list[Segment] = []
 
     def rows(self) -> Iterator[Row]:
-        """Return the rows of the piece's records, then that of the piece."""
+        """Yield the rows of the piece's records, then that of the piece."""
         piece = self._piece
         position = 0 if piece.start == 0 else self._walk.next_record(piece.start, piece.end)
         while position is not None and position < piece.end:
@@ -145,7 +145,7 @@ class _PieceRows:
         yield self._row(PIECE, self._piece.start, pickle.dumps(self._seen()))
 
     def _scan(self, position: int) -> Scan | None:
-        """Scan some records; None where none can be any more."""
+        """Scan some records; None behind the last one."""
         ops, piece, base = kernels.current(), self._piece, self._walk.base_offset
         data, crc = self._found.data, self._part.rules.crc
         end = self._walk.log.need(position, min(position + STRETCH_BYTES, piece.end))
@@ -204,7 +204,7 @@ class _PieceRows:
         )
 
     def _blank_at(self, position: int) -> Blank | None:
-        """Return the blank at a position, if one is there."""
+        """Return the blank at a position, if there is one."""
         if position + START_SIZE > self._piece.file.size:
             return None
         self._found.need(position, position + START_SIZE)

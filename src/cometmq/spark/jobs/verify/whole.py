@@ -1,16 +1,16 @@
-"""A check of stores as a whole: what is read in which order, and what comes out of it.
+"""Check whole stores, step by step.
 
 ::
 
     look     a task for each store: names, sizes, small tables
-    claims   tasks for its queues ──► behind which record the log must go     the last files of each queue
+    claims   tasks for its queues ──► up to where the log must go             the last files of each queue
     read     pieces of the log, index files ──► rows of what to compare       each file once, by the window
     queues   rows by queue, compared with the queue's files                   each file once
     index    rows by file of the log: keys are compared with index entries
-    judge    a task for each store: why damage is damage, the log's end       some bytes
+    judge    a task for each store: the reasons of damage, the log's end      some bytes
 
-What is read of the log, a few bytes for each record and each key, Spark keeps on its disks until all is done.
-A store that cannot be read costs the others nothing.
+The rows of the logs, a few bytes for each record and each key, stay on Spark's disks until the end. A store
+that cannot be read does not affect the others.
 """
 
 import pickle
@@ -45,7 +45,15 @@ from cometmq.spark.jobs.verify.checks import (
 )
 from cometmq.spark.jobs.verify.index import IndexSeen, index_parts
 from cometmq.spark.jobs.verify.log import PieceSeen
-from cometmq.spark.jobs.verify.look import CLAIMS, Claims, LastLook, Looked, claims_batch, judge, look
+from cometmq.spark.jobs.verify.look import (
+    CLAIMS,
+    Claims,
+    FinalCheck,
+    StoreListing,
+    check_places,
+    claims_batch,
+    list_store,
+)
 from cometmq.spark.jobs.verify.rows import (
     ENTRIES,
     ERROR,
@@ -70,12 +78,12 @@ from cometmq.store.verify.whole import state_of
 UNREADABLE = "unreadable"
 TASKS_PER_CORE: Final = 3
 QUEUES_PER_TASK: Final = 256
-LOOKED, JUDGED, CHECKED = range(3)
-"""In this order findings are kept, as long as there are few of a file: first why others are there."""
+LISTED_FIRST, EXPLAINED, CHECKED = range(3)
+"""The order of findings, of which few are kept for each file: first those that explain others."""
 
 
 class FindingRow(msgspec.Struct, frozen=True):
-    """One thing found in a store: see ``cometmq.store.finding.Finding``."""
+    """A finding in a store: see ``cometmq.store.finding.Finding``."""
 
     severity: str
     path: str
@@ -86,7 +94,7 @@ class FindingRow(msgspec.Struct, frozen=True):
 
 
 class StoreCheck(msgspec.Struct, frozen=True):
-    """What the check of one store came to.
+    """The result of the check of one store.
 
     Attributes:
         state: ``sound``, ``needs recovery``, ``damaged`` or, with the reason in ``error``, ``unreadable``.
@@ -104,12 +112,12 @@ class StoreCheck(msgspec.Struct, frozen=True):
 
     @property
     def is_bad(self) -> bool:
-        """Whether bytes are lost or wrong, or nobody can tell."""
+        """Whether bytes are lost or wrong, or the store cannot be read."""
         return self.state in (State.DAMAGED.value, UNREADABLE)
 
     @property
     def damages(self) -> int:
-        """How many findings are damage."""
+        """The number of findings that are damage."""
         return sum(place.severity == Severity.DAMAGE.value for place in self.findings)
 
 
@@ -121,10 +129,10 @@ def verify(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> list[StoreCheck]:
-    """Check stores; nothing is written. Returns what came of it, in their order.
+    """Check stores, without writing; return the results in their order.
 
     Args:
-        settings: of the brokers that wrote them; by default the sizes are told from each store's files.
+        settings: of the brokers that wrote them; by default the sizes are those of each store's files.
         bytes_per_task: bytes of a log that one task reads.
 
     Raises SettingsError if there is no store.
@@ -133,21 +141,21 @@ def verify(
 
 
 class _Check:
-    """One check of some stores, which are known by their numbers."""
+    """One check of some stores, each identified by its number."""
 
     def __init__(self, spark: SparkSession, stores: Sequence[Path | str], progress: Progress | None) -> None:
         self._spark = spark
-        self._given = [path_of(store) for store in stores]
+        self._stores = [path_of(store) for store in stores]
         self._progress = progress
         self._tasks = spark.sparkContext.defaultParallelism * TASKS_PER_CORE
         self._errors: dict[int, str] = {}
-        self._looked: dict[int, Looked] = {}
+        self._listings: dict[int, StoreListing] = {}
         self._reported: defaultdict[int, list[tuple[int, Reported]]] = defaultdict(list)
 
     def run(self, settings: StoreSettings | None, bytes_per_task: int) -> list[StoreCheck]:
-        """Run all steps; return what came of each store."""
-        kernels.load_if_possible()  # once, before many workers do: they find it in the cache
-        self._look(settings)
+        """Run all steps; return the result for each store."""
+        kernels.load_if_possible()  # once, so that many workers find them in the cache
+        self._list_stores(settings)
         claimed = self._claimed()
         rows = self._rows(claimed, bytes_per_task).persist(StorageLevel.DISK_ONLY)
         try:
@@ -156,31 +164,31 @@ class _Check:
             missing = self._check_keys(rows, seen)
         finally:
             rows.unpersist()
-        self._judge(seen, claimed, missing)
-        return [self._checked(number, seen.get(number)) for number in range(len(self._given))]
+        self._check_places(seen, claimed, missing)
+        return [self._checked(number, seen.get(number)) for number in range(len(self._stores))]
 
-    def _look(self, settings: StoreSettings | None) -> None:
+    def _list_stores(self, settings: StoreSettings | None) -> None:
         def work(root: Path) -> Iterator[bytes]:
-            yield pickle.dumps(look(root, settings))
+            yield pickle.dumps(list_store(root, settings))
 
-        outcomes = on_each(self._spark, "look", self._given, work, self._progress)
+        outcomes = on_each(self._spark, "look", self._stores, work, self._progress)
         for number, (_, answers, error) in enumerate(outcomes):
             if error:
                 self._errors[number] = error
             else:
-                self._looked[number] = pickle.loads(answers[0])  # noqa: S301  a task of this job made it
-                self._report(number, LOOKED, self._looked[number].reported)
+                self._listings[number] = pickle.loads(answers[0])  # noqa: S301  a task of this job made it
+                self._report(number, LISTED_FIRST, self._listings[number].reported)
 
     def _claimed(self) -> dict[int, int]:
-        """Return by store the CommitLog offset behind the last record that any queue knows."""
+        """Return by store the CommitLog offset behind the last record in any queue."""
         parts = [
             Claims(
-                number, self._root(number), looked.settings, looked.queues[first : first + QUEUES_PER_TASK]
+                number, self._root(number), listing.settings, listing.queues[first : first + QUEUES_PER_TASK]
             )
-            for number, looked in self._looked.items()
-            for first in range(0, len(looked.queues), QUEUES_PER_TASK)
+            for number, listing in self._listings.items()
+            for first in range(0, len(listing.queues), QUEUES_PER_TASK)
         ]
-        claimed = dict.fromkeys(self._looked, 0)
+        claimed = dict.fromkeys(self._listings, 0)
         with watched(self._spark, "claims", self._progress):
             found = on_parts(self._spark, parts, claims_batch, CLAIMS).collect()
         for number, end, error in found:
@@ -189,21 +197,21 @@ class _Check:
         return claimed
 
     def _rows(self, claimed: Mapping[int, int], bytes_per_task: int) -> DataFrame:
-        """Return what is to be read of logs and index files."""
+        """Return the rows of logs and index files, to be read by tasks."""
         parts: list[Rows] = []
         for number in self._left():
-            looked = self._looked[number]
-            levels = DelayLevels.parse(looked.settings.message_delay_level)
-            rules = Rules(looked.settings.crc, levels, looked.settings.message_index_enable)
+            listing = self._listings[number]
+            levels = DelayLevels.parse(listing.settings.message_delay_level)
+            rules = Rules(listing.settings.crc, levels, listing.settings.message_index_enable)
             parts += [
-                LogPart(number, pieces, rules, looked.vouched_time)
-                for pieces in splits(looked.files, bytes_per_task)
+                LogPart(number, pieces, rules, listing.vouched_time)
+                for pieces in splits(listing.files, bytes_per_task)
             ]
-            parts += index_parts(number, looked, claimed[number])
+            parts += index_parts(number, listing, claimed[number])
         return on_parts(self._spark, parts, read_rows, SCHEMA)
 
     def _seen(self, rows: DataFrame, claimed: Mapping[int, int]) -> dict[int, StoreSeen]:
-        """Return what is known of the stores once all is read."""
+        """Read the parts of all stores; return the facts about each."""
         with watched(self._spark, "read", self._progress):
             found = (
                 rows.where(f.col("kind").isin(PIECE, INDEX, ERROR)).select("kind", "store", "data").collect()
@@ -222,7 +230,7 @@ class _Check:
             for one in index[number]:
                 self._report(number, CHECKED, one.reported)
             seen[number] = store_seen(
-                self._root(number), self._looked[number], claimed[number], pieces[number], index[number]
+                self._root(number), self._listings[number], claimed[number], pieces[number], index[number]
             )
         return seen
 
@@ -231,7 +239,7 @@ class _Check:
         listed = [
             (number, bytearray(topic_bytes(topic)), queue_id, LISTED, None, None)
             for number in seen
-            for topic, queue_id in self._looked[number].queues
+            for topic, queue_id in self._listings[number].queues
         ]
         columns = "store int, topic binary, queue_id int, begin bigint, data binary, times binary"
         known = self._spark.createDataFrame(listed, columns)
@@ -239,7 +247,7 @@ class _Check:
         self._run_check("queues", read, ["store", "topic", "queue_id"], queues_check(seen))
 
     def _check_keys(self, rows: DataFrame, seen: Mapping[int, StoreSeen]) -> dict[int, Missing]:
-        """Compare the keys with the index; return by store which ones are missing behind its end."""
+        """Compare the keys with the index; return by store those missing behind its end."""
         read = rows.where(f.col("kind").isin(KEYS, ENTRIES)).select("kind", "store", "place", "begin", "data")
         missing: dict[int, Missing] = {}
         for number, outcome in self._run_check("index", read, ["store", "place"], keys_check(seen)):
@@ -249,7 +257,7 @@ class _Check:
     def _run_check(
         self, step: str, rows: DataFrame, owner: list[str], check: Check
     ) -> list[tuple[int, CheckOutcome]]:
-        """Check rows, those of an owner in one task; report what is found, and return what came of each."""
+        """Check rows, those of an owner in one task; report the findings, and return the outcomes."""
         left = rows.where(f.col("store").isin(*self._left()))
         ordered = left.repartition(self._tasks, *owner).sortWithinPartitions(*owner, "begin")
         with watched(self._spark, step, self._progress):
@@ -260,12 +268,12 @@ class _Check:
             self._fail(number, outcome.error)
         return outcomes
 
-    def _judge(
+    def _check_places(
         self, seen: Mapping[int, StoreSeen], claimed: Mapping[int, int], missing: Mapping[int, Missing]
     ) -> None:
         left = self._left()
-        verdicts = {
-            seen[number].root: LastLook(
+        finals = {
+            seen[number].root: FinalCheck(
                 seen[number].settings,
                 seen[number].log,
                 claimed[number],
@@ -276,17 +284,17 @@ class _Check:
         }
 
         def work(root: Path) -> Iterator[bytes]:
-            yield pickle.dumps(judge(root, verdicts[root]))
+            yield pickle.dumps(check_places(root, finals[root]))
 
         roots = [seen[number].root for number in left]
         outcomes = on_each(self._spark, "judge", roots, work, self._progress) if roots else []
         for number, (_, answers, error) in zip(left, outcomes, strict=True):
             self._fail(number, error)
             for answer in answers:
-                self._report(number, JUDGED, pickle.loads(answer))  # noqa: S301  as above
+                self._report(number, EXPLAINED, pickle.loads(answer))  # noqa: S301  as above
 
     def _checked(self, number: int, seen: StoreSeen | None) -> StoreCheck:
-        store = str(self._given[number])
+        store = str(self._stores[number])
         if number in self._errors or seen is None:
             return StoreCheck(store, UNREADABLE, error=self._errors[number])
         findings = Findings()
@@ -298,17 +306,17 @@ class _Check:
             state=state_of(findings).value,
             messages=seen.log.messages,
             bytes=seen.log.end_offset - seen.log.begin_offset,
-            queues=len(self._looked[number].queues),
+            queues=len(self._listings[number].queues),
             index_entries=sum(file.header.next_entry - FIRST_ENTRY for file in seen.index_files),
             findings=sorted(places, key=lambda place: (place.path, place.position or 0, place.what)),
         )
 
     def _root(self, number: int) -> Path:
-        return self._given[number].absolute()
+        return self._stores[number].absolute()
 
     def _left(self) -> list[int]:
         """Return the numbers of the stores that could be read so far."""
-        return [number for number in self._looked if number not in self._errors]
+        return [number for number in self._listings if number not in self._errors]
 
     def _report(self, number: int, rank: int, reported: Reported) -> None:
         self._reported[number].append((rank, reported))

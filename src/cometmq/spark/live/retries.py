@@ -1,10 +1,10 @@
-"""Ask brokers: so many things at once, and again while one is away or busy.
+"""Send requests to many queues at once, and retry while a broker is away or busy.
 
-Theory of operation. What failed may pass, or it may not. A lost connection, a timeout, a busy broker and a
-topic that no name server knows (as after a restart) may pass: the request is sent again for
-``retrySeconds``. SYSTEM_ERROR says nothing: Java's brokers answer so while they stop, but also to a filter
-that they do not support. Such a request is sent again for some seconds. All else is a refusal, and is
-raised at once: no permission, a filter that cannot be read, an address at which something else listens.
+Theory of operation. A lost connection, a timeout, a busy broker and a topic that no name server knows (as
+after a restart) may pass: the request is retried for ``retrySeconds``. SYSTEM_ERROR is doubtful: Java's
+brokers respond so while they stop, but also to a filter that they do not support. Such a request is retried
+for some seconds. Every other error is a refusal and is raised at once: no permission, a malformed filter, an
+address at which another server listens.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ Item = TypeVar("Item")
 PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 2.0
 DOUBTFUL_S: Final = 5.0
-"""How long a request is sent again that is answered with SYSTEM_ERROR."""
+"""How long a request is retried after SYSTEM_ERROR."""
 UNDER_WAY_MAX: Final = 64
-"""Requests that ``ask_each`` has under way. More make brokers no faster, and time out together."""
+"""Concurrent requests of ``ask_each``. More make brokers no faster, and time out together."""
 PASSING: Final = frozenset(
     {
         ResponseCode.SYSTEM_BUSY,
@@ -33,40 +33,40 @@ PASSING: Final = frozenset(
         ResponseCode.SYSTEM_ERROR,
     }
 )
-"""Answers after which the same request may succeed."""
+"""Response codes after which the same request may succeed."""
 
 
 def is_retriable(error: CometMQError) -> bool:
-    """Whether a broker that is back, or less busy, could do what failed."""
+    """Check whether the request could succeed once a broker is back, or less busy."""
     if isinstance(error, RemoteError):
         return error.code in PASSING
     return isinstance(error, NetworkError | NoRoute) and not isinstance(error, WrongProtocol)
 
 
 def is_doubtful(error: CometMQError) -> bool:
-    """Whether nothing is known of why it failed."""
+    """Check whether the error leaves open if a retry could succeed."""
     return isinstance(error, RemoteError) and error.code == ResponseCode.SYSTEM_ERROR
 
 
-async def patiently(
+async def with_retries(
     what: str,
-    patience_s: float,
+    retry_s: float,
     ask: Callable[[], Awaitable[T]],
     *,
     before_retry: Callable[[], None] = lambda: None,
     is_worth: Callable[[CometMQError], bool] = is_retriable,
 ) -> T:
-    """Return what ``ask`` returns, asking again until ``patience_s`` seconds after its first failure.
+    """Return what ``ask`` returns, retried until ``retry_s`` seconds after its first failure.
 
     Args:
-        what: what was asked of whom, for the error.
-        before_retry: called before each further try.
-        is_worth: whether a failure is worth a further try.
+        what: names request and server in errors.
+        before_retry: called before each retry.
+        is_worth: whether a failure is worth a retry.
 
     Raises:
-        NetworkError: it failed to the end; says ``what``, for how long, and how it failed last.
-        RemoteError: a server refused; says ``what``.
-        CometMQError: as ``ask`` raises what is not worth a further try.
+        NetworkError: no try succeeded; names ``what``, the time and the last failure.
+        RemoteError: a server refuses the request; names ``what``.
+        CometMQError: from ``ask``, if it is not worth a retry.
     """
     loop = asyncio.get_running_loop()
     began, pause_s = None, PAUSE_S
@@ -80,7 +80,7 @@ async def patiently(
                 raise
             now = loop.time()
             began = now if began is None else began
-            most_s = min(patience_s, DOUBTFUL_S) if is_doubtful(error) else patience_s
+            most_s = min(retry_s, DOUBTFUL_S) if is_doubtful(error) else retry_s
             if now >= began + most_s:
                 raise NetworkError(f"{what}: no success in {most_s:g} s: {error}") from error
         await asyncio.sleep(min(pause_s, began + most_s - now))
@@ -89,9 +89,9 @@ async def patiently(
 
 
 async def ask_each(ask: Callable[[Item], Awaitable[T]], items: Collection[Item]) -> dict[Item, T]:
-    """Return the answer to each item, at most ``UNDER_WAY_MAX`` of which are asked about at a time.
+    """Call ``ask`` for each item, at most ``UNDER_WAY_MAX`` at a time, and return the results by item.
 
-    Raises what ``ask`` raises first; the others are given up then.
+    The first error is raised, and cancels the other calls.
     """
     answers: dict[Item, T] = {}
 

@@ -11,22 +11,22 @@ from cometmq.errors import (
     WrongProtocol,
     WrongServer,
 )
-from cometmq.spark.live import patience
-from cometmq.spark.live.patience import UNDER_WAY_MAX, ask_each, patiently
+from cometmq.spark.live import retries
+from cometmq.spark.live.retries import UNDER_WAY_MAX, ask_each, with_retries
 from cometmq.wire.codes import ResponseCode
 
 
 async def test_asks_again_until_there_is_an_answer() -> None:
     answers = iter([NetworkError("away"), NoRoute("away"), RemoteError(ResponseCode.SYSTEM_BUSY, ""), None])
-    retries = []
+    tries = []
 
     async def ask() -> str:
         if error := next(answers):
             raise error
         return "here"
 
-    assert await patiently("a", 60, ask, before_retry=lambda: retries.append(1)) == "here"
-    assert len(retries) == 3
+    assert await with_retries("a", 60, ask, before_retry=lambda: tries.append(1)) == "here"
+    assert len(tries) == 3
 
 
 async def test_gives_up_in_the_end_and_says_on_whom() -> None:
@@ -34,7 +34,7 @@ async def test_gives_up_in_the_end_and_says_on_whom() -> None:
         raise NetworkError("no connection")
 
     with pytest.raises(NetworkError, match=r"broker b: no success in 0\.2 s: no connection"):
-        await patiently("broker b", 0.2, ask)
+        await with_retries("broker b", 0.2, ask)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ async def test_does_not_ask_again_for_what_no_broker_would_do(refusal: CometMQEr
         raise refusal
 
     with pytest.raises(type(refusal)) as raised:
-        await patiently("broker b", 60, ask)
+        await with_retries("broker b", 60, ask)
     assert len(tries) == 1
     assert str(raised.value) == (
         f"code {refusal.code}: broker b: {refusal.remark}" if type(refusal) is RemoteError else str(refusal)
@@ -67,9 +67,9 @@ async def test_gives_up_soon_where_nothing_is_known_of_the_reason(monkeypatch: p
     async def ask() -> str:
         raise RemoteError(ResponseCode.SYSTEM_ERROR, "oh")
 
-    monkeypatch.setattr(patience, "DOUBTFUL_S", 0.2)
+    monkeypatch.setattr(retries, "DOUBTFUL_S", 0.2)
     with pytest.raises(NetworkError, match=r"broker b: no success in 0\.2 s: code 1: oh"):
-        await patiently("broker b", 600, ask)
+        await with_retries("broker b", 600, ask)
 
 
 async def test_so_many_are_asked_at_once_and_all_are_answered() -> None:
