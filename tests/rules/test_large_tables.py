@@ -267,7 +267,7 @@ async def test_many_queues_are_looked_at_and_removed_some_in_each_turn(
 ) -> None:
     async with serving_many_queues(tmp_path) as bench:
         if code == RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE:  # as if all had
-            bench.store._log.chain.take_before(bench.store.written_offset)
+            bench.store._log.chain.detach_before(bench.store.written_offset)
         with counted() as turns:
             assert (await bench.ask(code)).code == 0
         assert max(turns) <= TURN_WORK_MAX

@@ -82,7 +82,7 @@ def test_what_cannot_be_a_chain_is_refused_with_file_and_remedy(files: dict[str,
     with pytest.raises(StoreDamaged, match=words) as refused:
         chain_on(disk).load()
     assert str(DIRECTORY) in str(refused.value)
-    assert [finding.severity for finding in chain_on(disk).look()] == [Severity.DAMAGE]
+    assert [finding.severity for finding in chain_on(disk).find_files()] == [Severity.DAMAGE]
     assert {path.name for path in disk._files} == files.keys(), "nothing was removed"
 
 
@@ -93,7 +93,7 @@ def test_what_a_crash_left_unfinished_is_removed_by_loading_and_told_by_looking(
         offset_name(0) + ".tmp": bytes(3),
     }
     disk = disk_with(files)
-    assert {finding.severity for finding in chain_on(disk).look()} >= {Severity.RECOVERY}
+    assert {finding.severity for finding in chain_on(disk).find_files()} >= {Severity.RECOVERY}
     assert len(disk._files) == 3
     chain = chain_on(disk_with({name: files[name] for name in (offset_name(0), offset_name(10))}))
     chain.load()
@@ -105,7 +105,7 @@ def test_looking_takes_all_that_can_be_used() -> None:
         {offset_name(0): bytes(SIZE), offset_name(10): bytes(3), offset_name(20): bytes(SIZE), "x": b""}
     )
     chain = chain_on(disk)
-    assert len(chain.look()) == 3
+    assert len(chain.find_files()) == 3
     assert chain.starts == [0, 20]
     assert chain.read(5, 100) == bytes(5)
 
@@ -125,7 +125,7 @@ def test_files_are_removed_from_an_offset_on_and_then_all() -> None:
     chain.write(0, bytes(35))
     chain.remove_from(15)
     assert chain.starts == [0, 10]
-    chain.take_before(10)  # they are to be removed, and it is not done yet
+    chain.detach_before(10)  # they are to be removed, and it is not done yet
     chain.remove()
     assert chain.starts == []
     assert not disk.exists(DIRECTORY)
@@ -134,14 +134,14 @@ def test_files_are_removed_from_an_offset_on_and_then_all() -> None:
 def test_files_from_the_front_are_taken_out_and_stay_on_the_disk() -> None:
     disk = MemoryDisk()
     chain = chain_on(disk)
-    assert chain.take_before(1_000) == []
+    assert chain.detach_before(1_000) == []
     chain.write(0, bytes(35))
     before = chain.starts
-    assert chain.take_before(9) == []
-    assert chain.take_before(25) == [DIRECTORY / offset_name(0), DIRECTORY / offset_name(10)]
+    assert chain.detach_before(9) == []
+    assert chain.detach_before(25) == [DIRECTORY / offset_name(0), DIRECTORY / offset_name(10)]
     assert (chain.starts, chain.first_offset, chain.start_of(15)) == ([20, 30], 20, None)
     assert before == [0, 10, 20, 30]  # what another thread may still look at does not change
-    assert chain.take_before(1_000) == [DIRECTORY / offset_name(20)]  # never the last one
+    assert chain.detach_before(1_000) == [DIRECTORY / offset_name(20)]  # never the last one
     assert chain.starts == [30]
     assert len(disk.names(DIRECTORY)) == 4
 
@@ -153,9 +153,9 @@ def test_of_unsure_files_those_before_the_first_that_is_cut_or_missing_are_left(
     ):
         disk = disk_with(files | {"notes": b"mine"})
         with pytest.raises(StoreDamaged, match="notes"):
-            chain_on(disk).load(drop_unsure=True)
+            chain_on(disk).load(drop_unsynced=True)
         assert disk.names(DIRECTORY) == [offset_name(0), "notes"]
     disk = disk_with({offset_name(0): bytes(SIZE + 1), offset_name(SIZE + 1): bytes(SIZE + 1)})
     with pytest.raises(StoreDamaged, match="set "):
-        chain_on(disk).load(drop_unsure=True)
+        chain_on(disk).load(drop_unsynced=True)
     assert len(disk.names(DIRECTORY)) == 2  # they are larger: the setting is wrong, not the files

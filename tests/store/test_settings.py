@@ -155,5 +155,5 @@ def test_a_roll_window_out_of_range_is_the_widest(slots: int, window: int) -> No
 
 
 def test_a_precision_that_rocketmq_does_not_know_is_refused() -> None:
-    with pytest.raises(SettingsError, match="timerPrecisionMs = 300: give one of 100, 200, 500, 1000"):
+    with pytest.raises(SettingsError, match="timerPrecisionMs = 300: use one of 100, 200, 500, 1000"):
         from_properties({"timerPrecisionMs": "300"})

@@ -1,13 +1,13 @@
-"""The storage engine: CommitLog, ConsumeQueue, Index, and how they survive.
+"""The storage engine: CommitLog, ConsumeQueues and Index, their recovery and their upkeep.
 
-A store needs no broker: ``MessageStore.open(directory)`` appends, reads and finds (``docs/guide/store.md``).
+A store needs no broker: see ``MessageStore.open`` and ``docs/guide/store.md``.
 """
 
 from cometmq.extras import require
 
 require("broker", "the store", "numpy")
 
-# ruff: noqa: E402  what is imported needs numpy, and would say less where it is missing
+# ruff: noqa: E402  the imports need numpy; ``require`` has the clearer error where it is missing
 
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage

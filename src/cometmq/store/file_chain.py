@@ -22,25 +22,24 @@ from cometmq.store.folders import files_in
 
 log = logging.getLogger(__name__)
 
-UNFINISHED = "a file that was being made when the process ended"
-
+UNFINISHED = "a file that was being created when the process ended"
 
 CLEAR_SIZE = 64_000
-"""What is to be cleared is looked at in pieces of so many bytes."""
+"""Bytes that clearing compares with zeros at once."""
 PATHS_MAX = 4_096
-"""So many files' paths are remembered, for they are asked for with each record read: some 0.6 KB each."""
+"""Paths that are cached, some 0.6 KB each: every read of a record needs one."""
 
 
 class FileChain:
     """The files of one log, by offset.
 
     Args:
-        files: where open files are kept.
-        directory: where the files are; made when the first one is.
+        files: the store's open files.
+        directory: the files' directory; created with the first file.
         file_size: length of each file.
-        setting: name of the setting that gives the length, for errors.
-        remedy: what helps if a file is not as it should be, for errors.
-        durable: whether making a file waits for the disk.
+        setting: name of the setting for the length, for errors.
+        remedy: how to repair a file that has another length, for errors.
+        durable: whether creating a file waits for the disk.
     """
 
     __slots__ = ("_directory", "_durable", "_remedy", "_setting", "file_size", "files", "starts")
@@ -63,28 +62,28 @@ class FileChain:
         self._remedy = remedy
         self._durable = durable
 
-    def load(self, *, drop_unsure: bool = False) -> None:
-        """Find the files that are there.
+    def load(self, *, drop_unsynced: bool = False) -> None:
+        """Find the chain's files in the directory.
 
         Args:
-            drop_unsure: whether the first file that is too short or follows a gap is removed, and all behind
-                it. A loss of power leaves such files where nobody waited for the disk when they were made.
-                This is not for a chain that cannot be made again from another.
+            drop_unsynced: whether the first file that is too short or follows a gap is removed, and all
+                behind it: what a loss of power leaves of files that were created without waiting for the
+                disk. Only for a chain that can be rebuilt from another.
 
         Raises StoreDamaged for a file of the wrong length or a gap between files. Temporary files, and
-        a last file of length 0 (what a crash while making a file can leave), are removed.
+        a last file of length 0 (what a crash while creating a file can leave), are removed.
         """
-        findings = self.look()
-        if findings and drop_unsure:
-            self._drop_unsure()
-            findings = self.look()
+        findings = self.find_files()
+        if findings and drop_unsynced:
+            self._drop_unsynced()
+            findings = self.find_files()
         for finding in findings:
             if finding.severity is not Severity.RECOVERY:
                 raise StoreDamaged(str(finding))
             self.files.layer.remove(finding.path)
 
-    def look(self) -> list[Finding]:
-        """Find the files that are there and change nothing; give those that are left out, and the gaps."""
+    def find_files(self) -> list[Finding]:
+        """Find the files without changing any; return findings about files left out and about gaps."""
         self.starts = []
         findings = []
         names = self._names()
@@ -98,41 +97,41 @@ class FileChain:
 
     @property
     def directory(self) -> Path:
-        """Where the files are."""
+        """The files' directory."""
         return Path(self._directory)
 
     def path(self, start: int) -> Path:
-        """Where the file that begins at ``start`` is."""
+        """Return the path of the file that begins at ``start``."""
         return _path(self._directory, start)
 
     @property
     def first_offset(self) -> int:
-        """Offset of the first byte that is there."""
+        """Offset of the first file's first byte; 0 without files."""
         return self.starts[0] if self.starts else 0
 
     @property
     def end_offset(self) -> int:
-        """Offset behind the last byte that there is room for."""
+        """Offset behind the last file; 0 without files."""
         return self.starts[-1] + self.file_size if self.starts else 0
 
     def start_of(self, offset: int) -> int | None:
-        """Give the start of the file that holds ``offset``, or None if it is not there."""
-        starts = self.starts  # may be replaced by a shorter one while a reader in another thread is in here
+        """Return the start of the file that holds ``offset``, or None if there is no such file."""
+        starts = self.starts  # the owner may replace it while another thread reads it here
         at = bisect_right(starts, offset) - 1
         if at < 0 or offset >= starts[at] + self.file_size:
             return None
         return starts[at]
 
     def file(self, start: int) -> File:
-        """Give the file that begins at ``start``."""
+        """Return the file that begins at ``start``."""
         return self.files.get(self.path(start))
 
     def held(self, start: int) -> AbstractContextManager[File]:
-        """Give the file that begins at ``start``, and keep it open: for threads."""
+        """Hold the file that begins at ``start`` open within a ``with`` statement: for other threads."""
         return self.files.held(self.path(start))
 
     def extend(self, start: int | None = None) -> File:
-        """Make the next file; for an empty chain the one that begins at ``start`` (default 0)."""
+        """Create the next file; for an empty chain the one that begins at ``start`` (default 0)."""
         if self.starts:
             start = self.end_offset
         start = start or 0
@@ -142,15 +141,12 @@ class FileChain:
         return file
 
     def add(self, start: int) -> None:
-        """Take in the file that begins at ``start``, which others have made: the next one, or the first."""
+        """Add the file that begins at ``start`` and exists already: the next one, or the first."""
         assert not self.starts or start == self.end_offset, f"{start} is not the next after {self.starts[-1]}"
         self.starts.append(start)
 
     def write(self, offset: int, data: Buffer) -> None:
-        """Write ``data`` at ``offset``, over file borders; files are made as they are needed.
-
-        What lies before the first file cannot be written.
-        """
+        """Write ``data`` at ``offset``, across files; missing files behind the last one are created."""
         start = self.start_of(offset)
         if start is not None and offset + len(data) <= start + self.file_size:  # nearly always
             self.file(start).write(offset - start, data)
@@ -166,7 +162,7 @@ class FileChain:
             offset += len(part)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Read up to ``size`` bytes at ``offset``, over file borders; fewer where files are missing."""
+        """Read up to ``size`` bytes at ``offset``, across files; fewer where files are missing."""
         parts = []
         while size > 0 and (start := self.start_of(offset)) is not None:
             part = self.file(start).read(offset - start, min(size, start + self.file_size - offset))
@@ -176,7 +172,7 @@ class FileChain:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def clear_from(self, offset: int) -> int:
-        """Write zeros over the data at and behind ``offset``; give before which offset all is as it was."""
+        """Overwrite the data from ``offset`` on with zeros; return the offset of the first changed piece."""
         clean_end = self.end_offset
         for start in self.starts:
             position = max(offset - start, 0)
@@ -195,31 +191,28 @@ class FileChain:
         while self.starts and self.starts[-1] >= offset:
             self._remove(self.starts.pop())
 
-    def take_before(self, offset: int) -> list[Path]:
-        """Take the files that end at or before ``offset`` out of the chain, but never the last one.
+    def detach_before(self, offset: int) -> list[Path]:
+        """Remove the files that end at or before ``offset`` from the chain, but never the last one.
 
-        They are on the disk still: to be removed in the order given, each durably before the next, so that
-        a crash leaves no gap.
+        They stay on the disk. The caller removes them in the order returned, each durably before the next,
+        so that a crash leaves no gap.
         """
         count = max(min(bisect_right(self.starts, offset - self.file_size), len(self.starts) - 1), 0)
-        taken, self.starts = self.starts[:count], self.starts[count:]
-        paths = [self.path(start) for start in taken]
+        detached, self.starts = self.starts[:count], self.starts[count:]
+        paths = [self.path(start) for start in detached]
         for path in paths:
             self.files.forget(path)
         return paths
 
-    def let_go(self) -> None:
-        """Take all files out of the chain: they are on the disk still, until ``remove``."""
+    def detach(self) -> None:
+        """Remove all files from the chain; they stay on the disk until ``remove``."""
         gone, self.starts = self.starts, []
         for start in gone:
             self.files.forget(self.path(start))
 
     def remove(self) -> None:
-        """Remove all files, and the directory; also those that were taken out of the chain already.
-
-        Raises OSError: then it may be called again.
-        """
-        self.let_go()
+        """Remove all files, detached ones too, and the directory. Raises OSError: it may be called again."""
+        self.detach()
         layer, names = self.files.layer, self._names()
         for name in reversed(names):
             self.files.forget(self.directory / name)  # a reader in another thread may have opened it since
@@ -230,16 +223,16 @@ class FileChain:
     def _names(self) -> list[str]:
         return files_in(self.files.layer, self.directory, layout.is_offset_name)
 
-    def _drop_unsure(self) -> None:
-        layer, is_sure = self.files.layer, True
+    def _drop_unsynced(self) -> None:
+        layer, is_synced = self.files.layer, True
         self.starts = []
         for name in self._names():
             path = self.directory / name
             if layer.is_directory(path) or not layout.is_offset_name(name):
-                continue  # loading says what is wrong
-            is_sure = is_sure and (self._check(name) is None or layer.size(path) > self.file_size)
-            if not is_sure:
-                log.warning("%s: was not yet on the disk when the power failed; it is made again", path)
+                continue  # ``load`` reports it
+            is_synced = is_synced and (self._check(name) is None or layer.size(path) > self.file_size)
+            if not is_synced:
+                log.warning("%s: was not yet on the disk when the power failed; it is created again", path)
                 layer.remove(path)
 
     def _remove(self, start: int) -> None:
@@ -252,7 +245,10 @@ class FileChain:
         return self.files.layer.size(self.directory / name) == 0
 
     def _check(self, name: str) -> Finding | None:
-        """Take the file ``name`` into the chain, or say why not; a file behind a gap is taken."""
+        """Add the file ``name`` to the chain and return None, or return what is wrong with it.
+
+        A file behind a gap is added, too.
+        """
         try:
             start = layout.parse_offset_name(name)
         except FormatError as error:

@@ -1,4 +1,4 @@
-"""What a check of a store found: where, what, and what to do about it."""
+"""Findings: what a check of a store reports, where, and the remedy."""
 
 from enum import Enum
 from pathlib import Path
@@ -9,7 +9,7 @@ class Severity(Enum):
     """How bad a finding is.
 
     ``DAMAGE`` is lost or wrong bytes. ``RECOVERY`` is what a killed process leaves and the next start
-    puts right by itself. A ``NOTE`` is worth knowing, and nothing is wrong.
+    repairs by itself. A ``NOTE`` is information only.
     """
 
     DAMAGE = "damage"
@@ -18,13 +18,13 @@ class Severity(Enum):
 
 
 class Finding(NamedTuple):
-    """One thing found.
+    """One finding of a check.
 
     Attributes:
-        position: first byte of the file that is meant, or None for the file as a whole.
-        size: how many bytes, or None if that says nothing.
+        position: first byte concerned, or None for the whole file.
+        size: number of bytes concerned, or None if unknown.
         what: what is wrong there, with the numbers.
-        remedy: what helps; empty if nothing needs to be done.
+        remedy: how to repair it; empty if nothing needs to be done.
     """
 
     severity: Severity

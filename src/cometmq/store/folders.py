@@ -1,8 +1,7 @@
-"""Listing the folders of a store, where directories that are not the store's own may lie.
+"""List the folders of a store without directories that are not the store's own.
 
-A folder that is a file system of its own holds ``lost+found``, which can be neither removed nor, by most
-users, read. So directories are passed over where files are looked for, and where directories are, those whose
-names cannot be those of topics and queues. They are never opened.
+A mount point holds ``lost+found``, which most users can neither remove nor read. So listing files skips
+directories, and listing topics or queues skips directories whose names cannot be theirs. They are not opened.
 """
 
 import logging
@@ -23,23 +22,23 @@ def files_in(layer: FileLayer, directory: Path, is_named: Callable[[str], bool] 
     """List the names in ``directory``, sorted, without those of directories.
 
     Args:
-        is_named: names that it accepts are not looked at: there can be very many of them, and each look is a
-            system call. By default all are.
+        is_named: names that it accepts count as files unchecked, since each check is a system call and there
+            can be very many names. By default all names are checked.
     """
     return [
         name
         for name in layer.names(directory)
-        if (is_named is not None and is_named(name)) or not _is_passed_over(layer, directory / name)
+        if (is_named is not None and is_named(name)) or not _is_skipped(layer, directory / name)
     ]
 
 
 def topics_in(layer: FileLayer, directory: Path) -> Iterator[str]:
-    """List the names in a folder of topics, sorted, without directories that no topic is named like."""
+    """List the names in a folder of topics, sorted, without directories whose name no topic can have."""
     return _children(layer, directory, layout.valid_topic)
 
 
 def queues_in(layer: FileLayer, directory: Path) -> Iterator[str]:
-    """List the names in a topic's folder, sorted, without directories that no queue is named like."""
+    """List the names in a topic's folder, sorted, without directories whose name no queue can have."""
     return _children(layer, directory, layout.parse_queue_id)
 
 
@@ -48,12 +47,12 @@ def _children(layer: FileLayer, directory: Path, parse: Callable[[str], object])
         try:
             parse(name)
         except FormatError:
-            if _is_passed_over(layer, directory / name):
+            if _is_skipped(layer, directory / name):
                 continue
         yield name
 
 
-def _is_passed_over(layer: FileLayer, path: Path) -> bool:
+def _is_skipped(layer: FileLayer, path: Path) -> bool:
     if not layer.is_directory(path):
         return False
     if path.name not in (LOST_AND_FOUND, layout.DELETED):

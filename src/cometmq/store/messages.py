@@ -1,7 +1,6 @@
-"""The store as a library: whole messages in and out, over the records that ``MessageStore`` deals in.
+"""The store as a library: append, read and find whole messages instead of records.
 
-What is appended here looks like any producer's message: a broker can serve the store later, and any client
-read it.
+A message appended here looks like any producer's: a broker can serve the store later.
 """
 
 import os
@@ -32,17 +31,17 @@ from cometmq.store.read.readings import Readings
 from cometmq.store.settings import StoreSettings
 
 HOST: Final = pack_host("127.0.0.1", 10911)
-"""Producer and broker of what is appended here: where a broker of this machine would serve it."""
+"""Producer's and broker's address of messages appended here: that of a broker on this machine."""
 TIME_MAX: Final = 2**63 - 1
-ALL: Final = 2**31 - 1
+COUNT_MAX: Final = 2**31 - 1
 _MESSAGES: Final = several(instance_of(Message), "Messages")
 
 
 class Receipt(NamedTuple):
-    """Where a message went.
+    """Where an appended message was stored.
 
     Attributes:
-        message_id: its unique id, as its producer would have made it.
+        message_id: its unique id, built as a producer builds it.
         queue_offset: its index in its queue.
         physical_offset: first byte of its record in the CommitLog.
         store_time: when it was appended, ms since the epoch.
@@ -57,12 +56,12 @@ class Receipt(NamedTuple):
 
     @property
     def offset_id(self) -> str:
-        """RocketMQ's offset message id, which says where the record lies."""
+        """RocketMQ's offset message id, which holds the broker's address and the physical offset."""
         return offset_message_id(HOST, self.physical_offset)
 
 
 class Messages(ABC):
-    """Appends, reads and finds whole messages; a base of ``MessageStore``."""
+    """The methods of ``MessageStore`` for whole messages."""
 
     settings: StoreSettings
     readings: Readings
@@ -75,8 +74,8 @@ class Messages(ABC):
     def append_messages(self, messages: Iterable[Message], queue_id: int = 0) -> list[Receipt]:
         """Append messages to one queue of their topics, all or none.
 
-        On return they can be read, and a kill of the process takes none of them; under SYNC_FLUSH a loss of
-        power takes none either. (A store with ``run_soon`` waits for neither the disk nor the pool.)
+        On return they can be read and survive a kill of the process, under SYNC_FLUSH also a loss of power.
+        (A store with ``run_soon`` waits for neither the disk nor the pool.)
 
         Raises:
             MessageIllegal: a message breaks a limit of the format.
@@ -117,16 +116,16 @@ class Messages(ABC):
     def messages(
         self, topic: str, queue_id: int = 0, begin: int = 0, end: int | None = None, *, tags: str = tag.ALL
     ) -> Iterator[StoredMessage]:
-        """Read a queue's messages in their order, up to the last one that is there.
+        """Read a queue's messages in order, up to the last one stored.
 
         Args:
-            begin: queue offset to begin at; what has expired before the first that is left is passed over.
+            begin: queue offset to begin at; expired messages are skipped.
             end: queue offset to end before; None for all.
-            tags: which ones, ``*`` or ``a || b``.
+            tags: tag expression, ``*`` or ``a || b``.
 
         Raises FormatError if ``tags`` is no tag expression, DamagedRecord at a body that is not what was
-        appended, UndecodableBody at one that cannot be decompressed: what is behind it can be read from the
-        next queue offset on.
+        appended, UndecodableBody at one that cannot be decompressed: the messages behind it can be read from
+        the next queue offset on.
         """
         valid_topic(topic)
         check(number(0), queue_id=queue_id, begin=begin)
@@ -144,7 +143,7 @@ class Messages(ABC):
             return found if topic in (None, found.topic) else None
         topics = [topic] if topic is not None else sorted({topic for topic, _ in self.queues()})
         for name in topics:
-            if records := self.query(name, message_id, ALL, kind=KeyKind.UNIQUE).records:
+            if records := self.query(name, message_id, COUNT_MAX, kind=KeyKind.UNIQUE).records:
                 return _message(records[0])
         return None
 
@@ -153,7 +152,7 @@ class Messages(ABC):
     ) -> list[StoredMessage]:
         """Find the newest messages with a key, stored within a time range (ms); the oldest of them first.
 
-        At most ``max_msgs_num_batch`` of the settings are given. Raises DamagedRecord like ``messages``.
+        Returns at most the setting ``max_msgs_num_batch``. Raises DamagedRecord like ``messages``.
         """
         check(TEXT, topic=topic, key=key)
         check(number(), max_count=max_count, begin_time=begin_time, end_time=end_time)
@@ -162,7 +161,7 @@ class Messages(ABC):
 
     @abstractmethod
     def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
-        """Append messages as they are stored, all or none."""
+        """Append messages in the form in which they are stored, all or none."""
 
     @abstractmethod
     def get(
@@ -190,36 +189,36 @@ class Messages(ABC):
 
     @abstractmethod
     def queues(self) -> list[tuple[str, int]]:
-        """Give topic and id of every queue that has had a message."""
+        """Return topic and id of every queue that has had a message."""
 
     @abstractmethod
     def read_record(self, physical_offset: int) -> bytes | None:
-        """Give the record at a CommitLog offset, or None if none begins there."""
+        """Return the record at a CommitLog offset, or None if none begins there."""
 
     @cached_property
     def _ids(self) -> UniqueIdMaker:
         return UniqueIdMaker(HOST[:4], os.getpid(), secrets.randbits(32))
 
     def _read(
-        self, topic: str, queue_id: int, offset: int, end: int | None, wanted: frozenset[str] | None
+        self, topic: str, queue_id: int, offset: int, end: int | None, tags: frozenset[str] | None
     ) -> Iterator[StoredMessage]:
-        codes = tag.codes(wanted)
+        codes = tag.codes(tags)
         while end is None or offset < end:
-            result = self.get(topic, queue_id, offset, ALL, tags_codes=codes)
+            result = self.get(topic, queue_id, offset, COUNT_MAX, tags_codes=codes)
             if result.damaged is not None:
                 raise result.damaged
             for record in result.records:
                 message = _message(record, stored_message)
                 if end is not None and message.queue_offset >= end:
                     return
-                if wanted is None or message.tags in wanted:
+                if tags is None or message.tags in tags:
                     yield message
             if result.next_offset <= offset:
                 return
             offset = result.next_offset
 
     def _by_offset_id(self, message_id: str) -> StoredMessage | None:
-        """Give the message that the id names if it is an offset id: the two kinds look alike."""
+        """Return the message whose offset id this is, else None: unique ids look alike."""
         try:
             host, physical_offset = parse_offset_message_id(message_id)
         except FormatError:
@@ -230,7 +229,7 @@ class Messages(ABC):
 
 
 def _message(data: bytes, message_of: Callable[[Record], StoredMessage] = readable_message) -> StoredMessage:
-    """Return the message that a record holds. Raises DamagedRecord, which says where in the log it lies."""
+    """Return the message of a record. Raises DamagedRecord with its CommitLog offset."""
     try:
         return message_of(decode(data))
     except DamagedRecord as damage:

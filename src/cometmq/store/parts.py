@@ -1,4 +1,4 @@
-"""The parts of an open store: made together, recovered together."""
+"""The parts of an open store, which are built and recovered together."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class Parts:
 
 
 def make_parts(root: Path, files: OpenFiles, settings: StoreSettings) -> Parts:
-    """Make the parts, with nothing loaded yet."""
+    """Build the parts; nothing is loaded yet."""
     index = None
     if settings.message_index_enable:
         index = Index(files, root, settings.max_hash_slot_num, settings.max_index_num)
@@ -46,7 +46,7 @@ def make_parts(root: Path, files: OpenFiles, settings: StoreSettings) -> Parts:
 
 
 def _ext_size(root: Path, files: OpenFiles, settings: StoreSettings) -> int:
-    """Give the length of extensions' files; 0 if there are none, and there shall be none."""
-    there = files.layer.is_directory(layout.consume_queue_exts_dir(root))
-    is_used = settings.enable_consume_queue_ext or there
+    """Return the length of ConsumeQueueExt files; 0 if the store neither has nor shall get any."""
+    has_files = files.layer.is_directory(layout.consume_queue_exts_dir(root))
+    is_used = settings.enable_consume_queue_ext or has_files
     return settings.mapped_file_size_consume_queue_ext if is_used else 0

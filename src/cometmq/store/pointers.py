@@ -1,4 +1,4 @@
-"""How far a store has come, as offsets of the CommitLog."""
+"""A store's pointers: CommitLog offsets up to which records are written, flushed, dispatched."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ class Pointers(NamedTuple):
     """``written ≥ committed ≥ flushed`` and ``committed ≥ confirmed ≥ dispatched``.
 
     Attributes:
-        begin: the first record that is still there.
+        begin: offset of the first record that is left.
         written: all before it is appended.
         committed: … is in the page cache; behind ``written`` only with the transient store pool.
         flushed: … is on the disk.
-        confirmed: … may be given to readers: what is committed, under SYNC_FLUSH what is flushed.
+        confirmed: … may be read: what is committed, under SYNC_FLUSH what is flushed.
         dispatched: … can be read through its queue.
     """
 
@@ -29,7 +29,7 @@ class Pointers(NamedTuple):
 
 
 class HasPointers:
-    """Tells how far it has come; a base of ``MessageStore``."""
+    """The properties of ``MessageStore`` that are CommitLog offsets."""
 
     settings: StoreSettings
     _reads_later: bool
@@ -39,7 +39,7 @@ class HasPointers:
 
     @property
     def min_offset(self) -> int:
-        """CommitLog offset of the first record that is still there."""
+        """CommitLog offset of the first record that is left."""
         return self._log.min_offset
 
     @property
@@ -49,7 +49,7 @@ class HasPointers:
 
     @property
     def committed_offset(self) -> int:
-        """CommitLog offset before which all is in the log's files, and outlives the process."""
+        """CommitLog offset before which all is in the log's files and survives a kill of the process."""
         return self._log.committed_offset
 
     @property
@@ -59,12 +59,12 @@ class HasPointers:
 
     @property
     def sync_count(self) -> int:
-        """How many syncs of CommitLog files there have been."""
+        """Number of syncs of CommitLog files so far."""
         return self.flusher.sync_count
 
     @property
     def confirm_offset(self) -> int:
-        """CommitLog offset before which all may be given to readers: under SYNC_FLUSH what is on the disk."""
+        """CommitLog offset before which all may be read: under SYNC_FLUSH what is on the disk."""
         if not self._reads_later:
             return self._log.written_offset
         return self.flushed_offset if self.settings.sync_flush else self.committed_offset
@@ -76,12 +76,12 @@ class HasPointers:
 
     @property
     def free_buffers(self) -> int | None:
-        """How many buffers of the transient store pool are free, None without one."""
+        """Number of free buffers of the transient store pool, None without a pool."""
         return self._log.free_buffers
 
     @property
     def pointers(self) -> Pointers:
-        """All of these; read from the hindmost on, since others write meanwhile."""
+        """All pointers, read from the hindmost on since other threads move them."""
         dispatched, confirmed, flushed = self.dispatched_offset, self.confirm_offset, self.flushed_offset
         committed = self.committed_offset
         return Pointers(self.min_offset, self.written_offset, committed, flushed, confirmed, dispatched)

@@ -1,8 +1,7 @@
-"""What can be set of a store: RocketMQ's names and defaults, checked when they are read.
+"""The store's settings: RocketMQ's names and defaults, checked when they are read.
 
-One default differs: ``writeWithoutMmap`` is true, for writing through the file channel is the safe way here.
-In files and on the wire a setting has RocketMQ's name (``mappedFileSizeCommitLog``); in code the
-same words in snake case.
+One default differs: ``writeWithoutMmap`` is true, as writing through the file channel is the safe way here.
+Files and the wire use RocketMQ's name (``mappedFileSizeCommitLog``), code the same words in snake case.
 """
 
 import os
@@ -21,7 +20,7 @@ from cometmq.format.timer.wheel import SLOTS
 Positive = Annotated[int, Meta(ge=1)]
 FileSize = Annotated[int, Meta(ge=4096, le=2**31 - 1)]
 QueueFileSize = Annotated[int, Meta(ge=QUEUE_ENTRY_SIZE, le=2**31 // QUEUE_ENTRY_SIZE * QUEUE_ENTRY_SIZE)]
-"""Rounded up to whole entries it must still be a length that Java can map."""
+"""Rounded up to whole entries, Java must still be able to map it."""
 Ratio = Annotated[int, Meta(ge=1, le=100)]
 Hours = Annotated[str, Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3])\s*)*;?\s*$")]
 """Hours of the day, joined by ``;``."""
@@ -36,7 +35,7 @@ MEMORY_BYTES: Final = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class FlushDiskType(Enum):
-    """When a send is answered: once it is in the page cache, or once it is on the disk."""
+    """When a send is acknowledged: in the page cache (ASYNC_FLUSH) or on the disk (SYNC_FLUSH)."""
 
     ASYNC_FLUSH = "ASYNC_FLUSH"
     SYNC_FLUSH = "SYNC_FLUSH"
@@ -48,59 +47,59 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Attributes:
         mapped_file_size_commit_log: length of a CommitLog file.
         mapped_file_size_consume_queue: length of a ConsumeQueue file, rounded up to whole entries.
-        enable_consume_queue_ext: whether queue entries get an extension: what filters their messages passed.
+        enable_consume_queue_ext: whether queue entries get an extension: which filters their messages pass.
         mapped_file_size_consume_queue_ext: length of a ConsumeQueueExt file.
         max_hash_slot_num: slots of an index file.
         max_index_num: entries of an index file.
         message_index_enable: whether messages can be found by key.
         flush_disk_type: whether a send waits for the disk.
-        sync_flush_timeout: how long a send waits for the disk at most.
-        flush_interval_commit_log: how often the CommitLog goes to the disk under ASYNC_FLUSH …
-        flush_commit_log_least_pages: … if at least this many 4 KiB pages wait …
+        sync_flush_timeout: longest time that a send waits for the disk.
+        flush_interval_commit_log: interval of syncs of the CommitLog under ASYNC_FLUSH …
+        flush_commit_log_least_pages: … if at least this many 4 KiB pages are unsynced …
         flush_commit_log_thorough_interval: … or this much time has passed.
         write_without_mmap: write the CommitLog through the file channel, or else through a mapped file …
         transient_store_pool_enable: … or into buffers of the process first: see ``store/log/write_path.py``.
-        transient_store_pool_size: how many buffers there are, each of a CommitLog file's length.
-        fast_fail_if_no_buffer_in_store_pool: refuse messages rather than make one buffer more.
-        commit_interval_commit_log: how often buffers go to the CommitLog's files …
-        commit_commit_log_least_pages: … if at least this many 4 KiB pages wait …
+        transient_store_pool_size: number of these buffers, each of a CommitLog file's length.
+        fast_fail_if_no_buffer_in_store_pool: refuse messages rather than create another buffer.
+        commit_interval_commit_log: interval of commits from the buffers to the CommitLog's files …
+        commit_commit_log_least_pages: … if at least this many 4 KiB pages are uncommitted …
         commit_commit_log_thorough_interval: … or this much time has passed.
-        wake_commit_when_put_message: commit without waiting for the interval once so many pages wait.
-        warm_maped_file_enable: make each page of a CommitLog file ready before the file is used …
+        wake_commit_when_put_message: commit without waiting for the interval once there are so many pages.
+        warm_maped_file_enable: touch each page of a CommitLog file before the file is used …
         flush_least_pages_when_warm_maped_file: … so many pages at a time, under SYNC_FLUSH synced each time.
         flush_interval_consume_queue: the same three for ConsumeQueues and Index.
         flush_consume_queue_least_pages: see above.
         flush_consume_queue_thorough_interval: see above.
-        file_reserved_time: hours for which a CommitLog file is kept after it was last written to.
-        delete_when: the hours of the day, local time, at which older files are removed: ``04`` or ``04;16``.
-        disk_max_used_space_ratio: how full, in percent, the disk may be before they are at any hour …
-        disk_space_clean_forcibly_ratio: … before younger ones are removed too …
-        disk_space_warning_level_ratio: … before no messages are taken: see ``DiskSpace``.
-        clean_file_forcibly_enable: whether younger files are ever removed.
-        clean_resource_interval: how often all this is looked at.
-        delete_file_batch_max: most CommitLog files removed at one look.
+        file_reserved_time: hours that a CommitLog file is kept after the last write to it.
+        delete_when: the hours of the day, local time, at which older files are deleted: ``04`` or ``04;16``.
+        disk_max_used_space_ratio: disk use, in percent, above which older files are deleted at any hour …
+        disk_space_clean_forcibly_ratio: … above which younger ones are deleted too …
+        disk_space_warning_level_ratio: … above which messages are refused: see ``DiskSpace``.
+        clean_file_forcibly_enable: whether younger files are ever deleted.
+        clean_resource_interval: interval of these checks.
+        delete_file_batch_max: most CommitLog files deleted by one check.
         delete_commit_log_files_interval: the pause after each of them …
         delete_consume_queue_files_interval: … and after each queue that loses files with them.
         enabled_append_prop_crc: end each record in a checksum over all of it: see ``format/property_crc.py``.
-        force_verify_prop_crc: ask it of each record that is read, in the place of the body's.
+        force_verify_prop_crc: check it in each record that is read, in place of the body's.
         os_page_cache_busy_time_out_mills: an append that takes longer shows that the page cache is busy.
         max_message_size: largest body.
-        message_delay_level: the delays that messages can ask for, by level.
-        access_message_in_memory_max_ratio: how much of the machine's memory, in percent, the newest part of
-            the log that counts as being in memory takes.
-        max_transfer_count_on_message_in_memory: most messages that one read gives from there …
+        message_delay_level: the delays of the delay levels, from level 1 on.
+        access_message_in_memory_max_ratio: share of the machine's memory, in percent, that the newest part of
+            the log takes: this part counts as being in memory.
+        max_transfer_count_on_message_in_memory: most messages that one read returns from there …
         max_transfer_bytes_on_message_in_memory: … and most bytes.
         max_transfer_count_on_message_in_disk: the same two for older messages.
         max_transfer_bytes_on_message_in_disk: see above.
-        max_filter_message_size: most bytes of ConsumeQueue that one filtered read walks.
-        max_msgs_num_batch: most messages that one query by key gives.
-        timer_wheel_enable: whether messages may ask to be given out at any later time …
+        max_filter_message_size: most bytes of ConsumeQueue that one filtered read scans.
+        max_msgs_num_batch: most messages that one query by key returns.
+        timer_wheel_enable: whether messages may be timed, that is delivered at any later time …
         timer_precision_ms: … which is rounded to so much …
         timer_max_delay_sec: … and may be so far off, s.
-        timer_roll_window_slot: what is so far off or farther, in units of the precision, waits in stages.
-        append_topic_for_timer_delete_key: what takes a message back names its topic, too: RocketMQ 5.3.2 and
-            5.3.3 know only that. What is in the store is understood either way.
-        timer_flush_interval_ms: how often what is known of such messages goes to the disk.
+        timer_roll_window_slot: messages due later than this, in units of the precision, wait in stages.
+        append_topic_for_timer_delete_key: whether a recall names its message's topic, too: RocketMQ 5.3.2 and
+            5.3.3 understand only that. Stored recalls are understood either way.
+        timer_flush_interval_ms: interval of syncs of the timer's files.
         mapped_file_size_timer_log: length of a timer log's file.
     """
 
@@ -160,20 +159,20 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     mapped_file_size_timer_log: FileSize = 100 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        """Refuse what cannot go together."""
+        """Check settings that exclude each other. Raises SettingsError."""
         if self.sync_flush and self.transient_store_pool_enable:
             raise SettingsError(
-                "transientStorePoolEnable = true with flushDiskType = SYNC_FLUSH: the pool answers before "
-                "the disk has a message; set one of them otherwise"
+                "transientStorePoolEnable = true with flushDiskType = SYNC_FLUSH: the pool acknowledges a "
+                "message before it is on the disk; change one of them"
             )
         if self.force_verify_prop_crc and not self.enabled_append_prop_crc:
             raise SettingsError(
-                "forceVerifyPropCRC = true without enabledAppendPropCRC = true: what is stored would count "
+                "forceVerifyPropCRC = true without enabledAppendPropCRC = true: stored records would count "
                 "as damaged; set both, or neither"
             )
         if self.timer_precision_ms not in TIMER_PRECISIONS_MS:
             raise SettingsError(
-                f"timerPrecisionMs = {self.timer_precision_ms}: give one of "
+                f"timerPrecisionMs = {self.timer_precision_ms}: use one of "
                 f"{', '.join(map(str, TIMER_PRECISIONS_MS))}"
             )
 
@@ -184,22 +183,22 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def crc(self) -> Crc:
-        """The checksum that tells a whole record."""
+        """The checksum that is checked in a record."""
         return Crc.RECORD if self.force_verify_prop_crc else Crc.BODY
 
     @property
     def reads_later(self) -> bool:
-        """Whether what is appended can be read only after a sync or a commit."""
+        """Whether appended messages can be read only after a sync or a commit."""
         return self.sync_flush or self.transient_store_pool_enable
 
     @property
     def in_memory_bytes(self) -> int:
-        """How much of the log's newest part counts as being in memory; the rest counts as on the disk."""
+        """Size of the log's newest part, which counts as being in memory; the rest counts as on the disk."""
         return MEMORY_BYTES * self.access_message_in_memory_max_ratio // 100
 
     @property
     def timer_roll_window(self) -> int:
-        """The same, in range: what is out of range means nearly a week, as in RocketMQ."""
+        """``timer_roll_window_slot``, where values out of range mean nearly a week, as in RocketMQ."""
         most = SLOTS // 2 - TIMER_BLANK_SLOTS
         return self.timer_roll_window_slot if 2 <= self.timer_roll_window_slot <= most else most
 
@@ -210,14 +209,14 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def known_names() -> frozenset[str]:
-    """Give the names that settings have in files."""
+    """Return the names of the settings in files."""
     return frozenset(StoreSettings.__struct_encode_fields__)
 
 
 def from_properties(values: Mapping[str, Any]) -> StoreSettings:
-    """Make settings from names and values as a file holds them; names that are not the store's are left.
+    """Build settings from a file's names and values; names that are not the store's are ignored.
 
-    Raises SettingsError that names the setting, its value and its limit.
+    Raises SettingsError, which names the setting, its value and its limit.
     """
     mine = {name: value for name, value in values.items() if name in known_names()}
     try:

@@ -1,8 +1,8 @@
-"""MessageStore: the storage engine as all others see it.
+"""MessageStore: the storage engine's interface.
 
-One thread owns a store: it appends, reads and calls ``tick``; nothing in here locks. What can wait for the
-disk can happen elsewhere: the flusher's thread syncs, others fetch what is not in memory (``reading``), and
-files may be synced in a thread of the caller's.
+One thread owns a store: it appends, reads and calls ``tick``, without locks. Work that waits for the disk is
+done by other threads: the flusher syncs, readers fetch pages that are not in memory (``reading``), and the
+caller may sync files in a thread.
 """
 
 import logging
@@ -45,29 +45,29 @@ from cometmq.store.upkeep.upkeep import Upkeep
 log = logging.getLogger(__name__)
 
 READ_THREADS = 4
-"""How many reads wait for the disk at once."""
+"""Number of reads that may wait for the disk at once."""
 
 
 class MessageStore(Messages, HasPointers):
     """A store directory, open for appending and reading.
 
-    Use ``open``; as a context manager it closes itself. ``Messages`` has what takes and gives whole messages;
-    what is here deals in records, as a broker does. ``HasPointers`` tells how far it has come.
+    Use ``open``, best in a ``with`` statement. ``Messages`` has the methods for whole messages; the methods
+    here work on records, as a broker does.
 
     Args:
-        run_soon: how threads ask the owner to dispatch what a sync or a commit made readable (a loop's
-            ``call_soon_threadsafe``). Without it ``append`` itself waits for the disk under SYNC_FLUSH, and
-            commits what goes into the transient store pool.
+        run_soon: schedules a call in the owner's thread, from any thread (a loop's ``call_soon_threadsafe``):
+            the dispatch of records that a sync or a commit made readable. Without it ``append`` itself waits
+            for the disk under SYNC_FLUSH, and commits what is in the transient store pool.
 
     Attributes:
-        recovered: what opening found.
-        clock: gives the time, and says when it was set.
+        recovered: the outcome of recovery.
+        clock: the clock, which detects steps of the wall clock.
         bulk: appends many sends at a time.
-        flusher: brings the CommitLog to the disk; tells how far and how often.
+        flusher: syncs the CommitLog.
         on_synced: called by ``run_soon`` after each commit, and each sync under SYNC_FLUSH, done or failed.
-        retention: removes what has expired.
-        deletions: removes topics and queues, and their files.
-        readings: what the methods that read do, for those who must not wait.
+        retention: deletes expired files.
+        deletions: deletes topics and queues, and their files.
+        readings: the reading methods as readings, for callers that must not wait.
     """
 
     @classmethod
@@ -81,10 +81,10 @@ class MessageStore(Messages, HasPointers):
         run_soon: Callable[[Callable[[], None]], object] | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Open a store directory, made if it is not there, and recover it.
+        """Open a store directory, created if it does not exist, and recover it.
 
         Args:
-            progress: told how far recovery is; by default lines are logged once it takes long.
+            progress: called with the progress of recovery; by default it is logged once it takes long.
 
         Raises:
             StoreLocked: another process has it open.
@@ -148,7 +148,7 @@ class MessageStore(Messages, HasPointers):
         self.flusher.start()
 
     def __enter__(self) -> Self:
-        """Give the store."""
+        """Return the store."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -183,13 +183,13 @@ class MessageStore(Messages, HasPointers):
         return appended
 
     def wait_flushed(self, offset: int | None = None) -> "Future[None]":
-        """Give a future that is done once all that is written (before ``offset``) is synced."""
+        """Return a future that is done once all that is written (before ``offset``) is synced."""
         written = self._log.written_offset
         return self.flusher.wait(written if offset is None else min(offset, written))
 
     @property
     def not_writable(self) -> StoreNotWritable | None:
-        """Why nothing can be appended now, or None."""
+        """The reason why the store refuses messages now, or None."""
         if self._closed:
             return StoreNotWritable(f"the store {self.root} is closed")
         return self.flusher.not_writable or self._upkeep.failed or self.retention.disk_full
@@ -202,11 +202,11 @@ class MessageStore(Messages, HasPointers):
         self._dispatcher.waiting_count = waiting_count
 
     def on_arrival_of(self, topic: str, callback: Callable[[], None]) -> None:
-        """Call ``callback`` whenever a message of a topic of the broker's own can newly be read."""
+        """Call ``callback`` whenever a message of a topic becomes readable; for the broker's own topics."""
         self._dispatcher.on_arrival_of[topic] = callback
 
     def calculate_bitmaps(self, calculate: Callable[[NewMessage], bytes]) -> None:
-        """Have ``calculate`` say which filters a message passes, for the extension of its queue."""
+        """Set the function for the bitmap of filters that a message passes, for its queue's extension."""
         if self.settings.enable_consume_queue_ext:
             self._dispatcher.calculate_bitmap = calculate
 
@@ -228,19 +228,19 @@ class MessageStore(Messages, HasPointers):
         )
 
     def read_record(self, physical_offset: int) -> bytes | None:
-        """Give the record at a CommitLog offset, or None if none that may be read begins there."""
+        """Return the record at a CommitLog offset, or None if no readable one begins there."""
         return run(self.readings.record(physical_offset))
 
     def fetch(self, step: Step) -> "Future[Any]":
-        """Fetch in a thread what a reading needs and is not in memory: see ``reading``."""
+        """Fetch a reading's step in a thread, where it may wait for the disk: see ``reading``."""
         return self._readers.submit(step.fetch)
 
     def min_queue_offset(self, topic: str, queue_id: int) -> int:
-        """Give the first queue offset that can be read; 0 for a queue without messages."""
+        """Return the first readable queue offset; 0 for a queue without messages."""
         return 0 if (queue := self._queues.find(topic, queue_id)) is None else queue.min_offset
 
     def max_queue_offset(self, topic: str, queue_id: int) -> int:
-        """Give the queue offset behind the last readable message; 0 for a queue without messages."""
+        """Return the queue offset behind the last readable message; 0 for a queue without messages."""
         queue = self._queues.find(topic, queue_id)
         return 0 if queue is None else queue.max_offset
 
@@ -249,11 +249,11 @@ class MessageStore(Messages, HasPointers):
         return run(self.readings.offset_by_time(topic, queue_id, time_ms, upper=upper))
 
     def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """Give when a message was stored, ms; -1 if it is not there."""
+        """Return the store time of a message, ms; -1 if there is no such message."""
         return run(self.readings.store_time_at(topic, queue_id, queue_offset))
 
     def queues(self) -> list[tuple[str, int]]:
-        """Give topic and id of every queue that has had a message."""
+        """Return topic and id of every queue that has had a message."""
         return [(queue.topic, queue.queue_id) for queue in self._queues if queue.next_offset]
 
     def topics(self) -> list[str]:
@@ -261,9 +261,9 @@ class MessageStore(Messages, HasPointers):
         return self._queues.topics()
 
     def delete_topic(self, topic: str) -> None:
-        """Remove a topic's queues; its records stay in the CommitLog until they expire.
+        """Delete a topic's queues; its records stay in the CommitLog until they expire.
 
-        Raises StoreNotWritable if the disk refuses to note it, or the store is closed.
+        Raises StoreNotWritable if the disk refuses to record the deletion, or the store is closed.
         """
         if self._closed:
             raise StoreNotWritable(f"the store {self.root} is closed")
@@ -275,15 +275,15 @@ class MessageStore(Messages, HasPointers):
         return recent_records(self._log, since_ms, bytes_max, having)
 
     def deleted_before(self, topic: str) -> int:
-        """Give the CommitLog offset before which a topic's records are those of a deleted one; 0 for none."""
+        """Return the CommitLog offset before which a topic's records are deleted; 0 if none are."""
         return self._parts.ledger.deleted.get(topic, 0)
 
-    # Keeping up
+    # Upkeep
 
     def tick(self, *, begins_round: bool = True) -> list[Path]:
-        """Do what is due: write back tails, let the index catch up, renew the checkpoint.
+        """Write back tails, index new records and renew the checkpoint, as far as is due.
 
-        Called by the owner about once a second. Gives the files of a thorough round: once they are
+        Called by the owner about once a second. Returns the files of a thorough round: once they are
         synced (``sync_files``, in any thread), ``vouch`` may be called with ``dispatched_time``. Until then
         no other round may begin.
         """
@@ -291,11 +291,11 @@ class MessageStore(Messages, HasPointers):
 
     @property
     def is_behind(self) -> bool:
-        """Whether ``tick`` had more to do than it does in one go: it should be called again soon."""
+        """Whether ``tick`` left work over and should be called again soon."""
         return self._upkeep.is_behind
 
     def sync_files(self, paths: Sequence[Path]) -> None:
-        """Sync files; those that are gone by now are passed over. Safe from any thread."""
+        """Sync files; those deleted meanwhile are skipped. Safe from any thread."""
         self._upkeep.sync(paths)
 
     @property
@@ -304,12 +304,12 @@ class MessageStore(Messages, HasPointers):
         return self._dispatcher.dispatched_time
 
     def vouch(self, dispatched_time: int) -> None:
-        """Note in the checkpoint that ConsumeQueues and Index are on the disk up to a store time, ms."""
+        """Record in the checkpoint that ConsumeQueues and Index are on the disk up to a store time, ms."""
         if not self._closed:
             self._upkeep.vouch(dispatched_time)
 
     def close(self) -> None:
-        """Write and sync everything; a store closed so is opened quickly. May be called twice."""
+        """Write and sync everything and close the files: the next start is quick. May be called twice."""
         if self._closed:
             return
         self._run_soon = None  # the loop may be gone
@@ -330,7 +330,7 @@ class MessageStore(Messages, HasPointers):
     # Inside
 
     def _begin_append(self, store_time: int) -> None:
-        """See that the store takes messages at this time, ms. Raises StoreNotWritable."""
+        """Check that the store accepts messages at a store time, ms. Raises StoreNotWritable."""
         self._check_writable()
         if store_time < self._log.written_time:
             self._upkeep.limit_flushed_time(store_time)
@@ -349,10 +349,10 @@ class MessageStore(Messages, HasPointers):
             index_files = {} if self._index is None else self._index.begins()
             self._parts.ledger.note_files(self._queues, index_files, self._log.min_offset)
         except OSError as error:
-            log.warning("what files there are is not noted: %s", describe(error, self.root))
+            log.warning("the list of files is not saved: %s", describe(error, self.root))
 
     def _take_offset(self, message: NewMessage) -> tuple[int, int]:
-        """Give the number of the queue that a message goes to, or NO_QUEUE, and the queue offset it gets."""
+        """Return the number of a message's queue, or NO_QUEUE, and the queue offset that it gets."""
         if not has_queue_entry(message.sys_flag):
             return NO_QUEUE, 0
         try:
@@ -361,7 +361,7 @@ class MessageStore(Messages, HasPointers):
             raise MessageIllegal(str(error)) from None
 
     def _finish(self) -> None:
-        """Bring everything to the disk and say that the store is closed. Raises OSError."""
+        """Sync everything and mark the store as closed. Raises OSError."""
         if self.flusher.not_writable is None:
             self._log.clear_failed()
             if self._upkeep.finish(self._log.written_time):
@@ -373,8 +373,8 @@ class MessageStore(Messages, HasPointers):
         log.critical("%s is not closed cleanly: %s", self.root, why)
 
     def _in_flusher(self) -> None:
-        """Have the owner dispatch what can be read now."""
-        run_soon = self._run_soon  # which ``close`` takes away, in another thread
+        """Schedule the dispatch of newly readable records in the owner's thread."""
+        run_soon = self._run_soon  # ``close`` may remove it meanwhile, in another thread
         if self._reads_later and run_soon is not None:
             run_soon(self._after_sync)
 
@@ -384,7 +384,7 @@ class MessageStore(Messages, HasPointers):
             self.on_synced()
 
     def _append_alone(self) -> None:
-        """Without a loop: wait for the disk, and keep up, within the append."""
+        """Wait for the disk, dispatch and do the upkeep within the append, as there is no loop."""
         if self._reads_later:
             self.flusher.make_readable()
             self._after_sync()

@@ -1,9 +1,9 @@
 """The broker's tables (topics, groups, offsets, …): JSON files beside the store, with a backup.
 
-A crash at any moment leaves the old or the new content, whole. The backup is the last version that
-was read or written without error: a broken main file never replaces a good backup.
+A crash at any moment leaves either the old or the new content. The backup is the last version that was read
+or written without error: a broken main file never replaces a good backup.
 
-Source: RocketMQ ``common/ConfigManager.java`` (file names and form; the order of writes is our own).
+Source: RocketMQ ``common/ConfigManager.java`` (file names and format; the order of writes is our own).
 """
 
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class JsonTable:
-    """One table on the disk."""
+    """One table, in a JSON file and its backup."""
 
     def __init__(self, layer: FileLayer, path: Path) -> None:
         self.path = path
@@ -27,7 +27,7 @@ class JsonTable:
         self._verified: bytes | None = None
 
     def load(self) -> dict[str, Any] | None:
-        """Give the table's content, from the backup if the main file is missing, empty or broken."""
+        """Read the table, from the backup if the main file is missing, empty or broken; None without both."""
         for path in (self.path, layout.backup_path(self.path)):
             if not self._layer.exists(path):
                 continue
@@ -43,7 +43,7 @@ class JsonTable:
         return None
 
     def save(self, value: dict[Any, Any]) -> None:
-        """Replace the table's content, durably. Raises OSError; the old content then stays."""
+        """Save the table's new content, durably. Raises OSError; the old content then stays."""
         data = fastjson.dumps(value, pretty=True).encode()
         if data == self._verified and self._layer.exists(self.path):
             return

@@ -27,9 +27,9 @@ def test_the_next_file_is_made_when_the_last_is_half_full_and_is_the_one_then_us
     chain = chain_on(disk)
     files = NextFile(chain, disk)
     files.add(0)
-    files.foresee(FILE_SIZE // 2)
+    files.prepare(FILE_SIZE // 2)
     assert files._files._next is None
-    files.foresee(FILE_SIZE // 2 + 1)
+    files.prepare(FILE_SIZE // 2 + 1)
     assert files._files._next is not None
     files._files._next[1].result(10)
     assert disk.names(LOG) == ["0" * 20, f"{FILE_SIZE:020d}"]
@@ -44,7 +44,7 @@ def test_the_next_file_is_made_when_the_last_is_half_full_and_is_the_one_then_us
 def test_a_file_that_was_not_used_is_removed_at_the_end(disk: MemoryDisk) -> None:
     files = NextFile(chain_on(disk), disk)
     files.add(0)
-    files.foresee(FILE_SIZE - 1)
+    files.prepare(FILE_SIZE - 1)
     files.close()
     assert disk.names(LOG) == ["0" * 20]
 
@@ -52,7 +52,7 @@ def test_a_file_that_was_not_used_is_removed_at_the_end(disk: MemoryDisk) -> Non
 def test_a_small_file_is_made_when_it_is_needed(disk: MemoryDisk) -> None:
     files = NextFile(chain_on(disk, 8_192), disk)
     files.add(0)
-    files.foresee(8_191)
+    files.prepare(8_191)
     assert files._files._next is None
     files.close()
 
@@ -117,7 +117,7 @@ def test_a_warmed_file_has_its_space_and_its_pages(tmp_path: Path) -> None:
 def test_warming_syncs_each_step_under_sync_flush(disk: MemoryDisk, sync: bool, syncs: int) -> None:
     files = NextFile(chain_on(disk), disk, warm_bytes=FILE_SIZE // 4, sync=sync)
     files.add(0)
-    files.foresee(1)
+    files.prepare(1)
     assert files._files._next is not None
     files._files._next[1].result(10)
     assert disk.sync_count == syncs
@@ -146,7 +146,7 @@ def test_pages_that_cannot_be_locked_are_said_once_and_used(
     files = NextFile(chain_on(disk), disk, warm_bytes=65_536)
     files.add(0)
     with caplog.at_level(logging.WARNING):
-        files.foresee(1)
+        files.prepare(1)
         assert files._files._next is not None
         files._files._next[1].result(10)
     assert caplog.text.count("the system locks no more memory") == 1

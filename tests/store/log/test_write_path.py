@@ -12,9 +12,11 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
+from cometmq.io.open_files import OpenFiles
 from cometmq.store import MessageStore, StoreSettings
-from cometmq.store.log.write_channel import WriteChannel
+from cometmq.store.file_chain import FileChain
 from cometmq.store.log.write_mapped import WriteMapped
+from cometmq.store.log.write_path import WriteChannel
 from cometmq.store.log.write_pool import WritePool
 from cometmq.store.settings import from_properties
 from cometmq.testing.memory_disk import MemoryDisk
@@ -185,3 +187,32 @@ def test_a_killed_process_loses_only_what_waits_in_a_buffer(
     killed = open_store(path_settings, disk.after_kill())
     assert killed.max_queue_offset("Orders", 0) == (0 if path_settings is POOL else 3)
     assert killed.written_offset == store.committed_offset
+
+
+def test_what_is_written_through_the_channel_is_committed(disk: MemoryDisk) -> None:
+    chain = FileChain(OpenFiles(disk, writable=True), ROOT / "commitlog", 8_192, "size")
+    chain.extend()
+    path = WriteChannel(chain)
+    path.write(10, b"hello")
+    path.commit(15)
+    assert path.committed_offset(15) == 15
+    assert chain.read(10, 5) == b"hello"
+    path.close()
+
+
+def test_the_file_that_is_written_to_is_held_until_the_next_one_is(disk: MemoryDisk) -> None:
+    files = OpenFiles(disk, writable=True, capacity=1)
+    chain = FileChain(files, ROOT / "commitlog", 8_192, "size")
+    chain.extend()
+    path = WriteChannel(chain)
+    path.write(0, b"a")
+    first = chain.file(0)
+    chain.extend()
+    path.write(1, b"b")
+    assert chain.file(0) is first
+    path.write(8_192, b"c")
+    assert (chain.read(0, 2), chain.read(8_192, 1)) == (b"ab", b"c")
+    path.close()
+    path.write(8_193, b"d")
+    assert chain.read(8_192, 2) == b"cd"
+    path.close()

@@ -97,7 +97,7 @@ def test_with_no_buffer_left_one_more_is_made(disk: MemoryDisk, caplog: pytest.L
     desk = Desk(disk)
     for start in range(0, 3 * FILE_SIZE, FILE_SIZE):
         desk.path.write(start, b"x" * FILE_SIZE)
-    assert "all 2 buffers wait to be committed (transientStorePoolSize): one more is made" in caplog.text
+    assert "all 2 buffers wait to be committed (transientStorePoolSize): one more is created" in caplog.text
     desk.path.commit(3 * FILE_SIZE)
     assert desk.chain.read(0, 3 * FILE_SIZE) == b"x" * 3 * FILE_SIZE
     assert len(desk.path._free) == 2

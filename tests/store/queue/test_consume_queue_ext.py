@@ -208,7 +208,7 @@ def test_an_address_far_behind_the_files_makes_no_files_up_to_it(disk: MemoryDis
 def test_files_before_the_first_unit_that_is_needed_are_taken(disk: MemoryDisk) -> None:
     ext = make(disk)
     addresses = put_many(ext, 40)
-    assert ext.take_before(addresses[12]) == [EXT_DIRECTORY / layout.offset_name(0)]
+    assert ext.detach_before(addresses[12]) == [EXT_DIRECTORY / layout.offset_name(0)]
     assert ext.get(addresses[12]) == ExtUnit(12, 7, b"")
 
 

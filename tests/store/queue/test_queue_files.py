@@ -10,7 +10,7 @@ from cometmq.testing.memory_disk import MemoryDisk
 def queue_of(disk: MemoryDisk) -> QueueFiles:
     disk.make_directory(layout.commitlog_dir(ROOT))
     queue = StoreDirectory(ROOT, SMALL, disk).queue("Orders", 0)
-    queue.chain.look()
+    queue.chain.find_files()
     return queue
 
 

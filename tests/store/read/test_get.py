@@ -347,7 +347,7 @@ def expired() -> Shelf:
     shelf = Shelf(log_file_size=4_096)
     shelf.add(PER_FILE, tags="A")
     second = shelf.log.chain.starts[1]
-    assert shelf.log.chain.take_before(second)
+    assert shelf.log.chain.detach_before(second)
     assert shelf.queue.entry(40).physical_offset == second
     return shelf
 

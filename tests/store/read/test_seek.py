@@ -95,7 +95,7 @@ def test_a_store_time_is_read_behind_hosts_of_either_size() -> None:
 
 def test_messages_whose_file_is_gone_are_not_found_before_the_queue_is_told() -> None:
     log, queue = shelf(list(range(10, 110)))
-    assert log.chain.take_before(log.chain.starts[1])
+    assert log.chain.detach_before(log.chain.starts[1])
     alive = next(n for n in range(100) if queue.entry(n).physical_offset >= log.min_offset)
     assert queue.min_offset == 0 < alive
     for upper in (False, True):

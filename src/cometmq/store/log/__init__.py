@@ -1,1 +1,1 @@
-"""The CommitLog: append, write, commit and flush it."""
+"""The CommitLog: append records, write them to files, commit and sync."""

@@ -1,4 +1,4 @@
-"""Making the next thing in a thread before it is needed."""
+"""Prepare the next item of a series (a file, a window) in a thread before it is needed."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,12 +8,12 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """Makes the next of a row of things, each of which belongs to an offset.
+    """Creates the next item of a series, in which each belongs to an offset.
 
     Args:
-        make: makes the thing for an offset, in any thread; raises OSError.
-        drop: lets go of a thing, in any thread.
-        name: what the thread is called.
+        make: creates the item for an offset, in any thread; raises OSError.
+        drop: releases an item, in any thread.
+        name: name of the thread.
     """
 
     def __init__(self, make: Callable[[int], T], drop: Callable[[T], None], name: str) -> None:
@@ -23,25 +23,25 @@ class Ahead(Generic[T]):
         self._next: tuple[int, Future[T]] | None = None
 
     def begin(self, offset: int) -> None:
-        """Make the thing for ``offset`` meanwhile; one that was made for another is dropped."""
+        """Start to create the item for ``offset``; one created for another offset is dropped."""
         if self._next is None or self._next[0] != offset:
             self._drop_next()
             self._next = offset, self._thread.submit(self._make, offset)
 
     def take(self, offset: int) -> T:
-        """Give the thing for ``offset``, made by now or else here. Raises OSError."""
+        """Return the item for ``offset``, created in the thread or else here. Raises OSError."""
         if self._next is not None and self._next[0] == offset:
             (_, future), self._next = self._next, None
             if not future.cancel() and future.exception() is None:
                 return future.result()
-        return self._make(offset)  # what kept the thread from it may be over
+        return self._make(offset)  # where the thread failed, this may succeed
 
-    def drop(self, thing: T) -> None:
-        """Let go of what was taken, in the thread."""
-        self._thread.submit(self._drop, thing)
+    def drop(self, item: T) -> None:
+        """Release an item that was taken, in the thread."""
+        self._thread.submit(self._drop, item)
 
     def close(self) -> None:
-        """Drop what was made and not taken; end the thread."""
+        """Drop an item that was not taken; end the thread."""
         self._drop_next()
         self._thread.shutdown()
 

@@ -1,7 +1,7 @@
-"""Commits what waits in the transient store pool, in a thread of its own.
+"""Commit the buffers of the transient store pool to the files, in a thread.
 
-A commit that fails loses nothing: what waits stays in its buffer, the store takes no more messages, and it
-is tried again until the disk takes it.
+A failed commit loses nothing: the data stays in its buffer, the store refuses messages, and the commit is
+retried until it succeeds.
 
 Source: RocketMQ ``store/CommitLog.java`` (CommitRealTimeService).
 """
@@ -17,7 +17,7 @@ from cometmq.store.log.commit_log import CommitLog, describe
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 
 UNCOMMITTED_MAX: Final = 32 * 1024 * 1024
-"""What may wait; an append that leaves more commits it."""
+"""Uncommitted bytes beyond which an append commits them itself."""
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Committer:
         on_committed: called in the thread that committed, each time that more can be read.
 
     Attributes:
-        failed: why nothing can be committed now, or None.
+        failed: the error of the last commit, or None if it succeeded.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Committer:
         self._thread.start()
 
     def keep_up(self) -> None:
-        """Have enough pages committed soon, and too much of them now. For who appends."""
+        """Wake the thread if enough pages are uncommitted; commit here if too many are. Called by appends."""
         if self._log.written_offset - self._log.committed_offset > UNCOMMITTED_MAX:
             self.commit()
         elif self._settings.wake_commit_when_put_message and self._has_pages():
             self._wake.set()
 
     def commit(self) -> bool:
-        """Commit all that is written; tell whether that worked, as ``failed`` does. Safe from any thread."""
+        """Commit all that is written; return whether that succeeded, see ``failed``. Safe from any thread."""
         before = self._log.committed_offset
         self._last_ms = self._clock.monotonic_ms()
         try:
@@ -72,7 +72,7 @@ class Committer:
         return self.failed is None
 
     def stop(self) -> None:
-        """End the thread, and commit what is left."""
+        """End the thread and commit the rest."""
         self._stopping = True
         self._wake.set()
         self._thread.join()
@@ -86,7 +86,7 @@ class Committer:
                 self.commit()
 
     def _has_pages(self) -> bool:
-        """Tell whether the least number of pages waits, or anything at all if that is 0."""
+        """Return whether at least ``commit_commit_log_least_pages`` are uncommitted, if 0 any byte."""
         written, committed = self._log.written_offset, self._log.committed_offset
         pages = written // PAGE_SIZE - committed // PAGE_SIZE
         return written > committed and pages >= self._settings.commit_commit_log_least_pages

@@ -1,7 +1,7 @@
-"""The CommitLog: every message of every topic, one record behind the other. The only truth.
+"""The CommitLog: every message of every topic, one record behind the other. All else derives from it.
 
-How a batch comes into the files is a matter of the write path: ``write_path.py``. A record never spans two
-files: where the next one does not fit, 8 bytes (how much is left, BLANK's magic) close the file.
+A write path (``write_path.py``) writes batches to the files. A record never spans two files: where the next
+one does not fit, a blank of 8 bytes (number of bytes left, BLANK's magic) closes the file.
 
 Source: RocketMQ ``store/CommitLog.java``.
 """
@@ -38,18 +38,18 @@ log = logging.getLogger(__name__)
 SETTING = "mappedFileSizeCommitLog"
 
 RECORD_START_SIZE = PHYSICAL_OFFSET_AT + 8
-"""So much of a record tells its size, and whether it is one."""
+"""Bytes of a record that hold its size, magic and physical offset."""
 
 
 class CommitLog:
     """The log of records.
 
     Args:
-        settings: say how it is written; by default RocketMQ's own.
+        settings: for the write path and the checksum; by default those of ``StoreSettings``.
 
     Attributes:
-        crc: the checksum that tells a whole record.
-        written_offset: behind the last record.
+        crc: the checksum that is checked in records.
+        written_offset: offset behind the last record.
         written_time: store time of the last record, ms.
     """
 
@@ -67,26 +67,26 @@ class CommitLog:
 
     @property
     def committed_offset(self) -> int:
-        """Offset before which all is in the files: what can be read, and outlives the process."""
+        """Offset before which all is in the files: it can be read and survives a kill of the process."""
         return self._path.committed_offset(self.written_offset)
 
     @property
     def free_buffers(self) -> int | None:
-        """How many buffers of the transient store pool are free, None without one."""
+        """Number of free buffers of the transient store pool, None without a pool."""
         return self._path.free_buffers()
 
     @property
     def min_offset(self) -> int:
-        """Offset of the first record that is still there."""
+        """Offset of the first record that is left."""
         return self.chain.first_offset
 
     def append(
         self, messages: Sequence[NewMessage], queue_offsets: Iterable[int], store_time: int
     ) -> list[Appended]:
-        """Write the messages' records behind the last one.
+        """Append the messages' records.
 
-        Raises MessageIllegal if a record breaks a limit, StoreNotWritable if the disk refuses: nothing
-        is stored then.
+        Raises MessageIllegal if a record breaks a limit, StoreNotWritable if the disk refuses; nothing is
+        stored then.
         """
         if not messages:
             return []
@@ -117,11 +117,11 @@ class CommitLog:
 
     @property
     def file_room(self) -> int:
-        """How many bytes are left of the file that the next record goes to; 0 if it is not made yet."""
+        """Number of bytes left in the file of the next record; 0 if it is not created yet."""
         return self._file_end(self.written_offset) - self.written_offset
 
     def append_encoded(self, records: Buffer, store_time: int) -> None:
-        """Write records behind the last one, encoded for there; with a blank they fit into the file.
+        """Append records that are encoded for ``written_offset``; with a blank they must fit into the file.
 
         Raises StoreNotWritable like ``append``.
         """
@@ -131,21 +131,21 @@ class CommitLog:
         self.written_time = store_time
 
     def commit(self) -> None:
-        """Bring all that is written into the files. Safe from any thread. Raises OSError: nothing is lost."""
+        """Commit all written records to the files. Safe from any thread. Raises OSError; nothing is lost."""
         self._path.commit(self.written_offset)
 
     def close(self) -> None:
-        """Let go of what writing needed."""
+        """Close the write path, and remove a next file that is not used."""
         self._path.close()
         self._next_file.close()
 
     def stretch(self, physical_offset: int) -> tuple[int, int] | None:
-        """Say from where to where the file that holds an offset can be read; None if it is not there."""
+        """Return the begin and end offset of the readable part of the file at an offset; None without it."""
         start = self.chain.start_of(physical_offset)
         return None if start is None else (start, min(start + self.chain.file_size, self.committed_offset))
 
     def read(self, physical_offset: int, size: int) -> bytes | None:
-        """Give ``size`` bytes at ``physical_offset``, or None if they are not (or no longer) there."""
+        """Return ``size`` bytes at ``physical_offset``, or None if they are not (or no longer) in the log."""
         stretch = self.stretch(physical_offset)
         if stretch is None or physical_offset + size > stretch[1]:
             return None
@@ -153,7 +153,7 @@ class CommitLog:
         return bytes(self.chain.file(stretch[0]).view()[at : at + size])
 
     def bytes_at(self, physical_offset: int, size: int) -> Reading[Buffer | None]:
-        """Give the same as ``read``, as a reading."""
+        """Read bytes like ``read``, as a reading."""
         stretch = self.stretch(physical_offset)
         if stretch is None or physical_offset + size > stretch[1]:
             return None
@@ -162,9 +162,9 @@ class CommitLog:
         return found[0] if found else None
 
     def read_record(self, physical_offset: int, *, damaged: bool = False) -> bytes | None:
-        """Give the record that begins at ``physical_offset``, or None if none does.
+        """Return the record that begins at ``physical_offset``, or None if none does.
 
-        One whose checks fail is logged, and given only if ``damaged`` ones are wanted too.
+        A record whose checks fail is logged and counts as none, unless ``damaged`` is set.
         """
         head = self.read(physical_offset, RECORD_START_SIZE)
         size = None if head is None else size_of_record(head, physical_offset)
@@ -172,7 +172,7 @@ class CommitLog:
         return record if damaged else self._checked(physical_offset, record)
 
     def record_at(self, physical_offset: int) -> Reading[bytes | None]:
-        """Give the same as ``read_record``, as a reading."""
+        """Read a record like ``read_record``, as a reading."""
         start = yield from self.bytes_at(physical_offset, RECORD_START_SIZE)
         size = None if start is None else size_of_record(start, physical_offset)
         record = None if size is None else (yield from self.bytes_at(physical_offset, size))
@@ -191,7 +191,7 @@ class CommitLog:
         return None
 
     def _file_end(self, offset: int) -> int:
-        """Give the end of the file that ``offset`` falls into; ``offset`` itself if that is not made yet."""
+        """Return the end of the file that holds ``offset``; ``offset`` itself if it is not created yet."""
         start = self.chain.start_of(offset)
         return offset if start is None else start + self.chain.file_size
 
@@ -214,16 +214,16 @@ class CommitLog:
                         self._next_file.add(offset - offset % self.chain.file_size)
                     self._path.write(offset, data)
         except OSError as error:
-            with suppress(OSError):  # it is tried again before the next write
+            with suppress(OSError):  # retried before the next write
                 self.clear_failed()
             raise StoreNotWritable(describe(error, self.chain.directory)) from error
-        self._next_file.foresee(self._failed_until)
+        self._next_file.prepare(self._failed_until)
         self._failed_until = 0
 
     def clear_failed(self) -> None:
-        """Write zeros over what a failed write left, which recovery would take for records. Raises OSError.
+        """Overwrite what a failed write left with zeros, or recovery would find records. Raises OSError.
 
-        A full disk takes them, since they go only where data lies already.
+        A full disk accepts them, since they only replace data.
         """
         offset = self.written_offset
         while offset < self._failed_until and (start := self.chain.start_of(offset)) is not None:
@@ -237,14 +237,14 @@ class CommitLog:
 
 
 def size_of_record(start: Buffer, physical_offset: int) -> int | None:
-    """Give the size of the record that begins with ``start``; None if none does at this offset."""
+    """Return the size of the record that begins with ``start``; None if that is no record of this offset."""
     size, magic = int.from_bytes(start[:4], "big"), int.from_bytes(start[4:8], "big")
     offset = int.from_bytes(start[PHYSICAL_OFFSET_AT:RECORD_START_SIZE], "big")
     return size if offset == physical_offset and magic in (MAGIC_V1, MAGIC_V2) else None
 
 
 def describe(error: OSError, directory: Path) -> str:
-    """Say what the disk refused, and what helps."""
+    """Describe an error of the disk and its remedy."""
     if error.errno in FULL:
         return f"disk full under {directory}: free some space; sending goes on then without a restart"
     if error.errno in NO_DESCRIPTOR:

@@ -1,15 +1,14 @@
-"""Brings the CommitLog to the disk, in a thread of its own.
+"""Sync the CommitLog to the disk, in a thread.
 
-Group commit: all who wait when a sync begins are answered by that one sync. Without anyone waiting or
-asking the thread syncs at intervals, if enough pages have gathered or enough time has passed.
+Group commit: one sync answers all waiters that were there when it began. Without waiters or a request the
+thread syncs at intervals, if enough pages are unsynced or enough time has passed.
 
-A sync that fails is final: what the kernel threw away cannot be known, so the store takes no more
-messages until it is opened again and recovers (a retry would report success for pages that are lost).
-A sync that did not even begin, because the system had no descriptor or no memory for it, is none that
-failed: those who wait go on waiting, and it is tried again soon. The files that are synced are held open, so
-that a sync needs no descriptor.
+A failed sync is final: the kernel may have dropped pages, and a retry would report success for them. So the
+store refuses messages until it is opened again and recovers. A sync that could not begin, because the system
+had no descriptor or memory for it, has not failed: it is retried soon, and its waiters keep waiting. Files
+are held open from their first sync to their last, so that a sync needs no descriptor.
 
-With the transient store pool a sync commits first, and its own thread commits more often: ``commit.py``.
+With the transient store pool a sync commits first, and a thread commits more often: ``commit.py``.
 
 Source: RocketMQ ``store/CommitLog.java`` (GroupCommitService, FlushRealTimeService).
 """
@@ -31,9 +30,9 @@ from cometmq.store.settings import PAGE_SIZE, StoreSettings
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.05
-"""How soon a sync is tried again that the system had no means for …"""
+"""Delay before the retry of a sync that could not begin …"""
 RETRIES_AT_STOP: Final = 100
-"""… and how often while the store is being closed."""
+"""… and the number of retries while the store is being closed."""
 
 Waiter = tuple[int, "Future[None]"]
 
@@ -48,8 +47,8 @@ class Flusher:
     Attributes:
         flushed_offset: all before it is on the disk.
         flushed_time: store time of the last message before it, ms.
-        sync_count: how many syncs there have been, a file's each.
-        failed: why the store must not be written to any more, or None.
+        sync_count: number of syncs so far, each of one file.
+        failed: the error of a failed sync, after which the store must not be written to, or None.
     """
 
     def __init__(
@@ -72,45 +71,45 @@ class Flusher:
             self._committer = Committer(commit_log, settings, clock, on_synced)
         self._last_sync_ms = clock.monotonic_ms()
         self._waiters: list[Waiter] = []
-        self._asked = False
+        self._is_requested = False
         self._wake = threading.Condition()
         self._stopping = False
-        self._files: dict[int, File] = {}  # held, by where they begin
-        self._is_put_off = False
+        self._files: dict[int, File] = {}  # held, by their start offset
+        self._is_postponed = False
         self._thread = threading.Thread(target=self._run, name="cometmq-flush", daemon=True)
 
     def start(self) -> None:
-        """Start the thread, and that of the commits if there are any."""
+        """Start the thread, and with the transient store pool that of the commits."""
         self._thread.start()
         if self._committer is not None:
             self._committer.start()
 
     @property
     def not_writable(self) -> StoreNotWritable | None:
-        """Why nothing can be appended now, for good or until the disk takes commits again; or None."""
+        """The error that stops appends, for good or until a commit succeeds again; or None."""
         return self.failed or (None if self._committer is None else self._committer.failed)
 
     def keep_up(self) -> None:
-        """Have what was appended become readable, though nobody waits for it. For who appends."""
+        """Start the sync or commit that makes appended records readable. Called by appends."""
         if self._settings.sync_flush:
             self.sync_soon()
         elif self._committer is not None:
             self._committer.keep_up()
 
     def make_readable(self) -> None:
-        """Wait until what was appended may be read. Raises StoreNotWritable."""
+        """Sync or commit appended records, and wait for that. Raises StoreNotWritable if the sync fails."""
         if self._settings.sync_flush:
             self.wait(self._log.written_offset).result()
         elif self._committer is not None:
             self._committer.commit()
 
     def wait(self, offset: int) -> "Future[None]":
-        """Give a future that is done once all before ``offset`` is on the disk.
+        """Return a future that is done once all before ``offset`` is on the disk.
 
         It raises StoreNotWritable if a sync failed, and cannot be cancelled.
         """
         future: Future[None] = Future()
-        future.set_running_or_notify_cancel()  # who gives up waiting must not trip the thread
+        future.set_running_or_notify_cancel()  # a cancelled future would raise in the thread
         with self._wake:
             if offset <= self.flushed_offset:
                 future.set_result(None)
@@ -122,14 +121,14 @@ class Flusher:
         return future
 
     def sync_soon(self) -> None:
-        """Have what is written synced now, though nobody waits for it."""
+        """Request a sync of all that is written, without waiting for it."""
         with self._wake:
-            if not self._asked:
-                self._asked = True
+            if not self._is_requested:
+                self._is_requested = True
                 self._wake.notify()
 
     def stop(self) -> None:
-        """Sync what is left, answer who waits, end the thread."""
+        """End the thread, sync the rest and answer all waiters."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -139,7 +138,7 @@ class Flusher:
         retries = 0
         while not self.failed:
             self._sync(is_last_try=retries >= RETRIES_AT_STOP)
-            if not self._is_put_off:
+            if not self._is_postponed:
                 break
             retries += 1
             threading.Event().wait(RETRY_S)
@@ -149,22 +148,22 @@ class Flusher:
     def _run(self) -> None:
         while not self.failed:
             with self._wake:
-                if self._is_put_off:
+                if self._is_postponed:
                     self._wake.wait_for(lambda: self._stopping, RETRY_S)
-                elif not (self._waiters or self._asked or self._stopping):
+                elif not (self._waiters or self._is_requested or self._stopping):
                     self._wake.wait(self._settings.flush_interval_commit_log / 1000)
                 if self._stopping:
                     return
                 waiters, self._waiters = self._waiters, []
-                asked, self._asked = self._asked, False
-            if self._is_put_off or self._is_wanted(waiters, asked=asked) or self._is_due():
+                is_requested, self._is_requested = self._is_requested, False
+            if self._is_postponed or self._has_request(waiters, is_requested=is_requested) or self._is_due():
                 self._sync()
             self._answer(waiters)
         self._answer_rest()
 
-    def _is_wanted(self, waiters: list[Waiter], *, asked: bool) -> bool:
-        """Tell whether somebody wants a sync that the last one did not do for him already."""
-        return (asked and self._log.written_offset > self.flushed_offset) or any(
+    def _has_request(self, waiters: list[Waiter], *, is_requested: bool) -> bool:
+        """Return whether a request or a waiter needs records synced that the last sync left out."""
+        return (is_requested and self._log.written_offset > self.flushed_offset) or any(
             offset > self.flushed_offset for offset, _ in waiters
         )
 
@@ -181,7 +180,7 @@ class Flusher:
         if self._committer is not None and not self._committer.commit():
             time = self.flushed_time
         chain, offset = self._log.chain, self._log.committed_offset
-        time = min(time, self._log.written_time)  # the clock may have been put back in between
+        time = min(time, self._log.written_time)  # the clock may have been set back in between
         try:
             for start in list(chain.starts):
                 if start < offset and start + chain.file_size > self.flushed_offset:
@@ -189,10 +188,10 @@ class Flusher:
                     self.sync_count += 1
         except OSError as error:
             if is_scarce(error) and not is_last_try:
-                self._put_off(error)
+                self._postpone(error)
                 return
             self.failed = StoreNotWritable(
-                f"sync failed: {describe(error, chain.directory)}; what was acknowledged since offset "
+                f"sync failed: {describe(error, chain.directory)}; messages acknowledged since offset "
                 f"{self.flushed_offset} may not be on the disk: check the disk, then restart to recover"
             )
             log.critical("%s", self.failed)
@@ -200,7 +199,7 @@ class Flusher:
             self.flushed_time, self.flushed_offset = time, offset  # in this order: see ``Upkeep.vouch``
             self._last_sync_ms = self._clock.monotonic_ms()
             self._release_before(offset)
-        self._is_put_off = False
+        self._is_postponed = False
         self._on_synced()
 
     def _file(self, start: int) -> File:
@@ -216,11 +215,11 @@ class Flusher:
             if offset is None or start + chain.file_size <= offset:
                 chain.files.release(self._files.pop(start))
 
-    def _put_off(self, error: OSError) -> None:
-        """Postpone the sync a little; those who wait for it go on waiting."""
-        if not self._is_put_off:
-            log.warning("a sync has to wait, it is tried again: %s", error)
-        self._is_put_off = True
+    def _postpone(self, error: OSError) -> None:
+        """Postpone the sync by RETRY_S; its waiters keep waiting."""
+        if not self._is_postponed:
+            log.warning("a sync is postponed and will be retried: %s", error)
+        self._is_postponed = True
 
     def _answer_rest(self) -> None:
         with self._wake:

@@ -1,8 +1,8 @@
-"""The CommitLog's next file, made in a thread before it is needed, and warmed if the settings say so.
+"""The CommitLog's next file, created in a thread before it is needed, and warmed if the settings ask for it.
 
-Warming makes each page of it ready in the page cache and reserves its space, some megabytes at a time, and
-locks the pages if the system allows it. When the file is needed, warming stops after the step it is at. The
-first file of a log is needed at once, and not warmed.
+Warming reserves the file's space and loads its pages into the page cache, some megabytes a step, and locks
+the pages if the system allows it. Once the file is needed, warming ends after the present step. The first
+file of a log is needed at once and not warmed.
 
 Source: RocketMQ ``store/AllocateMappedFileService.java``, ``store/logfile/DefaultMappedFile.java``
 (warmMappedFile).
@@ -19,26 +19,26 @@ from cometmq.store.file_chain import FileChain
 from cometmq.store.log.ahead import Ahead
 
 AHEAD_BYTES: Final = 64 * 1024 * 1024
-"""The next file is made when so much is left of the last one, or half of it …"""
+"""The next file is created when the last one has this much room left, or half of it …"""
 SMALL_FILE: Final = 1024 * 1024
-"""… but a smaller one than this only when it is needed, unless it is to be warmed."""
+"""… but a smaller file than this only when it is needed, unless it is warmed."""
 
 log = logging.getLogger(__name__)
 
 
-class _Made(NamedTuple):
-    """A file that was made, or None once it is the log's; and its locked windows."""
+class _Created(NamedTuple):
+    """A created file and its locked windows; ``path`` is None once the file is part of the log."""
 
     path: Path | None
     windows: list[WriteWindow]
 
 
 class NextFile:
-    """Makes the files of the CommitLog.
+    """Creates the files of the CommitLog.
 
     Args:
-        warm_bytes: how much is warmed at once; 0 to warm nothing.
-        sync: whether what is warmed is synced, too.
+        warm_bytes: bytes warmed in one step; 0 to warm nothing.
+        sync: whether each step is synced, too.
     """
 
     def __init__(
@@ -49,35 +49,35 @@ class NextFile:
         self._warm_bytes = warm_bytes
         self._sync = sync
         self._least = chain.file_size if warm_bytes else _least_left(chain.file_size)
-        self._files = Ahead(self._make, self._unmake, "file")
-        self._is_wanted = threading.Event()
+        self._files = Ahead(self._create, self._discard, "file")
+        self._is_needed = threading.Event()
         self._can_lock = True
-        self._last = _Made(None, [])
+        self._last = _Created(None, [])
 
-    def foresee(self, written_offset: int) -> None:
-        """Have the next file made if the last one is nearly full."""
+    def prepare(self, written_offset: int) -> None:
+        """Start to create the next file if the last one is nearly full."""
         if self._chain.end_offset - written_offset < self._least:
             self._files.begin(self._chain.end_offset)
 
     def add(self, start: int) -> None:
         """Add the file that begins at ``start`` to the log. Raises OSError."""
-        self._is_wanted.set()
+        self._is_needed.set()
         try:
-            made = self._files.take(start)
+            created = self._files.take(start)
         finally:
-            self._is_wanted.clear()
+            self._is_needed.clear()
         self._chain.add(start)
         self._files.drop(self._last)
-        self._last = made._replace(path=None)
+        self._last = created._replace(path=None)
 
     def close(self) -> None:
-        """Remove a file that was made and is not used."""
-        self._is_wanted.set()
-        self._unmake(self._last)
+        """Remove a file that was created and is not used."""
+        self._is_needed.set()
+        self._discard(self._last)
         self._files.close()
 
-    def _make(self, start: int) -> _Made:
-        """Make a file, warm until it is wanted. In any thread."""
+    def _create(self, start: int) -> _Created:
+        """Create a file, and warm it until it is needed. In any thread."""
         path = self._chain.path(start)
         self._layer.make_directory(path.parent)
         file = self._layer.create(path, self._chain.file_size)
@@ -89,11 +89,11 @@ class NextFile:
             log.warning("%s is not warmed: %s", path, error.strerror)
         finally:
             file.close()
-        return _Made(path, windows)
+        return _Created(path, windows)
 
     def _warm(self, file: File, windows: list[WriteWindow]) -> None:
         for at in range(0, file.size, self._warm_bytes):
-            if self._is_wanted.is_set():
+            if self._is_needed.is_set():
                 return
             window = file.window(at, min(self._warm_bytes, file.size - at))
             if self._can_lock and window.lock():
@@ -108,12 +108,12 @@ class NextFile:
             if self._sync:
                 self._layer.sync(file.path)
 
-    def _unmake(self, made: _Made) -> None:
-        for window in made.windows:
+    def _discard(self, created: _Created) -> None:
+        for window in created.windows:
             window.close()
-        if made.path is not None:
-            with suppress(OSError):  # the next start takes it as it is
-                self._layer.remove(made.path)
+        if created.path is not None:
+            with suppress(OSError):  # the next start can use it
+                self._layer.remove(created.path)
 
 
 def _least_left(file_size: int) -> int:

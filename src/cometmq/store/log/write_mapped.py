@@ -1,9 +1,9 @@
-"""Writing the CommitLog through memory maps: a batch is copied into the page cache without a system call.
+"""Write the CommitLog through memory maps: a batch is copied into the page cache without a system call.
 
-A page that is not there costs more than the message that goes into it. So windows of a few megabytes roll
-along with the writer: a thread opens the next one, with its space reserved and its pages ready, while the
-owner stores into this one, and closes the one before. The process stays small, and a full disk is an error
-where a window opens, never a SIGBUS at a store.
+A page fault costs more than the message that causes it. So windows of a few megabytes roll along with the
+writer: while the owner stores into one, a thread opens the next, with its space reserved and its pages
+present, and closes the one before. The process stays small, and a full disk is an error when a window opens,
+never a SIGBUS when data is stored.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ WINDOW_BYTES: Final = 4 * 1024 * 1024
 
 
 class WriteMapped:
-    """What is written is committed: see ``write_path.WritePath``."""
+    """Writes through mapped windows; written data is committed at once: see ``write_path.WritePath``."""
 
     def __init__(self, chain: FileChain, layer: FileLayer) -> None:
         self._chain = chain
@@ -40,14 +40,14 @@ class WriteMapped:
         self._window.store(offset % file_size, data)
 
     def committed_offset(self, written_offset: int) -> int:
-        """All that is written is committed."""
+        """Return ``written_offset``."""
         return written_offset
 
     def free_buffers(self) -> None:
-        """There is no pool."""
+        """Return None: there is no pool."""
 
     def commit(self, written_offset: int) -> None:
-        """Nothing waits."""
+        """Do nothing: nothing is uncommitted."""
 
     def close(self) -> None:
         """Close the windows."""
@@ -58,7 +58,7 @@ class WriteMapped:
         self._windows.close()
 
     def _roll(self, offset: int) -> None:
-        """Go to the window that begins at ``offset``; have the next one opened."""
+        """Switch to the window that begins at ``offset``; start to open the next one."""
         window = self._windows.take(offset)
         if self._window is not None:
             self._windows.drop(self._window)
@@ -76,7 +76,7 @@ class WriteMapped:
             file.close()
 
     def _window_end(self, offset: int) -> int:
-        """Windows end at multiples of their size, and at the end of the file."""
+        """Return a window's end: the next multiple of WINDOW_BYTES in the file, or the file's end."""
         file_size = self._chain.file_size
         position = offset % file_size
         return offset - position + min(position - position % WINDOW_BYTES + WINDOW_BYTES, file_size)

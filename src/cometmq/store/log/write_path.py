@@ -1,11 +1,11 @@
-"""How what is appended comes into the CommitLog's files: one of three ways, chosen by RocketMQ's settings.
+"""How appended records reach the CommitLog's files: three write paths, chosen by RocketMQ's settings.
 
 ============================  ============================================  ===============================
-Setting                       A batch goes …                                A killed process loses
+Setting                       A batch is written …                          A killed process loses
 ============================  ============================================  ===============================
 ``writeWithoutMmap``          to the page cache, with one ``pwrite``        nothing
 … false                       to the page cache, through a mapped window    nothing
-``transientStorePoolEnable``  to a buffer of the process, in the file soon  what was not yet committed
+``transientStorePoolEnable``  to a buffer, which is committed soon          uncommitted records
 ============================  ============================================  ===============================
 
 All three leave the same bytes. Source: RocketMQ ``store/logfile/DefaultMappedFile.java``,
@@ -14,45 +14,83 @@ All three leave the same bytes. Source: RocketMQ ``store/logfile/DefaultMappedFi
 
 from typing import Protocol
 
-from cometmq.io.files import FileLayer
+from cometmq.io.files import File, FileLayer
 from cometmq.message import Buffer
 from cometmq.store.file_chain import FileChain
 from cometmq.store.log.next_file import NextFile
-from cometmq.store.log.write_channel import WriteChannel
 from cometmq.store.log.write_mapped import WriteMapped
 from cometmq.store.log.write_pool import WritePool
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 
 
 class WritePath(Protocol):
-    """One way. The owner of the store writes; commits may come from any thread."""
+    """A write path. The store's owner writes; any thread may commit."""
 
     def write(self, offset: int, data: Buffer) -> None:
-        """Take ``data`` at ``offset``, all of it in one file, which is there.
+        """Write ``data`` at ``offset``, within one existing file.
 
-        Raises OSError or StoreNotWritable: part of it may have been written then.
+        Raises OSError or StoreNotWritable; part of it may have been written then.
         """
         ...
 
     def committed_offset(self, written_offset: int) -> int:
-        """Give the offset before which all is in the files, if all before ``written_offset`` is written."""
+        """Return the offset before which all is in the files, if all before ``written_offset`` is written."""
         ...
 
     def free_buffers(self) -> int | None:
-        """Tell how many buffers of the pool are free; None for a way that has none."""
+        """Return the number of free buffers of the pool, None without a pool."""
         ...
 
     def commit(self, written_offset: int) -> None:
-        """Bring all before ``written_offset`` into the files. Raises OSError; nothing is lost then."""
+        """Commit all before ``written_offset`` to the files. Raises OSError; nothing is lost then."""
         ...
 
     def close(self) -> None:
-        """Let go of files, memory and threads; what is not committed is lost."""
+        """Release files, memory and threads; uncommitted data is lost."""
         ...
 
 
+class WriteChannel:
+    """Writes through the file channel, a batch with one ``pwrite``; written data is committed at once."""
+
+    def __init__(self, chain: FileChain) -> None:
+        self._chain = chain
+        self._file: File | None = None  # held: looking it up costs more than many a write
+        self._begin = self._end = 0  # of that file, as offsets
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Write ``data`` at ``offset``."""
+        if self._file is None or not self._begin <= offset < self._end:
+            self._file = self._roll(offset)
+        self._file.write(offset - self._begin, data)
+
+    def committed_offset(self, written_offset: int) -> int:
+        """Return ``written_offset``."""
+        return written_offset
+
+    def free_buffers(self) -> None:
+        """Return None: there is no pool."""
+
+    def commit(self, written_offset: int) -> None:
+        """Do nothing: nothing is uncommitted."""
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._file is not None:
+            self._chain.files.release(self._file)
+            self._file = None
+
+    def _roll(self, offset: int) -> File:
+        """Switch to the file that holds ``offset``."""
+        self.close()
+        self._begin = offset - offset % self._chain.file_size
+        self._end = self._begin + self._chain.file_size
+        self._chain.file(self._begin)  # opens it for writing, which a hold alone would not
+        return self._chain.files.hold(self._chain.path(self._begin))
+
+
 def choose(settings: StoreSettings, chain: FileChain, layer: FileLayer) -> tuple[WritePath, NextFile]:
-    """Give the way that the settings ask for, and what makes the files."""
+    """Build the write path that the settings choose, and the creator of the files."""
     warm_pages = settings.flush_least_pages_when_warm_maped_file if settings.warm_maped_file_enable else 0
     files = NextFile(chain, layer, warm_bytes=warm_pages * PAGE_SIZE, sync=settings.sync_flush)
     if settings.transient_store_pool_enable:

@@ -1,12 +1,12 @@
-"""Writing the CommitLog into buffers of the process first: the transient store pool.
+"""Write the CommitLog into buffers of the process first: the transient store pool.
 
-A file's bytes are gathered in a buffer of the file's length, and committed, that is written to the file, by
-a thread a few times a second. No append waits for the page cache then; a killed process loses what was not
-committed, and nothing can be read before it is.
+A file's bytes are collected in a buffer of the file's length and committed (written to the file) by a thread
+a few times a second. So no append waits for the page cache; a killed process loses uncommitted data, and data
+can be read only once it is committed.
 
-A buffer takes memory only from what was committed to a stretch ahead of the writer, which a thread makes
-ready: its pages are touched and locked, and its space in the file is reserved, so that a full disk refuses
-messages and fails no commit.
+A buffer takes memory only from the committed offset to a stretch ahead of the writer. A thread prepares the
+stretches: it touches and locks their pages and reserves their space in the file, so that a full disk makes
+appends fail, but no commit.
 
 Source: RocketMQ ``store/TransientStorePool.java``, ``store/logfile/DefaultMappedFile.java``.
 """
@@ -31,20 +31,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Pending:
-    """A file that is not fully committed, and what goes into it."""
+    """A file that is not fully committed, and its buffer."""
 
     file: File
     buffer: mmap.mmap
     end: int
-    """Offset behind what was last written."""
+    """Offset behind the last write."""
 
 
 class WritePool:
-    """What is written waits for ``commit``: see ``write_path.WritePath``.
+    """Writes into buffers, whose data waits for ``commit``: see ``write_path.WritePath``.
 
     Args:
-        pool_size: how many buffers there are.
-        fast_fail: refuse what needs another one, rather than make one more.
+        pool_size: number of buffers.
+        fast_fail: whether a write fails when all are in use, instead of creating another one.
     """
 
     def __init__(self, chain: FileChain, layer: FileLayer, *, pool_size: int, fast_fail: bool) -> None:
@@ -53,17 +53,17 @@ class WritePool:
         self._pool_size = pool_size
         self._fast_fail = fast_fail
         self._free: list[mmap.mmap] = []
-        self._pending: dict[int, _Pending] = {}  # by the offset at which the file begins
-        self._ready = Ahead(self._make_ready, lambda _: None, "pool")
+        self._pending: dict[int, _Pending] = {}  # by the file's start offset
+        self._ready = Ahead(self._prepare, lambda _: None, "pool")
         self._ready_end = 0
         self._committed: int | None = None  # None while nothing was written
         self._committing = threading.Lock()
         self._can_lock = True
 
     def write(self, offset: int, data: Buffer) -> None:
-        """Put ``data`` into the file's buffer."""
+        """Copy ``data`` into the file's buffer."""
         position = offset % self._chain.file_size
-        pending = self._pending.get(offset - position) or self._borrow(offset)
+        pending = self._pending.get(offset - position) or self._add_pending(offset)
         end = offset + len(data)
         while self._ready_end < end:
             self._roll(max(self._ready_end, offset))
@@ -73,35 +73,35 @@ class WritePool:
             self._committed = offset
 
     def committed_offset(self, written_offset: int) -> int:
-        """What was there before the first write, and what was committed since."""
+        """Return the committed offset; ``written_offset`` as long as nothing was written."""
         return written_offset if self._committed is None else self._committed
 
     def free_buffers(self) -> int:
-        """Tell how many more files can be written to before one is committed."""
+        """Return how many more files can be begun before one is fully committed."""
         return max(self._pool_size - len(self._pending), 0)
 
     def commit(self, written_offset: int) -> None:
-        """Write what waits into its files; give back the buffers of those that are full."""
+        """Write uncommitted data to its files; return the buffers of full files to the pool."""
         with self._committing:
             while self._committed is not None and self._committed < written_offset:
                 self._commit_file(self._committed, written_offset)
 
     def close(self) -> None:
-        """Close the files; the buffers go with the last who uses them."""
+        """Close the files and drop the buffers."""
         self._ready.close()
         for pending in self._pending.values():
             pending.file.close()
         self._pending.clear()
         self._free.clear()
 
-    def _borrow(self, offset: int) -> _Pending:
-        """Take a buffer for the file that ``offset`` lies in. Raises StoreNotWritable if none is left."""
+    def _add_pending(self, offset: int) -> _Pending:
+        """Take a buffer for the file that holds ``offset``. Raises StoreNotWritable if none is left."""
         file_size = self._chain.file_size
         if len(self._pending) >= self._pool_size:
-            said = f"all {self._pool_size} buffers wait to be committed (transientStorePoolSize)"
+            reason = f"all {self._pool_size} buffers wait to be committed (transientStorePoolSize)"
             if self._fast_fail:
-                raise StoreNotWritable(f"{said}: send again, or send more slowly")
-            log.warning("%s: one more is made", said)
+                raise StoreNotWritable(f"{reason}: send again, or send more slowly")
+            log.warning("%s: one more is created", reason)
         start = offset - offset % file_size
         file = self._layer.open(self._chain.path(start), writable=True)
         buffer = self._free.pop() if self._free else mmap.mmap(-1, file_size, flags=mmap.MAP_PRIVATE)
@@ -109,18 +109,18 @@ class WritePool:
         return pending
 
     def _roll(self, offset: int) -> None:
-        """Go to the stretch that begins at ``offset``; have the next one of the file made ready."""
+        """Switch to the stretch that begins at ``offset``; start to prepare the next one of the file."""
         self._ready_end = self._ready.take(offset)
         if self._ready_end % self._chain.file_size:
             self._ready.begin(self._ready_end)
 
-    def _make_ready(self, offset: int) -> int:
-        """Reserve space and touch memory from ``offset`` on; give where that ends. In any thread."""
+    def _prepare(self, offset: int) -> int:
+        """Reserve space and touch memory from ``offset`` on; return the stretch's end. In any thread."""
         file_size = self._chain.file_size
         position = offset % file_size
         start, end = offset - position, min(position - position % STRETCH_BYTES + STRETCH_BYTES, file_size)
         buffer = self._pending[start].buffer
-        file = self._layer.open(self._chain.path(start), writable=True)  # its owner may close his meanwhile
+        file = self._layer.open(self._chain.path(start), writable=True)  # the pending one may be closed
         try:
             file.reserve(position, end - position)
         finally:
@@ -132,12 +132,12 @@ class WritePool:
         return start + end
 
     def _commit_file(self, begin: int, written_offset: int) -> None:
-        """Commit what one file has from ``begin`` on."""
+        """Commit one file's data from ``begin`` on."""
         file_size = self._chain.file_size
         start = begin - begin % file_size
         pending = self._pending[start]
         is_full = written_offset >= start + file_size
-        end = min(written_offset, pending.end)  # where a blank closed the file, nothing lies behind it
+        end = min(written_offset, pending.end)  # behind a blank that closes the file there is no data
         with memoryview(pending.buffer) as view, view[begin - start : end - start] as part:
             pending.file.write(begin - start, part)
         self._committed = start + file_size if is_full else end

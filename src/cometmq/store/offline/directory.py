@@ -62,7 +62,7 @@ class StoreDirectory:
         self.log = CommitLog(
             self._files, layout.commitlog_dir(root), self.settings.mapped_file_size_commit_log
         )
-        self.findings = self.log.chain.look()
+        self.findings = self.log.chain.find_files()
         self.log.written_offset = self.log.chain.end_offset
         self.log.crc = self.settings.crc
         self._has_exts = self.layer.is_directory(layout.consume_queue_exts_dir(root))
@@ -117,9 +117,9 @@ class StoreDirectory:
                     findings.append(_alien(topics / topic / name, str(error)))
                     continue
                 queue = self.queue(topic, queue_id)
-                findings += queue.chain.look()
+                findings += queue.chain.find_files()
                 if queue.ext is not None:
-                    findings += queue.ext.chain.look()
+                    findings += queue.ext.chain.find_files()
                 yield queue
 
     def queue(self, topic: str, queue_id: int) -> QueueFiles:

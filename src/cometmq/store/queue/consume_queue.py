@@ -146,13 +146,13 @@ class ConsumeQueue:
     def begin_anew(self) -> None:
         """Forget all entries: the topic was deleted and made again. Raises OSError."""
         self.remove()
-        self.let_go()
+        self.detach()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Forget all entries; the files are on the disk still, until ``remove``."""
-        self.chain.let_go()
+        self.chain.detach()
         if self.ext is not None:
-            self.ext.let_go()
+            self.ext.detach()
         self._tail = bytearray()
         self._tails.pop(self, None)
         self._set_bounds(0)
@@ -316,11 +316,11 @@ class ConsumeQueue:
         bound = self.min_offset * SIZE // self.chain.file_size * self.chain.file_size
         if bound // SIZE < self.max_offset and self.entry(bound // SIZE).physical_offset >= vouched_offset:
             bound -= self.chain.file_size
-        expired = self.chain.take_before(bound)
+        expired = self.chain.detach_before(bound)
         if self.ext is None:
             return expired
         addresses = self._addresses(self.min_offset, BLOCK_ENTRIES)
-        return expired + (self.ext.take_before(int(addresses.min())) if len(addresses) else [])
+        return expired + (self.ext.detach_before(int(addresses.min())) if len(addresses) else [])
 
     @property
     def _first_offset(self) -> int:

@@ -141,18 +141,18 @@ class ConsumeQueueExt:
             self._tail_start = offset + file_size - offset % file_size
         self.chain.remove_from(self._tail_start)
 
-    def take_before(self, address: int) -> list[Path]:
+    def detach_before(self, address: int) -> list[Path]:
         """Take the files out of the chain whose units all lie before an address: see ``FileChain``."""
-        return self.chain.take_before(offset_of(address))
+        return self.chain.detach_before(offset_of(address))
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Forget all units; the files are on the disk still, until ``remove``."""
-        self.chain.let_go()
+        self.chain.detach()
         self._tail, self._tail_start = bytearray(), 0
 
     def remove(self) -> None:
         """Remove all files, and the directory. Raises OSError: then it may be called again."""
-        self.let_go()
+        self.detach()
         self.chain.remove()
 
     def _clear_from(self, offset: int, mark: bytes = b"") -> None:

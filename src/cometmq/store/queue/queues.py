@@ -192,7 +192,7 @@ class Queues:
             if ids.get(queue_id) is not queue:
                 continue
             del ids[queue_id]
-            queue.let_go()  # whoever still has it must not write its tail
+            queue.detach()  # whoever still has it must not write its tail
             queue.next_offset = GONE
             del self.by_number[queue.number]
             if not ids:

@@ -110,7 +110,7 @@ def _entry(store: StoreDirectory, topic: str, queue_id: int, queue_offset: int) 
     if queue_offset < 0 or not store.layer.exists(directory):
         return None
     chain = store.queue(topic, queue_id).chain
-    chain.look()
+    chain.find_files()
     data = chain.read(queue_offset * SIZE, SIZE)
     return unpack(data) if len(data) == SIZE else None
 

@@ -126,4 +126,4 @@ class TimerLog:
             if unit is None or unit.physical_offset >= physical_offset:
                 break
             end = start + self._chain.file_size
-        return self._chain.take_before(end)
+        return self._chain.detach_before(end)

@@ -166,7 +166,7 @@ class Retention:
                 break
             first = self._log.chain.starts[0]
             yield from self._removal(
-                self._log.chain.take_before(first + self._log.chain.file_size),
+                self._log.chain.detach_before(first + self._log.chain.file_size),
                 self._settings.delete_commit_log_files_interval,
             )
             count += directory not in self._stuck

@@ -125,9 +125,9 @@ def _check_queues(store: StoreDirectory, seen: StoreSeen, rows: Iterator[RowOf])
         for row in of_queue:
             if row["begin"] == LISTED:
                 files = store.queue(*key)
-                files.chain.look()
+                files.chain.find_files()
                 if files.ext is not None:
-                    files.ext.chain.look()
+                    files.ext.chain.find_files()
                 check.add(files)
                 continue
             records = _recorded(row, seen.log)

@@ -122,7 +122,7 @@ class Claims(NamedTuple):
             ends = []
             for key in self.queues:
                 queue = store.queue(*key)
-                queue.chain.look()
+                queue.chain.find_files()
                 ends.append(claimed_end(store, [queue]))
                 store.drop_pages()
         return max(ends, default=0)
