@@ -10,7 +10,7 @@ from cometmq.testing.memory_disk import MemoryDisk
 
 def test_parts_take_their_sizes_from_the_settings_and_touch_no_file(disk: MemoryDisk) -> None:
     parts = make_parts(ROOT, OpenFiles(disk, writable=True), SMALL)
-    queue = parts.queues.get("Orders", 0)
+    queue = parts.queues.find_or_create("Orders", 0)
     assert parts.log.chain.file_size == SMALL.mapped_file_size_commit_log
     assert queue.chain.file_size == SMALL.queue_file_size
     assert parts.index is not None

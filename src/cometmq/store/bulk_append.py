@@ -36,8 +36,8 @@ class BulkAppend:
         self._readable_offset = readable_offset
 
     def queue_number(self, topic: str, queue_id: int) -> int:
-        """Give the number of a queue, which is made if it is not there. Raises like ``Queues.get``."""
-        return self._queues.get(topic, queue_id).number
+        """Give the number of a queue, made if it is not there. Raises like ``Queues.find_or_create``."""
+        return self._queues.find_or_create(topic, queue_id).number
 
     def append(
         self, batch: SendBatch, reads: Iterable[tuple[bytes, int, bytes]]

@@ -128,7 +128,7 @@ class MessageStore(Messages, HasPointers):
         self.recovered = recover(parts, progress, whole=mend(root, settings, parts.files.layer))
         self.on_synced: Callable[[], None] = lambda: None
         self._parts, self._log, self._queues, self._index = parts, parts.log, parts.queues, parts.index
-        self._note_files()
+        self._record_files()
         self.clock = clock = ClockSteps(clock, lambda: parts.log.written_offset)
         self._lock_token, self._run_soon, self._closed = lock_token, run_soon, False
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
@@ -344,10 +344,10 @@ class MessageStore(Messages, HasPointers):
         elif self._reads_later:
             self.flusher.keep_up()
 
-    def _note_files(self) -> None:
+    def _record_files(self) -> None:
         try:
             index_files = {} if self._index is None else self._index.begins()
-            self._parts.ledger.note_files(self._queues, index_files, self._log.min_offset)
+            self._parts.ledger.record_files(self._queues, index_files, self._log.min_offset)
         except OSError as error:
             log.warning("the list of files is not saved: %s", describe(error, self.root))
 
@@ -366,7 +366,7 @@ class MessageStore(Messages, HasPointers):
             self._log.clear_failed()
             if self._upkeep.finish(self._log.written_time):
                 self._queues.discarded.close()
-                self._note_files()
+                self._record_files()
                 self._parts.files.layer.remove(layout.abort_path(self.root))
                 return
         why = self.flusher.not_writable or self._upkeep.failed

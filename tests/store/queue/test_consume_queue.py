@@ -107,7 +107,7 @@ class Entries(RuleBasedStateMachine):
     def read_what_is_at_hand(self, first: int, count: int) -> None:
         first %= len(self.model)
         with mock.patch.object(entries_ahead, "AHEAD", 3):
-            found = self.queue.entries_at_hand(first, count)
+            found = self.queue.resident_entries(first, count)
         assert found is None or list(unpack_many(found)) == self.model[first : first + count]
 
     @invariant()
@@ -131,8 +131,8 @@ def test_who_reads_on_gets_what_was_read_with_the_entries_before() -> None:
     queue.write_back()
     asked: list[int] = []
     for first in range(0, 3 * AHEAD - 32, 32):
-        with mock.patch.object(entry_reads, "at_hand", wraps=entry_reads.at_hand) as read:
-            found = queue.entries_at_hand(first, 32)
+        with mock.patch.object(entry_reads, "resident", wraps=entry_reads.resident) as read:
+            found = queue.resident_entries(first, 32)
         assert found is not None and list(unpack_many(found)) == entries(queue, first, 32)
         asked += [begin for _, _, _, begin, _ in (call.args for call in read.call_args_list)]
     assert 3 <= len(set(asked)) <= 5
@@ -144,9 +144,9 @@ def test_entries_of_a_queue_that_begins_anew_are_read_anew() -> None:
         for n in range(10):
             queue.put(n, n * SIZE, SIZE, number)
         queue.write_back()
-        found = queue.entries_at_hand(0, 2)
+        found = queue.resident_entries(0, 2)
         assert found is not None and [one.tags_code for one in unpack_many(found)] == [number, number]
-        queue.begin_anew()
+        queue.clear()
 
 
 def test_a_message_that_is_there_is_not_put_again() -> None:
@@ -228,7 +228,7 @@ def test_a_queue_that_begins_anew_forgets_its_files() -> None:
     disk = MemoryDisk()
     queue = filled(12, disk)
     queue.write_back()
-    queue.begin_anew()
+    queue.clear()
     assert (queue.max_offset, queue.chain.starts) == (0, [])
     assert queue.put(0, 5_000, SIZE, 0)
     assert [entry.physical_offset for entry in entries(queue)] == [5_000]

@@ -386,17 +386,17 @@ def test_a_deletion_that_a_kill_cut_before_the_units_were_gone_is_completed_at_t
     store.close()
     state = disk.after_kill()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Discarded, "take", _killed_at_units)
+        patched.setattr(Discarded, "add", _killed_at_units)
         with pytest.raises(KeyboardInterrupt):
             open_store(EXTENDED, state).delete_topic("Orders")
     again = open_store(EXTENDED, state.after_kill())
     assert again.queues() == []
 
 
-def _killed_at_units(discarded: Discarded, directory: Path, take: Any = Discarded.take) -> None:
+def _killed_at_units(discarded: Discarded, directory: Path, add: Any = Discarded.add) -> None:
     if layout.consume_queue_exts_dir(ROOT) in directory.parents:
         raise KeyboardInterrupt
-    take(discarded, directory)
+    add(discarded, directory)
 
 
 def test_what_a_loss_of_power_left_of_units_without_a_queue_stops_nobody(
@@ -414,7 +414,7 @@ def test_what_a_loss_of_power_left_of_units_without_a_queue_stops_nobody(
 
 def test_a_queue_is_deleted_whatever_a_loss_of_power_left_of_its_units(disk: MemoryDisk) -> None:
     queues = Queues(OpenFiles(disk, writable=True), ROOT, 400, FILE_SIZE)
-    queues.get("Orders", 0).put(0, 0, 100, 0)
+    queues.find_or_create("Orders", 0).put(0, 0, 100, 0)
     disk.make_directory(EXT_DIRECTORY)
     disk.put(EXT_DIRECTORY / layout.offset_name(0), b"too short")
     queues.delete("Orders")

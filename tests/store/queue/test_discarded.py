@@ -42,10 +42,10 @@ def test_a_directory_gives_way_at_once_and_is_removed_later(disk: MemoryDisk, fo
     discarded = discarded_on(disk)
     assert not discarded
     topic = put_topic(disk, folder=folder)
-    discarded.take(topic)
+    discarded.add(topic)
     assert discarded and not disk.exists(topic)
     again = put_topic(disk, folder=folder)
-    discarded.take(again / "1")
+    discarded.add(again / "1")
     discarded.remove()
     assert not discarded
     assert paths_on(disk) == {folder, again, again / "0", again / "0" / FILE, layout.deleted_dir(folder)}
@@ -55,16 +55,16 @@ def test_a_directory_gives_way_at_once_and_is_removed_later(disk: MemoryDisk, fo
 
 def test_what_is_not_there_leaves_no_trace(disk: MemoryDisk) -> None:
     discarded = discarded_on(disk)
-    discarded.take(QUEUES / "T")
+    discarded.add(QUEUES / "T")
     discarded.close()
     assert paths_on(disk) == set()
 
 
 def test_what_a_process_leaves_the_next_one_removes_under_other_names(disk: MemoryDisk) -> None:
-    discarded_on(disk).take(put_topic(disk))
+    discarded_on(disk).add(put_topic(disk))
     discarded = discarded_on(disk)
     assert discarded
-    discarded.take(put_topic(disk))
+    discarded.add(put_topic(disk))
     assert len(disk.names(HOME)) == 2
     discarded.close()
     assert paths_on(disk) == {QUEUES}
@@ -73,8 +73,8 @@ def test_what_a_process_leaves_the_next_one_removes_under_other_names(disk: Memo
 def test_neither_a_broker_of_ours_nor_one_in_java_takes_it_for_a_queue(disk: MemoryDisk) -> None:
     """A Java broker loads each directory two levels below whose name is a number, whatever the topic's."""
     discarded = discarded_on(disk)
-    discarded.take(put_topic(disk))
-    discarded.take(put_topic(disk) / "0")
+    discarded.add(put_topic(disk))
+    discarded.add(put_topic(disk) / "0")
     assert not any(name.isdecimal() for name in disk.names(HOME))
     with pytest.raises(IllegalName, match="use only the characters"):
         layout.valid_topic(HOME.name)
@@ -86,7 +86,7 @@ def test_a_file_that_is_not_the_stores_stays_with_its_directory_and_is_told_of_o
     topic = put_topic(disk)
     disk.put(topic / "1" / "notes", b"of somebody")
     discarded = discarded_on(disk)
-    discarded.take(topic)
+    discarded.add(topic)
     for _ in range(3):
         discarded.remove()
     (place,) = disk.names(HOME)
@@ -104,7 +104,7 @@ def test_a_file_that_the_disk_does_not_let_go_is_tried_again(
 ) -> None:
     discarded = discarded_on(disk)
     for topic in ("T", "U"):
-        discarded.take(put_topic(disk, topic))
+        discarded.add(put_topic(disk, topic))
     stuck, remove = HOME / disk.names(HOME)[0] / "1" / FILE, disk.remove
 
     def refuse(path: Path, *, durable: bool = True) -> None:
@@ -124,7 +124,7 @@ def test_a_file_that_the_disk_does_not_let_go_is_tried_again(
 
 def test_nothing_is_removed_before_its_move_is_on_the_disk(disk: MemoryDisk) -> None:
     discarded = discarded_on(disk)
-    discarded.take(put_topic(disk))
+    discarded.add(put_topic(disk))
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -147,7 +147,7 @@ def test_a_loss_of_power_leaves_a_directory_whole_in_its_place_or_none_of_it_the
     discarded = discarded_on(disk)
     begin = len(disk.operations)
     for topic in ("T", "U"):
-        discarded.take(QUEUES / topic)
+        discarded.add(QUEUES / topic)
     moved = len(disk.operations)
     discarded.remove()
     end, counts = len(disk.operations), set()

@@ -55,8 +55,8 @@ def test_many_entries_are_read_as_they_are_asked_for() -> None:
 def test_what_is_forgotten_is_read_again() -> None:
     ahead, files = EntriesAhead(), Files(1_000)
     assert files.ask(ahead, 10, 12)
-    ahead.forget(3)
-    ahead.forget(4)
+    ahead.discard(3)
+    ahead.discard(4)
     assert files.ask(ahead, 10, 12) and len(files.reads) == 2
 
 

@@ -34,14 +34,14 @@ def test_what_is_at_hand_is_what_a_reading_gives(chain: FileChain, begin: int) -
     for end in range(begin + 1, END + 1):
         found = run(entry_reads.entries(chain, tail, WRITTEN, begin, end))
         assert bytes(found) == b"".join(ENTRIES[begin:end])
-        at_hand = entry_reads.at_hand(chain, tail, WRITTEN, begin, end)
+        resident = entry_reads.resident(chain, tail, WRITTEN, begin, end)
         is_in_one_place = begin >= WRITTEN or (end <= WRITTEN and begin // PER_FILE == (end - 1) // PER_FILE)
-        assert (at_hand is not None) == is_in_one_place
-        assert at_hand is None or bytes(at_hand) == bytes(found)
+        assert (resident is not None) == is_in_one_place
+        assert resident is None or bytes(resident) == bytes(found)
 
 
 def test_what_is_not_in_memory_is_not_at_hand_but_the_tail_is(chain: FileChain, disk: MemoryDisk) -> None:
     disk.cold = True
     tail = bytearray(b"".join(ENTRIES[WRITTEN:]))
-    assert entry_reads.at_hand(chain, tail, WRITTEN, 0, 1) is None
-    assert entry_reads.at_hand(chain, tail, WRITTEN, WRITTEN, END) == tail
+    assert entry_reads.resident(chain, tail, WRITTEN, 0, 1) is None
+    assert entry_reads.resident(chain, tail, WRITTEN, WRITTEN, END) == tail

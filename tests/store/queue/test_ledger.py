@@ -31,7 +31,7 @@ def ledger_on(disk: MemoryDisk) -> Ledger:
 
 
 def delete(ledger: Ledger, topic: str, written_offset: int, min_offset: int = 0) -> None:
-    run(ledger.note_deleted([topic], written_offset, min_offset))
+    run(ledger.record_deleted_topics([topic], written_offset, min_offset))
 
 
 def delete_unused(store: MessageStore) -> list[QueueKey]:
@@ -42,7 +42,7 @@ def delete_unused(store: MessageStore) -> list[QueueKey]:
 
 def queue_to(end: int, topic: str = "Orders", queue_id: int = 0) -> ConsumeQueue:
     """Give a queue with two entries, which are in its file."""
-    queue = Queues(OpenFiles(MemoryDisk(), writable=True), ROOT, 400).get(topic, queue_id)
+    queue = Queues(OpenFiles(MemoryDisk(), writable=True), ROOT, 400).find_or_create(topic, queue_id)
     queue.skip_to(2)
     queue.physical_end = end
     queue.write_back()
@@ -73,7 +73,7 @@ def expire(open_store: OpenStore, disk: MemoryDisk) -> MemoryDisk:
 
 def test_ends_and_deletions_are_read_again(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_files([queue_to(500), queue_to(700, "Other", 12)], {"20261121062808657": 650}, 0)
+    ledger.record_files([queue_to(500), queue_to(700, "Other", 12)], {"20261121062808657": 650}, 0)
     delete(ledger, "Gone", 600)
     again = ledger_on(disk)
     assert again.index_files == {"20261121062808657": 650}
@@ -90,7 +90,7 @@ def test_keys_without_quotes_are_read_too(disk: MemoryDisk) -> None:
 
 def test_a_deleted_topic_has_no_ends(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_files([queue_to(500), queue_to(700, "Other")], {}, 0)
+    ledger.record_files([queue_to(500), queue_to(700, "Other")], {}, 0)
     delete(ledger, "Orders", 800)
     assert ledger_on(disk).ends == {("Other", 0): 700}
 
@@ -99,13 +99,13 @@ def test_a_deletion_is_forgotten_once_its_records_have_expired(disk: MemoryDisk)
     ledger = ledger_on(disk)
     delete(ledger, "A", 600)
     delete(ledger, "B", 601)
-    ledger.note_files([], {}, 600)
+    ledger.record_files([], {}, 600)
     assert ledger_on(disk).deleted == {"B": 601}
 
 
 def test_a_deletion_that_the_disk_refuses_is_none(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_files([queue_to(500)], {}, 0)
+    ledger.record_files([queue_to(500)], {}, 0)
     disk.space_bytes = 0
     with pytest.raises(OSError, match="No space"):
         delete(ledger, "Orders", 600)
@@ -120,10 +120,10 @@ def test_a_deletion_that_the_disk_refuses_is_none(disk: MemoryDisk) -> None:
 
 def test_a_deletion_is_written_without_what_is_known_of_the_other_queues(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_files([queue_to(500 + n, f"T{n}") for n in range(20)], {}, 0)
+    ledger.record_files([queue_to(500 + n, f"T{n}") for n in range(20)], {}, 0)
     before, size = disk.load(PATH), len(disk.load(PATH))
     delete(ledger, "T7", 900)
-    run(ledger.note_removed([("T8", 0), ("T9", 5)], 900))
+    run(ledger.record_deleted_queues([("T8", 0), ("T9", 5)], 900))
     assert disk.load(PATH) == before
     assert len(disk.load(DELETIONS)) < size / 10
     again = ledger_on(disk)
@@ -134,16 +134,16 @@ def test_a_deletion_is_written_without_what_is_known_of_the_other_queues(disk: M
 def test_a_queue_that_goes_on_behind_a_deletion_keeps_its_end(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
     delete(ledger, "A", 600)
-    ledger.note_files([queue_to(600, "A"), queue_to(700, "A", 1)], {}, 0)
+    ledger.record_files([queue_to(600, "A"), queue_to(700, "A", 1)], {}, 0)
     assert ledger_on(disk).ends == {("A", 1): 700}
 
 
 def test_the_small_file_begins_anew_once_the_large_one_says_the_same(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_files([queue_to(500, "A"), queue_to(500, "B")], {}, 0)
+    ledger.record_files([queue_to(500, "A"), queue_to(500, "B")], {}, 0)
     delete(ledger, "A", 600)
-    run(ledger.note_removed([("B", 0)], 600))
-    ledger.note_files([], {}, 0)
+    run(ledger.record_deleted_queues([("B", 0)], 600))
+    ledger.record_files([], {}, 0)
     assert b"A" not in disk.load(DELETIONS) and b"B" not in disk.load(DELETIONS)
     again = ledger_on(disk)
     assert (again.deleted, again.ends) == ({"A": 600}, {})
@@ -154,7 +154,7 @@ def test_a_deletion_that_has_expired_is_kept_as_long_as_the_large_file_has_an_en
 ) -> None:
     """Else the queue would go on where it was before."""
     ledger = ledger_on(disk)
-    ledger.note_files([queue_to(500, "A")], {}, 0)
+    ledger.record_files([queue_to(500, "A")], {}, 0)
     delete(ledger, "A", 600)
     delete(ledger, "B", 610)
     delete(ledger, "C", 900, min_offset=700)
@@ -166,35 +166,35 @@ def test_an_end_from_before_a_deletion_is_not_kept_for_a_queue_whose_entries_are
     disk: MemoryDisk,
 ) -> None:
     ledger = ledger_on(disk)
-    ledger.note_files([queue_to(500)], {}, 0)
+    ledger.record_files([queue_to(500)], {}, 0)
     delete(ledger, "Orders", 600)
     anew = queue_to(0)
     anew.put(2, 650, 100, 0)
-    ledger.note_files([anew], {}, 700)
+    ledger.record_files([anew], {}, 700)
     assert ledger_on(disk).ends == {}
 
 
 def test_nothing_is_written_for_a_store_without_queues(disk: MemoryDisk) -> None:
-    ledger_on(disk).note_files([], {}, 0)
+    ledger_on(disk).record_files([], {}, 0)
     assert not disk.exists(PATH)
 
 
 def test_a_topic_from_a_damaged_record_is_left_out(disk: MemoryDisk) -> None:
-    ledger_on(disk).note_files([queue_to(500), queue_to(600, "Or\udcffers")], {}, 0)
+    ledger_on(disk).record_files([queue_to(500), queue_to(600, "Or\udcffers")], {}, 0)
     assert ledger_on(disk).ends == {("Orders", 0): 500}
 
 
 def test_of_entries_that_are_in_no_file_nothing_is_noted(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_files([queue_to(500)], {}, 0)
+    ledger.record_files([queue_to(500)], {}, 0)
     known, new = queue_to(500), queue_to(600, "New")
     for queue in (known, new):
         queue.put(2, queue.physical_end, 100, 0)
-    ledger.note_files([known, new, queue_to(700, "Other")], {}, 0)
+    ledger.record_files([known, new, queue_to(700, "Other")], {}, 0)
     assert ledger_on(disk).ends == {("Orders", 0): 500, ("Other", 0): 700}
     for queue in (known, new):
         queue.write_back()
-    ledger.note_files([known, new], {}, 0)
+    ledger.record_files([known, new], {}, 0)
     assert ledger_on(disk).ends == {("Orders", 0): 600, ("New", 0): 700}
     assert ledger_on(disk).offsets == {("Orders", 0): 3, ("New", 0): 3}
 

@@ -37,8 +37,8 @@ def loaded(disk: MemoryDisk, per_file: int) -> list[ConsumeQueue]:
 def test_a_queue_is_made_once_and_found_only_after_that(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
     assert queues.find("Orders", 1) is None
-    queue = queues.get("Orders", 1)
-    assert queues.get("Orders", 1) is queue and queues.find("Orders", 1) is queue
+    queue = queues.find_or_create("Orders", 1)
+    assert queues.find_or_create("Orders", 1) is queue and queues.find("Orders", 1) is queue
     assert [(queue.topic, queue.queue_id) for queue in queues] == [("Orders", 1)]
 
 
@@ -47,16 +47,16 @@ def test_offsets_are_given_out_in_order_whatever_the_id(disk: MemoryDisk, queue_
     queues = queues_on(disk)
     number, first = queues.take_offset("T", queue_id)
     assert [first, *(queues.take_offset("T", queue_id)[1] for _ in range(2))] == [0, 1, 2]
-    queue = queues.get("T", queue_id)
+    queue = queues.find_or_create("T", queue_id)
     assert (queue.number, queue.next_offset, len(list(queues))) == (number, 3, 1)
     queues.delete("T")
     assert queues.take_offset("T", queue_id)[1] == 0
-    assert queues.get("T", queue_id).number != number
+    assert queues.find_or_create("T", queue_id).number != number
 
 
 def test_a_queue_that_is_only_asked_for_leaves_nothing_on_the_disk(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
-    queues.get("Orders", 1)
+    queues.find_or_create("Orders", 1)
     queues.write_back()
     assert not disk.exists(layout.consume_queues_dir(ROOT))
 
@@ -64,13 +64,13 @@ def test_a_queue_that_is_only_asked_for_leaves_nothing_on_the_disk(disk: MemoryD
 @pytest.mark.parametrize("topic", ["", "..", "a/b", "x" * 256])
 def test_a_topic_that_cannot_be_a_directory_is_refused(disk: MemoryDisk, topic: str) -> None:
     with pytest.raises(IllegalName):
-        queues_on(disk).get(topic, 0)
+        queues_on(disk).find_or_create(topic, 0)
 
 
 def test_queues_are_found_again_with_their_ends(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
     for queue_id, count in enumerate([1, PER_FILE, PER_FILE + 1, 5 * PER_FILE]):
-        fill(queues.get("Orders", queue_id), count)
+        fill(queues.find_or_create("Orders", queue_id), count)
     queues.write_back()
     for trusted in (True, False):
         again = queues_on(disk)
@@ -81,16 +81,16 @@ def test_queues_are_found_again_with_their_ends(disk: MemoryDisk) -> None:
 
 def test_only_tails_that_have_grown_enough_are_written_back(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
-    fill(queues.get("Long", 0), 5)
-    fill(queues.get("Short", 0), 1)
+    fill(queues.find_or_create("Long", 0), 5)
+    fill(queues.find_or_create("Short", 0), 1)
     queues.write_back(5 * SIZE)
-    assert [queues.get(topic, 0).pending_bytes for topic in ("Long", "Short")] == [0, SIZE]
+    assert [queues.find_or_create(topic, 0).pending_bytes for topic in ("Long", "Short")] == [0, SIZE]
 
 
 def test_long_tails_are_due_and_the_oldest_of_the_others_while_all_have_too_much(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
     for topic, count in (("Oldest", 2), ("Older", 1), ("Long", 5), ("Newest", 2)):
-        fill(queues.get(topic, 0), count)
+        fill(queues.find_or_create(topic, 0), count)
     assert _due(queues, kept=10) == ["Long"]
     assert _due(queues, kept=9) == ["Oldest", "Long"]
     assert _due(queues, kept=7) == ["Oldest", "Older", "Long"]
@@ -103,7 +103,7 @@ def _due(queues: Queues, kept: int) -> list[str]:
 
 def test_each_file_that_was_written_is_to_be_synced_once(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
-    queue = queues.get("Orders", 0)
+    queue = queues.find_or_create("Orders", 0)
     for _ in range(4):  # a write-back each second, four files until somebody syncs
         fill(queue, PER_FILE)
         queues.write_back()
@@ -117,7 +117,7 @@ def test_each_file_that_was_written_is_to_be_synced_once(disk: MemoryDisk) -> No
 
 def test_what_a_cut_writes_is_to_be_synced_too(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
-    queue = queues.get("Orders", 0)
+    queue = queues.find_or_create("Orders", 0)
     fill(queue, 2 * PER_FILE)
     queues.write_back()
     queues.take_unsynced()
@@ -127,7 +127,7 @@ def test_what_a_cut_writes_is_to_be_synced_too(disk: MemoryDisk) -> None:
 
 
 def test_a_cut_finds_its_place_among_fillers(disk: MemoryDisk) -> None:
-    queue = queues_on(disk).get("Orders", 0)
+    queue = queues_on(disk).find_or_create("Orders", 0)
     for queue_offset, physical_offset in [(0, 0), (1, 500), (3, 700), (5, 900)]:  # 2 and 4 are lost
         queue.put(queue_offset, physical_offset, 100, 0)
     queue.truncate(600)
@@ -136,7 +136,7 @@ def test_a_cut_finds_its_place_among_fillers(disk: MemoryDisk) -> None:
 
 def test_a_cut_leaves_no_entry_behind_a_hole_of_zeros(disk: MemoryDisk) -> None:
     files = OpenFiles(disk, writable=True)
-    queue = Queues(files, ROOT, 20_000 * SIZE).get("Orders", 0)
+    queue = Queues(files, ROOT, 20_000 * SIZE).find_or_create("Orders", 0)
     fill(queue, 20_000)
     queue.write_back()
     path = queue.chain.path(0)
@@ -147,7 +147,7 @@ def test_a_cut_leaves_no_entry_behind_a_hole_of_zeros(disk: MemoryDisk) -> None:
 
 
 def test_the_first_message_is_found_behind_a_file_full_of_fillers(disk: MemoryDisk) -> None:
-    queue = Queues(OpenFiles(disk, writable=True), ROOT, 300_000 * SIZE).get("Orders", 0)
+    queue = Queues(OpenFiles(disk, writable=True), ROOT, 300_000 * SIZE).find_or_create("Orders", 0)
     queue.put(299_990, 10_000, 100, 0)  # the messages before it have expired
     queue.put(299_991, 10_100, 100, 0)
     for min_physical_offset, expected in [(0, 299_990), (10_100, 299_991), (10_101, 299_992)]:
@@ -157,21 +157,21 @@ def test_the_first_message_is_found_behind_a_file_full_of_fillers(disk: MemoryDi
 
 def test_a_failed_write_back_leaves_what_is_not_written_pending(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
-    fill(queues.get("Orders", 0), 1)
+    fill(queues.find_or_create("Orders", 0), 1)
     disk.space_bytes = 0
     with pytest.raises(OSError, match="No space"):
         queues.write_back()
-    assert queues.get("Orders", 0).pending_bytes == SIZE
+    assert queues.find_or_create("Orders", 0).pending_bytes == SIZE
     disk.space_bytes = 1 << 20
     queues.write_back()
-    assert queues.get("Orders", 0).pending_bytes == 0
+    assert queues.find_or_create("Orders", 0).pending_bytes == 0
 
 
 def test_a_deleted_topic_leaves_neither_queues_nor_files(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
     for topic in ("A", "B"):
         for queue_id in range(2):
-            fill(queues.get(topic, queue_id), 2 * PER_FILE)
+            fill(queues.find_or_create(topic, queue_id), 2 * PER_FILE)
     queues.write_back()
     queues.delete("A")
     assert ({queue.topic for queue in queues}, queues.topics()) == ({"B"}, ["B"])
@@ -183,10 +183,10 @@ def test_a_deleted_topic_leaves_neither_queues_nor_files(disk: MemoryDisk) -> No
 
 def test_the_files_of_a_topic_made_anew_are_not_those_that_wait_to_be_removed(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
-    fill(queues.get("A", 0), 2 * PER_FILE)
+    fill(queues.find_or_create("A", 0), 2 * PER_FILE)
     queues.write_back()
     queues.delete("A")
-    fill(queues.get("A", 0), 1)
+    fill(queues.find_or_create("A", 0), 1)
     queues.write_back()
     queues.discarded.remove()
     assert [queue.max_offset for queue in loaded(disk, PER_FILE)] == [1]
@@ -197,7 +197,7 @@ def test_files_of_a_deleted_queue_that_cannot_be_moved_are_left_to_the_next_try(
 ) -> None:
     queues = queues_on(disk)
     for topic in "AB":
-        fill(queues.get(topic, 0), 1)
+        fill(queues.find_or_create(topic, 0), 1)
     queues.write_back()
     stuck = layout.topic_dir(ROOT, "A")
     rename = disk.rename
@@ -211,12 +211,12 @@ def test_files_of_a_deleted_queue_that_cannot_be_moved_are_left_to_the_next_try(
         patch.setattr(disk, "rename", refuse)
         queues.delete("A")
         queues.delete("B")
-        queues.discard_left()
+        queues.retry_discard()
         assert (list(queues), queues.find("A", 0), queues.by_number) == ([], None, {})
         why = os.strerror(errno.EBUSY)
         assert caplog.messages == [f"{stuck}: cannot be moved, and is tried again: {why}"]
-        for make in (queues.get, queues.take_offset):
-            with pytest.raises(StoreNotWritable, match="the queue A-1 that was deleted, and cannot be moved"):
+        for make in (queues.find_or_create, queues.take_offset):
+            with pytest.raises(StoreNotWritable, match="the deleted queue A-1 and cannot be moved"):
                 make("A", 1)
         assert queues.take_offset("B", 0)[1] == 0
     assert queues.take_offset("A", 1)[1] == 0
@@ -226,9 +226,9 @@ def test_files_of_a_deleted_queue_that_cannot_be_moved_are_left_to_the_next_try(
 def test_of_a_topic_whose_other_queues_stay_the_directories_of_queues_go(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
     for queue_id in range(3):
-        fill(queues.get("A", queue_id), 1)
+        fill(queues.find_or_create("A", queue_id), 1)
     queues.write_back()
-    queues.forget([queues.get("A", 0), queues.get("A", 2)])
+    queues.remove([queues.find_or_create("A", 0), queues.find_or_create("A", 2)])
     queues.discard("A", [0, 2])
     assert (disk.names(layout.topic_dir(ROOT, "A")), queues.find("A", 1) is not None) == (["1"], True)
     assert queues.take_offset("A", 2)[1] == 0

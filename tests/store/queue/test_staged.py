@@ -43,7 +43,7 @@ def test_entries_are_in_their_queues_when_somebody_asks(
     queues: Queues, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(staged, "FEW", few)
-    a, b = queues.get("T", 0).number, queues.get("T", 1).number
+    a, b = queues.find_or_create("T", 0).number, queues.find_or_create("T", 1).number
     add(queues, rows((a, 0, 0), (b, 0, 100), (a, 1, 200)))
     add(queues, rows((b, 1, 300)))
     assert queues.staged.count == 4
@@ -54,14 +54,14 @@ def test_entries_are_in_their_queues_when_somebody_asks(
         QueueEntry(200, 100, -a),
     ]
     assert (queue.max_offset, queue.physical_end) == (2, 300)
-    other = queues.get("T", 1)
+    other = queues.find_or_create("T", 1)
     assert (other.max_offset, other.physical_end, len(other.read(0, 9))) == (2, 400, 2 * SIZE)
 
 
 def test_entries_wait_while_somebody_asks_for_a_queue_that_has_none(queues: Queues) -> None:
-    a, b = queues.get("T", 0), queues.get("T", 1)
+    a, b = queues.find_or_create("T", 0), queues.find_or_create("T", 1)
     add(queues, rows((a.number, 0, 0), (a.number, 1, 100)))
-    assert queues.find("T", 1) is b and queues.get("T", 1) is b and queues.find("U", 0) is None
+    assert queues.find("T", 1) is b and queues.find_or_create("T", 1) is b and queues.find("U", 0) is None
     assert (queues.staged.count, a.max_offset) == (2, 0)
     assert queues.find("T", 0) is a and (queues.staged.count, a.max_offset) == (0, 2)
 
@@ -69,7 +69,7 @@ def test_entries_wait_while_somebody_asks_for_a_queue_that_has_none(queues: Queu
 def test_who_asks_for_a_queue_has_only_its_runs_put(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "FEW", 0)
     monkeypatch.setattr(staged, "RUNS_FEW", 0)
-    a, b, other = (queues.get("T", queue_id) for queue_id in range(3))
+    a, b, other = (queues.find_or_create("T", queue_id) for queue_id in range(3))
     add(queues, rows((other.number, 0, 0)))
     queues.staged.put()  # now there are places for all
     most = staged.RUN_MAX
@@ -87,7 +87,7 @@ def test_who_asks_for_a_queue_has_only_its_runs_put(queues: Queues, monkeypatch:
 def test_few_runs_are_put_together_whoever_asks(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "FEW", 0)
     monkeypatch.setattr(staged, "RUNS_FEW", 8)
-    known = [queues.get("T", queue_id) for queue_id in range(9)]
+    known = [queues.find_or_create("T", queue_id) for queue_id in range(9)]
     add(queues, rows(*((queue.number, 0, 0) for queue in known)))
     queues.staged.put()  # now there are places for all
     add(queues, rows(*((queue.number, 1, 100) for queue in known[1:])))
@@ -106,7 +106,7 @@ def test_each_queue_has_all_its_entries_in_order_whoever_asks_when(
     steps: list[tuple[int, str]], few: int, few_runs: int
 ) -> None:
     queues = Queues(OpenFiles(MemoryDisk(), writable=True), Path("/disk/store"), 20 * 100)
-    known = [queues.get("T", queue_id) for queue_id in range(5)]
+    known = [queues.find_or_create("T", queue_id) for queue_id in range(5)]
     log_end, expected = 0, [list[int]() for _ in known]
     with (
         mock.patch.multiple(
@@ -140,7 +140,7 @@ def test_each_queue_has_all_its_entries_in_order_whoever_asks_when(
 
 def test_no_more_wait_than_there_is_room_for(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "CAPACITY", 10)
-    queue, most = queues.get("T", 0), staged.PLACES_MIN * staged.RUN_MAX
+    queue, most = queues.find_or_create("T", 0), staged.PLACES_MIN * staged.RUN_MAX
     for at in range(0, most + 10, 10):
         add(queues, rows(*((queue.number, at + i, 100 * (at + i)) for i in range(10))))
     assert (queue.max_offset, queues.staged.grouped, queues.staged.count) == (0, staged.PLACES_MIN, 10)
@@ -150,7 +150,7 @@ def test_no_more_wait_than_there_is_room_for(queues: Queues, monkeypatch: pytest
 
 
 def test_each_of_many_queues_has_a_place(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = [queues.get("T", queue_id).number for queue_id in range(3 * staged.PLACES_MIN)]
+    numbers = [queues.find_or_create("T", queue_id).number for queue_id in range(3 * staged.PLACES_MIN)]
     monkeypatch.setattr(staged, "CAPACITY", len(numbers))
     monkeypatch.setattr(staged, "ROOM", 4 * staged.PLACES_MIN * (most := staged.RUN_MIN + 2))
     for at in range(most + 3):
@@ -163,7 +163,7 @@ def test_each_of_many_queues_has_a_place(queues: Queues, monkeypatch: pytest.Mon
 
 def test_new_queues_are_known(queues: Queues) -> None:
     for queue_id in range(100):
-        number = queues.get("T", queue_id).number
+        number = queues.find_or_create("T", queue_id).number
         add(queues, rows(*((number, at, 100 * at) for at in range(staged.FEW + 1))))
     assert [queue.max_offset for queue in queues] == [staged.FEW + 1] * 100
 
@@ -173,7 +173,7 @@ def test_entries_of_a_queue_that_is_gone_are_passed_over(
     queues: Queues, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(staged, "FEW", few)
-    kept, gone = queues.get("T", 0), queues.get("U", 0)
+    kept, gone = queues.find_or_create("T", 0), queues.find_or_create("U", 0)
     queues.delete("U")
     assert gone.next_offset < 0
     add(queues, rows((gone.number, 0, 0), (kept.number, 0, 100)))
@@ -182,7 +182,7 @@ def test_entries_of_a_queue_that_is_gone_are_passed_over(
 
 def test_what_may_not_be_read_yet_waits(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "CAPACITY", 4)
-    queue = queues.get("T", 0)
+    queue = queues.find_or_create("T", 0)
     for at in range(8):
         fill(queues, rows((queue.number, at, 100 * at)))
     assert queues.find("T", 0) is queue and queue.max_offset == 0
@@ -197,7 +197,7 @@ def test_what_may_not_be_read_yet_waits(queues: Queues, monkeypatch: pytest.Monk
 
 
 def test_what_can_be_read_goes_before_what_waits(queues: Queues) -> None:
-    queue = queues.get("T", 0)
+    queue = queues.find_or_create("T", 0)
     fill(queues, rows((queue.number, 2, 200), (queue.number, 3, 300), (queue.number, 4, 400)))
     queues.staged.add(rows((queue.number, 0, 0), (queue.number, 1, 100)))
     assert queues.find("T", 0) is queue and queue.max_offset == 2

@@ -112,7 +112,7 @@ def test_where_nothing_is_that_is_said_at_once(store: MessageStore) -> None:
     fill(store, 2)
     store.delete_topic("T")
     store.append([new_message("T", 0)])
-    store.readings.bulk._queues.get("T", 1)  # it never had a message
+    store.readings.bulk._queues.find_or_create("T", 1)  # it never had a message
     reads = store.readings.bulk
     assert answer(reads) == []
     for queue_id, offset in [(0, 1), (0, 2), (0, -1), (1, 0), (1, 1), (7, 0)]:
@@ -167,7 +167,7 @@ def test_what_is_known_is_answered_as_what_is_read(store: MessageStore) -> None:
 def test_known_entries_do_not_outlive_their_queue_or_its_first_message(store: MessageStore) -> None:
     fill(store, 1000)
     reads = store.readings.bulk
-    queue = reads._queues.get("T", 0)
+    queue = reads._queues.find_or_create("T", 0)
     changes: list[Callable[[], object]] = [
         lambda: queue.correct_min_offset(queue.entry(100).physical_offset),
         lambda: queue.truncate(queue.entry(400).physical_offset),

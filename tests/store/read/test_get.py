@@ -44,7 +44,7 @@ class Shelf:
     def __init__(self, log_file_size: int = 1 << 16) -> None:
         files = OpenFiles(MemoryDisk(), writable=True)
         self.log = CommitLog(files, layout.commitlog_dir(ROOT), log_file_size)
-        self.queue: ConsumeQueue = Queues(files, ROOT, PER_FILE * SIZE).get("Orders", 0)
+        self.queue: ConsumeQueue = Queues(files, ROOT, PER_FILE * SIZE).find_or_create("Orders", 0)
 
     def add(self, count: int = 1, tags: str | None = None, body: bytes = b"body") -> None:
         for _ in range(count):
@@ -424,7 +424,7 @@ class Shelves:
         files = OpenFiles(self.disk, writable=True)
         self.log = CommitLog(files, layout.commitlog_dir(ROOT), 16_384)
         queues = Queues(files, ROOT, 20 * SIZE)
-        self.queues: list[ConsumeQueue] = [queues.get("Orders", n) for n in range(QUEUES)]
+        self.queues: list[ConsumeQueue] = [queues.find_or_create("Orders", n) for n in range(QUEUES)]
         self.limits = limits
 
     def add(self, message: Message) -> None:

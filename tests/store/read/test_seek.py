@@ -34,7 +34,7 @@ def shelf(times: Times, host: bytes = V6) -> tuple[CommitLog, ConsumeQueue]:
     """A log and a queue with messages stored at these times; None stands for a lost one."""
     files = OpenFiles(MemoryDisk(), writable=True)
     log = CommitLog(files, layout.commitlog_dir(ROOT), 4_096)
-    queue = Queues(files, ROOT, 10 * SIZE).get("Orders", 0)
+    queue = Queues(files, ROOT, 10 * SIZE).find_or_create("Orders", 0)
     for number, time in enumerate(times):
         if time is LOST:
             queue.put(number, *FILLER)

@@ -362,7 +362,9 @@ def test_a_topic_whose_files_cannot_be_moved_takes_no_messages_until_a_round_can
         store.delete_topic("Orders")
         store.retention.run()
         assert store.queues() == []
-        with pytest.raises(StoreNotWritable, match=f"^{QUEUES / 'Orders'}: is left of the queue Orders-0"):
+        with pytest.raises(
+            StoreNotWritable, match=f"^{QUEUES / 'Orders'}: is left of the deleted queue Orders-0"
+        ):
             fill(store, 1)
     store.retention.run()
     assert not disk.exists(QUEUES / "Orders")

@@ -1,8 +1,7 @@
-"""One ConsumeQueue: where in the CommitLog each message of a queue lies.
+"""One ConsumeQueue: the places in the CommitLog of a queue's messages.
 
-It is derived: what it holds can always be rebuilt from the CommitLog, so entries are kept in memory
-(the *tail*) and written to the file by the page. A killed process loses tails and nothing else;
-recovery dispatches those records again.
+It can be rebuilt from the CommitLog, so new entries are kept in memory (the *tail*) and written to the file
+by the page. A killed process loses only tails; recovery dispatches those records again.
 
 Source: RocketMQ ``store/ConsumeQueue.java``.
 """
@@ -24,33 +23,33 @@ from cometmq.store.queue.next_offsets import NextOffsets
 from cometmq.store.read.reading import Reading, run
 
 BLOCK_ENTRIES = 3_200
-"""How many entries recovery looks at together."""
+"""Number of entries that recovery checks at once."""
 
 ENTRY_DTYPE = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 assert ENTRY_DTYPE.itemsize == SIZE
 
 _FILLER = pack(*FILLER)
-_NOTHING = 2**63 - 1
+_NO_OFFSET = 2**63 - 1
 
 
 class ConsumeQueue:
     """The entries of one queue, by queue offset.
 
     Args:
-        tails: where this queue keeps its tail while it has one.
-        ahead: where it keeps entries that were read with others.
+        tails: the tails of all queues that have one.
+        ahead: the cache of entries read ahead.
 
     Attributes:
         min_offset: first queue offset whose message is still in the CommitLog.
         max_offset: queue offset behind the last dispatched message.
-        number: where the next offset is held, see ``NextOffsets``.
+        number: its place in ``NextOffsets``.
         physical_end: CommitLog offset behind the last dispatched record of this queue.
         ext: its extension, or None if it has none.
     """
 
     __slots__ = (
         "_ahead",
-        "_alive_from",
+        "_corrected_by",
         "_filled_end",
         "_next_offsets",
         "_tail",
@@ -87,15 +86,15 @@ class ConsumeQueue:
         self.queue_id = queue_id
         self.min_offset = self.max_offset = 0
         self.physical_end = 0
-        self._alive_from = _NOTHING  # the CommitLog offset that ``min_offset`` was last corrected by
-        self._filled_end = 0  # no files hold anything at or behind it, but for what was put since
+        self._corrected_by = _NO_OFFSET  # the CommitLog offset that ``min_offset`` was last corrected by
+        self._filled_end = 0  # queue offset from which on files are empty, but for entries written since
         self._tail = bytearray()
         self._tail_start = 0  # queue offset of the tail's first entry
-        self._unsynced_from = _NOTHING  # first byte that was written since the last sync
+        self._unsynced_from = _NO_OFFSET  # first byte that was written since the last sync
 
     @property
     def next_offset(self) -> int:
-        """What the next message appended to this queue gets; ahead of ``max_offset`` until dispatch."""
+        """Queue offset of the next message to append; ahead of ``max_offset`` until dispatch."""
         return self._next_offsets.values[self.number]
 
     @next_offset.setter
@@ -104,11 +103,11 @@ class ConsumeQueue:
 
     @property
     def pending_bytes(self) -> int:
-        """How much is in memory only."""
+        """Number of bytes that are in memory only."""
         return len(self._tail)
 
     def put(self, queue_offset: int, physical_offset: int, size: int, tags_code: int) -> bool:
-        """Append the entry of one message; False if it is there already."""
+        """Append the entry of one message; return False if the queue has it already."""
         if queue_offset != self.max_offset and not self.skip_to(queue_offset):
             return False
         if not self._tail:
@@ -119,7 +118,7 @@ class ConsumeQueue:
         return True
 
     def put_new(self, queue_offset: int, entries: bytes | memoryview, physical_end: int) -> None:
-        """Append consecutive entries of messages that have just been appended, as bytes."""
+        """Append consecutive entries of new messages, as bytes."""
         if queue_offset != self.max_offset:
             self.skip_to(queue_offset)
         if not self._tail:
@@ -129,10 +128,10 @@ class ConsumeQueue:
         self.physical_end = physical_end
 
     def put_run(self, queue_offset: int, entries: np.ndarray) -> int:
-        """Append consecutive entries (of ENTRY_DTYPE); gives how many were not there already.
+        """Append the missing ones of consecutive entries (``[n]`` of ENTRY_DTYPE); return their count.
 
-        A record that does not lie behind the last dispatched one is there, or belongs to an earlier life of
-        a topic that was deleted and made again.
+        A record that does not lie behind the last dispatched one has its entry already, or is of a topic that
+        was deleted and created again since.
         """
         old = int(np.searchsorted(entries["physical_offset"], self.physical_end))
         known = max(old, self.max_offset - queue_offset)
@@ -143,13 +142,13 @@ class ConsumeQueue:
         self.put_new(queue_offset + known, entries.tobytes(), physical_end)
         return len(entries)
 
-    def begin_anew(self) -> None:
-        """Forget all entries: the topic was deleted and made again. Raises OSError."""
+    def clear(self) -> None:
+        """Remove all entries: the topic was deleted and created again. Raises OSError."""
         self.remove()
         self.detach()
 
     def detach(self) -> None:
-        """Forget all entries; the files are on the disk still, until ``remove``."""
+        """Drop all entries; the files stay on the disk until ``remove``."""
         self.chain.detach()
         if self.ext is not None:
             self.ext.detach()
@@ -158,36 +157,36 @@ class ConsumeQueue:
         self._set_bounds(0)
 
     def remove(self) -> None:
-        """Remove all files. Raises OSError: then it may be called again."""
+        """Remove all files. Raises OSError; it may be called again."""
         self.chain.remove()
         if self.ext is not None:
             self.ext.remove()
 
     def read(self, queue_offset: int, count: int) -> bytes:
-        """Give the entries from ``queue_offset`` on: 20 bytes each, fewer at the end."""
+        """Return the entries from ``queue_offset`` on: 20 bytes each, fewer at the end."""
         return bytes(run(self.entries(queue_offset, count)))
 
     def entries(self, queue_offset: int, count: int) -> Reading[Buffer]:
-        """Give the same as ``read``, as a reading."""
+        """Read entries like ``read``, as a reading."""
         end = min(queue_offset + count, self.max_offset)
         return entry_reads.entries(self.chain, self._tail, self._tail_start, queue_offset, end)
 
-    def entries_at_hand(self, queue_offset: int, count: int) -> Buffer | None:
-        """Give the same if that waits for nothing: see ``entry_reads.at_hand``."""
+    def resident_entries(self, queue_offset: int, count: int) -> Buffer | None:
+        """Return the entries like ``read`` if that needs no waiting, else None; see ``entry_reads.resident``."""
         end, tail_start = min(queue_offset + count, self.max_offset), self._tail_start
         is_in_tail = queue_offset >= tail_start
-        if is_in_tail and end == self.max_offset:  # nothing to read, nor to keep
+        if is_in_tail and end == self.max_offset:  # nothing to read, nor to cache
             return self._tail[(queue_offset - tail_start) * SIZE :]
         ahead_max = self.max_offset if is_in_tail else tail_start
-        at_hand = partial(entry_reads.at_hand, self.chain, self._tail, tail_start)
-        return self._ahead.get(self.number, queue_offset, end, ahead_max, self.min_offset, at_hand)
+        read = partial(entry_reads.resident, self.chain, self._tail, tail_start)
+        return self._ahead.get(self.number, queue_offset, end, ahead_max, self.min_offset, read)
 
     def entry(self, queue_offset: int) -> QueueEntry:
-        """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""
+        """Return one entry, which must exist (``min_offset`` ≤ offset < ``max_offset``)."""
         return unpack(self.read(queue_offset, 1))
 
     def find_message(self, queue_offset: int) -> Reading[tuple[int, QueueEntry] | None]:
-        """Find the first entry at or behind ``queue_offset`` that stands for a message, with its offset."""
+        """Find the first entry that is no filler, at or behind ``queue_offset``, and its queue offset."""
         if queue_offset < self.max_offset:
             data = yield from self.entries(queue_offset, 1)
             if data and not (entry := unpack(data)).is_filler:
@@ -201,7 +200,7 @@ class ConsumeQueue:
         return None
 
     def last_message(self) -> QueueEntry | None:
-        """Give the last entry that stands for a message."""
+        """Return the last entry that is no filler, or None."""
         first, end = self._first_offset, self.max_offset
         if end > first and not (entry := self.entry(end - 1)).is_filler:
             return entry
@@ -226,20 +225,20 @@ class ConsumeQueue:
         self._tails.pop(self, None)
 
     def take_unsynced(self) -> list[Path]:
-        """Give the files that were written since the last call: they must be synced."""
-        begin, self._unsynced_from, chain = self._unsynced_from, _NOTHING, self.chain
+        """Return the files that were written since the last call, for syncing."""
+        begin, self._unsynced_from, chain = self._unsynced_from, _NO_OFFSET, self.chain
         written = [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
         return written if self.ext is None else self.ext.take_unsynced() + written
 
     def recover(self, *, trusted: bool) -> None:
-        """Find what the files hold.
+        """Load the files and find the end of their entries.
 
         Args:
-            trusted: after a clean stop, when only the last file needs to be looked at. Otherwise the
-                last three are, the data ends at the first entry that cannot follow the one before, and files
-                that are too short or follow a gap count as none.
+            trusted: after a clean stop, when only the last file is checked. Otherwise the last three are,
+                the data ends at the first entry that cannot follow the one before, and files that are too
+                short or follow a gap are removed with all behind them.
         """
-        self.chain.load(drop_unsure=not trusted)
+        self.chain.load(drop_unsynced=not trusted)
         starts = self.chain.starts
         self._set_bounds(self.chain.first_offset // SIZE)
         if not starts:
@@ -247,29 +246,26 @@ class ConsumeQueue:
         first = starts[-1] if trusted else starts[max(0, len(starts) - 3)]
         self._recover_from(first // SIZE)
         while self.max_offset * SIZE <= first and first > starts[0]:
-            first -= self.chain.file_size  # that file was made, but what was written to it is lost
+            first -= self.chain.file_size  # that file was created, but the data written to it is lost
             self._recover_from(first // SIZE)
         self.clear_behind_end()
 
     def cut(self, physical_offset: int) -> None:
-        """Forget the entries of records at or behind a CommitLog offset, which will be dispatched again.
+        """Drop the entries of records at or behind a CommitLog offset, which will be dispatched again.
 
-        What the files hold of them may be what an earlier process wrote and never synced.
+        In the files they may be unsynced data of an earlier process.
         """
         if self.physical_end > physical_offset:
             self._filled_end = max(self._filled_end, self.max_offset)
-            min_offset, alive_from = self.min_offset, self._alive_from
+            min_offset, corrected_by = self.min_offset, self._corrected_by
             self._set_bounds(self._first_from(physical_offset))
             self._set_physical_end()
             if min_offset <= self.max_offset:
-                self.min_offset, self._alive_from = min_offset, alive_from
+                self.min_offset, self._corrected_by = min_offset, corrected_by
         self._unsynced_from = min(self._unsynced_from, self.max_offset * SIZE)
 
     def recover_ext(self, *, trusted: bool = True) -> None:
-        """Find what the extension's files hold, once it is known what entries there are: see ``recover``.
-
-        Raises StoreDamaged.
-        """
+        """Recover the extension's files, after the entries: see ``recover``. Raises StoreDamaged."""
         if self.ext is None:
             return
         end, addresses = self.max_offset, np.empty(0)
@@ -277,7 +273,7 @@ class ConsumeQueue:
             begin = max(self._first_offset, end - BLOCK_ENTRIES)
             addresses = self._addresses(begin, end - begin)
             end = begin
-        # The greatest, not the last, which may be damaged: no address may be given twice.
+        # The greatest, not the last, which may be damaged: no address may be used twice.
         self.ext.recover(int(addresses.max()) if len(addresses) else None, trusted=trusted)
 
     def truncate(self, physical_end: int) -> None:
@@ -288,7 +284,7 @@ class ConsumeQueue:
             self.clear_behind_end()
 
     def clear_behind_end(self) -> None:
-        """Write zeros over what lies behind the end, so that no later start takes it for entries."""
+        """Overwrite data behind the end with zeros, so that no later start reads entries there."""
         if self._filled_end > self.max_offset:
             self._filled_end = 0
             cleared_from = self.chain.clear_from(self.max_offset * SIZE)
@@ -296,19 +292,19 @@ class ConsumeQueue:
 
     def correct_min_offset(self, min_physical_offset: int) -> None:
         """Set ``min_offset`` to the first entry whose record is still in the CommitLog."""
-        if self._alive_from != min_physical_offset:
+        if self._corrected_by != min_physical_offset:
             found = run(self.find_message(self._first_offset))
             if found is not None and found[1].size and found[1].physical_offset < min_physical_offset:
                 found = run(self.find_message(self._first_from(min_physical_offset)))
             self.min_offset = self.max_offset if found is None else found[0]
-            self._ahead.forget(self.number)
-            self._alive_from = min_physical_offset
+            self._ahead.discard(self.number)
+            self._corrected_by = min_physical_offset
 
     def take_expired(self, min_physical_offset: int, vouched_offset: int) -> list[Path]:
-        """Correct ``min_offset``; take the files before it out of the chain: see ``FileChain``.
+        """Correct ``min_offset``; detach the files before it and return them: see ``detach_before``.
 
-        The first file that stays tells after a crash how far the queue had come, so it must be one that is
-        on the disk: that has an entry for a record before CommitLog offset ``vouched_offset``.
+        After a crash the first file that is kept shows how far the queue had come. So it must be on the
+        disk, that is, hold an entry for a record before CommitLog offset ``vouched_offset``.
         """
         first = self.min_offset
         if first == self.max_offset or self.entry(first).physical_offset < min_physical_offset:
@@ -324,11 +320,11 @@ class ConsumeQueue:
 
     @property
     def _first_offset(self) -> int:
-        """The first queue offset that there is an entry for, be it a filler."""
+        """Queue offset of the first entry, filler or not."""
         return self.chain.first_offset // SIZE if self.chain.starts else self._tail_start
 
     def _first_from(self, physical_offset: int) -> int:
-        """Give the first queue offset whose record, or the next message's, lies at or behind an offset."""
+        """Return the first queue offset whose record, for a filler the next one, is not before an offset."""
         begins = range(self._first_offset, self.max_offset, BLOCK_ENTRIES)
         at = bisect_left(begins, physical_offset, key=self._physical_offset_from)
         if at == 0:
@@ -336,29 +332,29 @@ class ConsumeQueue:
         begin = begins[at - 1]
         block = np.frombuffer(self.read(begin, BLOCK_ENTRIES), ENTRY_DTYPE)
         without = are_fillers(block) | (block["size"] == 0)
-        offsets = np.where(without, _NOTHING, block["physical_offset"].astype(np.int64))
+        offsets = np.where(without, _NO_OFFSET, block["physical_offset"].astype(np.int64))
         following = np.minimum.accumulate(offsets[::-1])[::-1]
         return begin + int(np.searchsorted(following, physical_offset))
 
     def _physical_offset_from(self, queue_offset: int) -> int:
-        """Give where the first message at or behind ``queue_offset`` lies: it grows where fillers do not.
+        """Return the physical offset of the first message at or behind a queue offset, a key for bisection.
 
-        An empty entry, whose place in the file never came to the disk, lies behind all others.
+        An empty entry, which was never synced, counts as lying behind all others.
         """
         found = run(self.find_message(queue_offset))
         if found is None:
             return self.physical_end
-        return found[1].physical_offset if found[1].size else _NOTHING
+        return found[1].physical_offset if found[1].size else _NO_OFFSET
 
     def skip_to(self, queue_offset: int) -> bool:
-        """Go to ``queue_offset`` with fillers, which stand for messages that are lost; False if behind."""
+        """Append fillers, for lost messages, up to ``queue_offset``; False if the queue is beyond it."""
         if queue_offset < self.max_offset:
             return False
         if self.max_offset == 0 and not self.chain.starts:
             per_file = self.chain.file_size // SIZE
             self._tail_start = self.max_offset = queue_offset - queue_offset % per_file
             self.min_offset = queue_offset
-        self._alive_from = _NOTHING
+        self._corrected_by = _NO_OFFSET
         if not self._tail:
             self._tails[self] = self._tail
         self._tail += _FILLER * (queue_offset - self.max_offset)
@@ -366,9 +362,9 @@ class ConsumeQueue:
         return True
 
     def _recover_from(self, first: int) -> None:
-        """Walk the entries from queue offset ``first`` on to the end of the data."""
+        """Find the end of the valid entries, from queue offset ``first`` on."""
         start = self.chain.starts[-1]
-        capacity = -(-(start + self.chain.file(start).data_end(0)) // SIZE)  # behind it there are no entries
+        capacity = -(-(start + self.chain.file(start).data_end(0)) // SIZE)  # behind it the file is empty
         end, last = first, -1
         self._filled_end = capacity
         while end < capacity:
@@ -391,9 +387,9 @@ class ConsumeQueue:
 
     def _set_bounds(self, end: int) -> None:
         self.max_offset = self.next_offset = self._tail_start = end
-        self._ahead.forget(self.number)
+        self._ahead.discard(self.number)
         self.min_offset = self.chain.first_offset // SIZE
-        self._alive_from = _NOTHING
+        self._corrected_by = _NO_OFFSET
 
     def _set_physical_end(self) -> None:
         last = self.last_message()

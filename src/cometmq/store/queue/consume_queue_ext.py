@@ -1,9 +1,8 @@
-"""The extension of one ConsumeQueue: a unit for each entry, with the bitmap of the filters that it passed.
+"""The extension of one ConsumeQueue: a unit for each entry, with the bitmap of the filters that it passes.
 
-Entries that have a unit hold its address in place of the tags code. Units only spare work: whoever finds
-none at an address takes the message for one that may be wanted, and looks at the message itself. So entries
-with units and entries without may follow one another, and what recovery or a rebuild dispatches gets none:
-which filters were known when a message was stored is written nowhere else.
+An entry that has a unit holds its address in place of the tags code. Units only save work: without one a
+reader checks the message itself. So entries with and without units may alternate, and records that recovery
+or a rebuild dispatches get none, since the filters known when a message was stored are written nowhere else.
 
 Like the queue's entries, units are kept in memory and written by the page, before the entries that point to
 them. An offset that an entry ever pointed to is not used again.
@@ -30,14 +29,14 @@ from cometmq.store.file_chain import FileChain
 from cometmq.store.read.reading import Reading, ReadStep, Stretch
 
 CLEAR_BYTES = 1024 * 1024
-_NOTHING = 2**63
+_NO_OFFSET = 2**63
 
 
 class ConsumeQueueExt:
     """The units of one queue, by address.
 
     Attributes:
-        end_offset: where the next unit goes, unless it does not fit there.
+        end_offset: offset of the next unit, if it fits into the file.
     """
 
     __slots__ = ("_tail", "_tail_start", "_unsynced_from", "chain")
@@ -46,7 +45,7 @@ class ConsumeQueueExt:
         self.chain = chain
         self._tail = bytearray()
         self._tail_start = 0
-        self._unsynced_from = _NOTHING  # first byte that was written since the last sync
+        self._unsynced_from = _NO_OFFSET  # first byte that was written since the last sync
 
     @property
     def end_offset(self) -> int:
@@ -54,7 +53,7 @@ class ConsumeQueueExt:
         return self._tail_start + len(self._tail)
 
     def put(self, unit: bytes) -> int | None:
-        """Append a unit; give its address, or None if there is no room for it."""
+        """Append a unit; return its address, or None if there is no room for it."""
         room = self.chain.file_size - self.end_offset % self.chain.file_size
         if len(unit) > self.chain.file_size - BLANK_SIZE or self.end_offset + room + len(unit) > OFFSET_MAX:
             return None
@@ -65,9 +64,9 @@ class ConsumeQueueExt:
         return address_of(offset)
 
     def get(self, address: int) -> ExtUnit | None:
-        """Give the unit at an address, or None if it is lost.
+        """Return the unit at an address, or None if it is lost.
 
-        Safe from any thread; in one that does not own the store, a unit that is just written may look lost.
+        Safe from any thread; outside the owner's, a unit that is being written may seem lost.
         """
         offset, start, tail = offset_of(address), self._tail_start, self._tail
         if offset >= start:
@@ -75,11 +74,11 @@ class ConsumeQueueExt:
         return self.written(offset)
 
     def units(self, addresses: Iterable[int]) -> Reading[dict[int, ExtUnit]]:
-        """Give the units at rising addresses, but for those that are lost, as a reading."""
+        """Read the units at ascending addresses, without lost ones, as a reading."""
         found: dict[int, ExtUnit] = {}
         places: dict[int, list[Stretch]] = {}
         offsets = [offset_of(address) for address in addresses]
-        for offset, following in pairwise([*offsets, _NOTHING]):
+        for offset, following in pairwise([*offsets, _NO_OFFSET]):
             if offset >= self._tail_start:
                 if (unit := unpack(self._tail, offset - self._tail_start)) is not None:
                     found[address_of(offset)] = unit
@@ -95,7 +94,7 @@ class ConsumeQueueExt:
         return found
 
     def written(self, offset: int) -> ExtUnit | None:
-        """Give the unit at an offset in the files, or None if none is there."""
+        """Return the unit at an offset in the files, or None if there is none."""
         room = self.chain.file_size - offset % self.chain.file_size
         head = self.chain.read(offset, min(HEAD_SIZE, room))
         size = int.from_bytes(head[:2], "big")
@@ -110,21 +109,22 @@ class ConsumeQueueExt:
             self._tail = bytearray()
 
     def take_unsynced(self) -> list[Path]:
-        """Give the files that were written since the last call: they must be synced."""
-        begin, self._unsynced_from = self._unsynced_from, _NOTHING
+        """Return the files that were written since the last call, for syncing."""
+        begin, self._unsynced_from = self._unsynced_from, _NO_OFFSET
         chain = self.chain
         return [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
 
     def recover(self, last_address: int | None, *, trusted: bool = True) -> None:
-        """Find the files; go on behind the last unit that an entry points to, None if no entry does.
+        """Load the files and clear all behind the last unit that an entry points to, None if no entry does.
 
-        What follows it belonged to entries that are lost. If the files do not reach so far, they begin anew
-        there. Raises StoreDamaged.
+        Units behind it belonged to lost entries. If the files do not reach so far, they are removed, and the
+        next one begins there. Raises StoreDamaged.
 
         Args:
-            trusted: after a clean stop. Otherwise files that are too short or follow a gap count as none.
+            trusted: after a clean stop. Otherwise files that are too short or follow a gap are removed, with
+                all behind them.
         """
-        self.chain.load(drop_unsure=not trusted)
+        self.chain.load(drop_unsynced=not trusted)
         if last_address is None:
             self.chain.remove_from(0)
             self._tail, self._tail_start = bytearray(), 0
@@ -142,23 +142,23 @@ class ConsumeQueueExt:
         self.chain.remove_from(self._tail_start)
 
     def detach_before(self, address: int) -> list[Path]:
-        """Take the files out of the chain whose units all lie before an address: see ``FileChain``."""
+        """Detach the files whose units all lie before an address: see ``FileChain.detach_before``."""
         return self.chain.detach_before(offset_of(address))
 
     def detach(self) -> None:
-        """Forget all units; the files are on the disk still, until ``remove``."""
+        """Drop all units; the files stay on the disk until ``remove``."""
         self.chain.detach()
         self._tail, self._tail_start = bytearray(), 0
 
     def remove(self) -> None:
-        """Remove all files, and the directory. Raises OSError: then it may be called again."""
+        """Remove all files, and the directory. Raises OSError; it may be called again."""
         self.detach()
         self.chain.remove()
 
     def _clear_from(self, offset: int, mark: bytes = b"") -> None:
-        """Put ``mark`` and zeros over what lies at an offset and behind it in its file.
+        """Overwrite the rest of a file from an offset on with ``mark`` and zeros.
 
-        A Java broker that starts on these files goes through them unit by unit.
+        A Java broker that starts on these files reads them unit by unit.
         """
         start = self.chain.start_of(offset)
         if start is None:

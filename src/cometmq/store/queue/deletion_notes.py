@@ -1,8 +1,8 @@
-"""What was deleted since the ledger's large file was written: ``config/deletions.json``.
+"""Deletions since the ledger's large file was saved: ``config/deletions.json``.
 
-It is small, since it begins anew with each life of the store: so to note a deletion costs the same however
-many queues there are. A deletion that is applied twice, or that has expired, does no harm: it only concerns
-what lies before its offset. Like the ledger's own file it is CometMQ's, and no Java broker touches it.
+The file is small, as it is emptied whenever the large one is saved; so recording a deletion costs the same
+however many queues there are. Applying a deletion twice, or an expired one, does no harm: it only concerns
+records before its offset. Like the ledger's own file it is CometMQ's, and no Java broker touches it.
 """
 
 import logging
@@ -23,18 +23,18 @@ NAME: Final = "deletions"
 
 
 class _NotesFile(msgspec.Struct):
-    """The file: CommitLog offsets of the deletions of topics, and of queues by topic and id."""
+    """The file's content: CommitLog offsets of deletions of topics, and of queues by topic and id."""
 
     topics: dict[str, int] = {}
     queues: dict[str, dict[int, int]] = {}
 
 
 class DeletionNotes:
-    """The notes of one store, which any thread may write.
+    """The recorded deletions of one store. Safe from any thread.
 
     Attributes:
         topics: by topic, the CommitLog offset before which its records are deleted.
-        queues: by topic and queue id, the CommitLog offset before which a queue ended that begins anew.
+        queues: by topic and queue id, the CommitLog offset of a queue's deletion.
     """
 
     def __init__(self, layer: FileLayer, root: Path) -> None:
@@ -44,11 +44,11 @@ class DeletionNotes:
         self._lock = Lock()
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any."""
         return bool(self.topics or self.queues)
 
     def load(self) -> None:
-        """Read the file if it is there; one that holds something else counts as none."""
+        """Load the file if it exists; unreadable content counts as none."""
         content = _NotesFile()
         try:
             content = msgspec.convert(self._table.load() or {}, _NotesFile, strict=False)
@@ -62,10 +62,10 @@ class DeletionNotes:
         queues: Mapping[str, Mapping[int, int]],
         is_needed: Callable[[str, int], bool],
     ) -> None:
-        """Note deletions, durably. Raises OSError: then there are no more than before.
+        """Record deletions, durably. Raises OSError; then none is recorded.
 
         Args:
-            is_needed: decides by topic and offset whether an older note is kept.
+            is_needed: decides by topic and offset whether an older deletion of a topic is kept.
         """
         with self._lock:
             kept = {topic: offset for topic, offset in self.topics.items() if is_needed(topic, offset)}
@@ -73,7 +73,7 @@ class DeletionNotes:
             self._save(kept | dict(topics), self.queues | more)
 
     def clear(self) -> None:
-        """Begin anew: the ledger's own file says the same. Raises OSError."""
+        """Remove all deletions, as the ledger's own file includes them now. Raises OSError."""
         with self._lock:
             if self:
                 self._save({}, {})

@@ -1,8 +1,8 @@
-"""Deleting topics and queues, step by step: a deletion may concern tens of thousands of queues.
+"""Delete topics and queues in steps, since a deletion may concern tens of thousands of queues.
 
-A deletion is noted on the disk first, in any thread. Then the owner's thread takes the queues out of the
-store, some in each turn, and moves their directories out of the way. Until then nothing may be appended to
-them. Their files are removed later, by ``remove_files``, in any thread.
+A deletion is recorded on the disk first, in any thread. Then the owner's thread removes the queues from the
+store, some in each turn, and moves their directories away. Until then nothing may be appended to them.
+``remove_files`` removes their files later, in any thread.
 
 The steps are those of a reading (``reading.py``).
 """
@@ -19,13 +19,13 @@ from cometmq.store.queue.queues import QueueKey
 from cometmq.store.read.reading import PAUSE, Reading
 
 TURN_MAX: Final = 500
-"""So many queues are taken out of the store, or looked at, in one turn."""
+"""Number of queues that are removed from the store, or checked, in one turn."""
 MOVE_WEIGHT: Final = 5
-"""To move a directory, by a system call, counts as so many queues."""
+"""Moving a directory, a system call, counts as this many queues."""
 
 
 class Deletions:
-    """Deletes topics and queues of a store."""
+    """Deletes topics and unused queues of a store."""
 
     def __init__(self, parts: Parts) -> None:
         self._root = parts.root
@@ -34,14 +34,15 @@ class Deletions:
         self._ledger = parts.ledger
 
     def topics(self, topics: Collection[str]) -> Reading[None]:
-        """Delete all messages of topics. Raises StoreNotWritable if the disk refuses to note it."""
+        """Delete all messages of topics. Raises StoreNotWritable if the disk refuses to record it."""
         log = self._log
-        yield from self._noted(self._ledger.note_deleted(topics, log.written_offset, log.min_offset))
+        record = self._ledger.record_deleted_topics(topics, log.written_offset, log.min_offset)
+        yield from self._recorded(record)
         done = 0
         for topic in topics:
             queues = self._queues.of_topic(topic)
             for part in _parts(queues):
-                self._queues.forget(part)
+                self._queues.remove(part)
                 done += len(part)
                 if done >= TURN_MAX:
                     done = 0
@@ -52,10 +53,10 @@ class Deletions:
     def unused(
         self, is_used: Callable[[str, int], bool], on_deleted: Callable[[list[QueueKey]], None]
     ) -> Reading[None]:
-        """Delete the queues whose messages are all gone and that nobody uses any more.
+        """Delete the queues whose messages have all expired and that nobody uses any more.
 
-        A queue that is deleted begins anew at queue offset 0, so one that is used must stay. Raises
-        StoreNotWritable if the disk refuses to note it.
+        A deleted queue would begin again at queue offset 0, so one in use must stay. Raises StoreNotWritable
+        if the disk refuses to record it.
 
         Args:
             on_deleted: called with queues as they are deleted.
@@ -68,17 +69,18 @@ class Deletions:
         for part in _parts(list(self._queues)):
             unused += are_unused(part)
             yield PAUSE
-        yield from self._noted(self._ledger.note_removed(map(_key, unused), self._log.written_offset))
+        record = self._ledger.record_deleted_queues(map(_key, unused), self._log.written_offset)
+        yield from self._recorded(record)
         for part in _parts(unused, TURN_MAX // MOVE_WEIGHT):
             deleted = are_unused(part)  # still
-            self._queues.forget(deleted)
+            self._queues.remove(deleted)
             for topic, queues in groupby(deleted, lambda queue: queue.topic):
                 self._queues.discard(topic, [queue.queue_id for queue in queues])
             on_deleted([*map(_key, deleted)])
             yield PAUSE
 
     def remove_files(self) -> None:
-        """Remove the files of what was deleted. Safe from any thread, one at a time."""
+        """Remove the files of deleted queues. Safe from any thread, one at a time."""
         self._queues.discarded.remove()
 
     @property
@@ -87,12 +89,12 @@ class Deletions:
         return bool(self._queues.discarded)
 
     def _is_empty(self, queue: ConsumeQueue) -> bool:
-        """Return whether all messages of a queue have expired, and none is on its way."""
+        """Return whether all messages of a queue have expired, and none waits for dispatch."""
         return queue.physical_end <= self._log.min_offset and queue.next_offset == queue.max_offset
 
-    def _noted(self, note: Reading[None]) -> Reading[None]:
+    def _recorded(self, record: Reading[None]) -> Reading[None]:
         try:
-            yield from note
+            yield from record
         except OSError as error:
             raise StoreNotWritable(describe(error, self._root)) from error
 

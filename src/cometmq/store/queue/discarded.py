@@ -1,11 +1,11 @@
-"""Directories of queues that are gone: out of the way at once, removed from the disk when there is time.
+"""Directories of deleted queues: moved away at once, removed from the disk later.
 
-To remove very many files takes long, and until it is done another life of a queue must not put its files in
-the same place. So a directory is moved to ``.deleted`` beside the topics, by one system call whatever it
-holds. From there any thread may remove it.
+Removing very many files takes long, and a queue that is created again meanwhile must not find them in its
+place. So a directory is moved to ``.deleted`` beside the topics, with one system call; any thread may remove
+it there.
 
-A move is synced before anything is removed. One that a loss of power undoes is made again by the next start,
-which goes by what is noted of deletions (``deletion_notes.py``); what was not removed then is removed later.
+A move is synced before any file is removed. If a loss of power undoes a move, the next start repeats it, as
+the deletion is recorded (``deletion_notes.py``); files that are left then are removed later.
 """
 
 import logging
@@ -18,15 +18,15 @@ from cometmq.format import layout
 from cometmq.io.files import TEMPORARY_SUFFIX, FileLayer
 
 PREFIX: Final = "queues-"
-"""A name is not only a number: a Java broker would take that for a queue."""
+"""Keeps names from being only a number, which a Java broker would read as a queue."""
 
 _log = logging.getLogger(__name__)
 
 
 class Discarded:
-    """The directories of one store that are to be removed.
+    """The directories of one store that wait for removal.
 
-    One thread, the owner's, moves directories here; one at a time, any, removes them.
+    Only the owner's thread moves directories here; any thread, one at a time, may remove them.
 
     Args:
         root: the store's directory.
@@ -37,41 +37,41 @@ class Discarded:
         self._folders = layout.consume_queues_dir(root), layout.consume_queue_exts_dir(root)
         self._moved: deque[Path] = deque()
         self._unsynced: deque[Path] = deque()  # the directories whose names a move has changed
-        self._homes: set[Path] = set()  # those that are there
+        self._targets: set[Path] = set()  # the ``.deleted`` directories that exist
         self._last = 0  # number in a name
-        self._told: set[Path] = set()  # what could not be removed
+        self._logged: set[Path] = set()  # paths that could not be removed
 
     def __bool__(self) -> bool:
-        """Whether there is anything to remove."""
+        """Return whether there is anything to remove."""
         return bool(self._moved)
 
     def load(self) -> None:
-        """Find what an earlier process has left."""
+        """Find directories that an earlier process has left."""
         for folder in self._folders:
-            home = layout.deleted_dir(folder)
-            names = self._layer.names(home)
-            self._moved.extend(home / name for name in names)
+            target = layout.deleted_dir(folder)
+            names = self._layer.names(target)
+            self._moved.extend(target / name for name in names)
             numbers = (name.removeprefix(PREFIX) for name in names)
             self._last = max([self._last, *(int(number) for number in numbers if number.isdecimal())])
 
-    def take(self, directory: Path) -> None:
-        """Move the directory of a topic or of a queue out of the way, if it is there. Raises OSError."""
+    def add(self, directory: Path) -> None:
+        """Move the directory of a topic or of a queue to ``.deleted``, if it exists. Raises OSError."""
         if not self._layer.exists(directory):
             return
-        home = layout.deleted_dir(next(folder for folder in self._folders if folder in directory.parents))
-        if home not in self._homes:
-            self._layer.make_directory(home, durable=False)
-            self._homes.add(home)
+        target = layout.deleted_dir(next(folder for folder in self._folders if folder in directory.parents))
+        if target not in self._targets:
+            self._layer.make_directory(target, durable=False)
+            self._targets.add(target)
         self._last += 1
-        place = home / f"{PREFIX}{self._last}"
+        place = target / f"{PREFIX}{self._last}"
         self._layer.rename(directory, place, durable=False)
-        self._unsynced.extend((directory.parent, home))
+        self._unsynced.extend((directory.parent, target))
         self._moved.append(place)
 
     def remove(self) -> None:
-        """Remove what is to be removed; what the disk does not let go is logged once, and left here."""
-        moved = list(_taken(self._moved))
-        unsynced = list(_taken(self._unsynced))  # after what was moved: all of its names are among them
+        """Remove the directories; one that cannot be removed is logged once and retried next time."""
+        moved = list(_drained(self._moved))
+        unsynced = list(_drained(self._unsynced))  # read second, so it covers all that was moved
         try:
             self._layer.sync_all(dict.fromkeys(unsynced))
         except OSError as error:
@@ -84,21 +84,18 @@ class Discarded:
                 self._remove(place)
             except OSError as error:
                 self._moved.append(place)
-                self._tell(Path(error.filename or place), error)
+                self._log_once(Path(error.filename or place), error)
 
     def close(self) -> None:
-        """Remove what is left, and the place where it was."""
+        """Remove the directories, and ``.deleted`` where it is empty then."""
         self.remove()
         for folder in self._folders:
-            home = layout.deleted_dir(folder)
-            if not self._layer.names(home):
-                self._layer.remove_directory(home, durable=False)
+            target = layout.deleted_dir(folder)
+            if not self._layer.names(target):
+                self._layer.remove_directory(target, durable=False)
 
     def _remove(self, place: Path) -> None:
-        """Remove a directory with what is the store's in it; anything else stays, and so does it.
-
-        Raises OSError.
-        """
+        """Remove a directory and the store's files in it. Raises OSError, also if it holds other files."""
         for name in self._layer.names(place):
             if layout.is_offset_name(name.removesuffix(TEMPORARY_SUFFIX)):
                 self._layer.remove(place / name, durable=False)
@@ -106,13 +103,13 @@ class Discarded:
                 self._remove(place / name)
         self._layer.remove_directory(place, durable=False)
 
-    def _tell(self, path: Path, error: OSError) -> None:
-        if path not in self._told:
-            self._told.add(path)
+    def _log_once(self, path: Path, error: OSError) -> None:
+        if path not in self._logged:
+            self._logged.add(path)
             _log.warning("%s: cannot be removed, and is tried again: %s", path, error.strerror)
 
 
-def _taken(paths: deque[Path]) -> Iterable[Path]:
-    """Take out what is there, one by one: others may put more in meanwhile."""
+def _drained(paths: deque[Path]) -> Iterable[Path]:
+    """Pop all paths, one by one, since another thread may append meanwhile."""
     while paths:
         yield paths.popleft()

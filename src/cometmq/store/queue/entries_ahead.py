@@ -1,7 +1,7 @@
-"""Entries that were read with others, for whoever reads on: consumers read a queue from one end to the other.
+"""A cache of queue entries that were read ahead: consumers read a queue from one end to the other.
 
-To read some entries of a file is a call of the system, whatever their number; an answer to a pull takes 32 of
-them, usually. What is known lies where kernels find it, too: see ``kernels.pulls.asks``.
+Reading entries of a file is one system call whatever their number, and a pull's response usually takes 32 of
+them. Kernels use the cache, too: see ``kernels.pulls.asks``.
 """
 
 from array import array
@@ -16,20 +16,20 @@ from cometmq.kernels.pulls.rows import WINDOW_SIZE
 from cometmq.message import Buffer
 
 AHEAD: Final = 204
-"""So many entries are read together: nearly a page."""
+"""Number of entries read at once: nearly a page."""
 QUEUES_MAX: Final = 1_024
-"""Those of so many queues are kept (4 MiB), the latest ones."""
+"""Number of queues whose entries are cached (4 MiB), the latest ones."""
 
 _ROOM: Final = 64
-_NOTHING: Final = array("q", bytes(8 * WINDOW_SIZE))
+_NO_WINDOW: Final = array("q", bytes(8 * WINDOW_SIZE))
 
 
 class EntriesAhead:
-    """Entries of queues by the queues' numbers; of each those that were read last.
+    """The cached entries of each queue, by the queue's number: those that were read last.
 
     Attributes:
-        windows: a row for each number: see ``kernels.pulls.rows.FIRST`` and the others.
-        entries: the entries themselves.
+        windows: ``int64[n, WINDOW_SIZE]``, a row for each number: see ``kernels.pulls.rows.FIRST``.
+        entries: ``uint8[n]``, the bytes of the entries.
     """
 
     def __init__(self) -> None:
@@ -48,52 +48,52 @@ class EntriesAhead:
         min_offset: int,
         read: Callable[[int, int], Buffer | None],
     ) -> Buffer | None:
-        """Give a queue's entries from queue offset ``begin`` to before ``end``: those known, or read now.
+        """Return a queue's entries from queue offset ``begin`` to before ``end``, from the cache or read now.
 
         Args:
-            ahead_max: those up to this queue offset may be read together; none of them changes any more.
-            min_offset: the queue's; if another becomes it the queue is to be forgotten.
-            read: gives the entries from one queue offset to before another, None if that has to wait.
+            ahead_max: queue offset up to which entries are final and may be read ahead.
+            min_offset: the queue's; when it changes ``discard`` must be called.
+            read: returns the entries from one queue offset to before another, None if that has to wait.
         """
         if number in self._slots:
-            first, known_end, at, _ = self._rows[number * WINDOW_SIZE : (number + 1) * WINDOW_SIZE]
-            if first <= begin and end <= known_end:
+            first, cached_end, at, _ = self._rows[number * WINDOW_SIZE : (number + 1) * WINDOW_SIZE]
+            if first <= begin and end <= cached_end:
                 return self.entries.data[at + (begin - first) * SIZE : at + (end - first) * SIZE].tobytes()
         ahead_end = min(begin + AHEAD, ahead_max)
         if end < ahead_end and (found := read(begin, ahead_end)) is not None:
-            self._keep(number, begin, ahead_end, min_offset, found)
+            self._cache(number, begin, ahead_end, min_offset, found)
             return found[: (end - begin) * SIZE]
         return read(begin, end)
 
-    def forget(self, number: int) -> None:
-        """Forget a queue's entries: others will be in their place, or another one the first."""
+    def discard(self, number: int) -> None:
+        """Remove a queue's entries from the cache: they, or the queue's first offset, will change."""
         if (slot := self._slots.pop(number, None)) is not None:
             self._free.append(slot)
-            self._put(number, _NOTHING)
+            self._set_window(number, _NO_WINDOW)
 
-    def _keep(self, number: int, first: int, end: int, min_offset: int, found: Buffer) -> None:
+    def _cache(self, number: int, first: int, end: int, min_offset: int, found: Buffer) -> None:
         at = self._take_slot(number) * AHEAD * SIZE
         self.entries.data[at : at + len(found)] = found
-        self._put(number, array("q", (first, end, at, min_offset)))
+        self._set_window(number, array("q", (first, end, at, min_offset)))
 
     def _take_slot(self, number: int) -> int:
-        """Give where there is room for a queue's entries, which are the latest now."""
+        """Return a slot for a queue's entries, which become the latest."""
         slots = self._slots
         if number not in slots and len(slots) == QUEUES_MAX:
-            self.forget(next(iter(slots)))
+            self.discard(next(iter(slots)))
         if not len(self.entries):
-            self.entries = np.empty(QUEUES_MAX * AHEAD * SIZE, np.uint8)  # memory is taken as it is used
+            self.entries = np.empty(QUEUES_MAX * AHEAD * SIZE, np.uint8)  # the system allots pages on use
             self._free = list(range(QUEUES_MAX - 1, -1, -1))
         slot = slots.pop(number) if number in slots else self._free.pop()
         slots[number] = slot
         return slot
 
-    def _put(self, number: int, row: "array[int]") -> None:
+    def _set_window(self, number: int, row: "array[int]") -> None:
         if number >= len(self.windows):
             self._make_room(max(number + 1, 2 * len(self.windows)))
         self._rows[number * WINDOW_SIZE : (number + 1) * WINDOW_SIZE] = row
 
     def _make_room(self, count: int) -> None:
-        """Have rows for so many queues."""
+        """Grow the table of windows to ``count`` rows."""
         self._rows = self._rows + array("q", bytes(8 * WINDOW_SIZE * count - 8 * len(self._rows)))
         self.windows: Longs = np.frombuffer(self._rows, np.int64).reshape(-1, WINDOW_SIZE)

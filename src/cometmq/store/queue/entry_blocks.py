@@ -1,4 +1,4 @@
-"""Looking at many entries of a ConsumeQueue at once: arrays of ``consume_queue.ENTRY_DTYPE``."""
+"""Check many entries of a ConsumeQueue at once: a block is an array ``[n]`` of ``ENTRY_DTYPE``."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +8,14 @@ from cometmq.format.queue_entry import FILLER
 
 
 def addresses_of(block: np.ndarray) -> np.ndarray:
-    """Give the addresses of units, in the order of their entries; entries without a unit have none."""
+    """Return the addresses of the entries' units, in the order of the entries that have one."""
     codes = block["tags_code"]
     addresses: np.ndarray = codes[codes <= ADDRESS_MAX]
     return addresses
 
 
 def are_fillers(block: np.ndarray) -> NDArray[np.bool_]:
-    """Tell of each entry whether it stands for a message that is lost."""
+    """Return for each entry whether it is a filler, which stands for a lost message (``bool[n]``)."""
     filler: NDArray[np.bool_] = (block["physical_offset"] == FILLER.physical_offset) & (
         block["size"] == FILLER.size
     )
@@ -27,6 +27,9 @@ def count_good(block: np.ndarray, last: int) -> tuple[int, int]:
 
     Args:
         last: physical offset of the entry before the block, -1 if none.
+
+    Returns:
+        The count, and the physical offset of the last counted entry that is no filler, else ``last``.
     """
     offsets = block["physical_offset"].astype(np.int64)
     sizes = block["size"].astype(np.int64)

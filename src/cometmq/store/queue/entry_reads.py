@@ -1,7 +1,7 @@
-"""Reading a queue's entries: from its files, and from the tail that is not in them yet.
+"""Read a queue's entries from its files, and from the tail that is not in them yet.
 
-In all of these ``tail`` holds the entries from queue offset ``tail_start`` on, the files those before it;
-those from ``begin`` to before ``end`` are wanted, 20 bytes each.
+``tail`` holds the entries from queue offset ``tail_start`` on, the files those before it. The functions
+return the entries from queue offset ``begin`` to before ``end``, 20 bytes each.
 """
 
 from cometmq.format.queue_entry import SIZE
@@ -10,8 +10,8 @@ from cometmq.store.file_chain import FileChain
 from cometmq.store.read.reading import Reading, ReadStep
 
 
-def at_hand(chain: FileChain, tail: bytearray, tail_start: int, begin: int, end: int) -> Buffer | None:
-    """Give them if they lie in the tail, or in memory in one file, as nearly always; or None."""
+def resident(chain: FileChain, tail: bytearray, tail_start: int, begin: int, end: int) -> Buffer | None:
+    """Return entries that are all in the tail, or in one file and in memory (nearly always); else None."""
     if begin >= tail_start:
         return tail[(begin - tail_start) * SIZE : (end - tail_start) * SIZE]
     start = chain.start_of(begin * SIZE)
@@ -21,7 +21,7 @@ def at_hand(chain: FileChain, tail: bytearray, tail_start: int, begin: int, end:
 
 
 def entries(chain: FileChain, tail: bytearray, tail_start: int, begin: int, end: int) -> Reading[Buffer]:
-    """Give them, fewer where files are missing."""
+    """Read entries, fewer where files are missing."""
     behind = tail[max(begin - tail_start, 0) * SIZE : max(end - tail_start, 0) * SIZE]
     position, written_end = begin * SIZE, min(end, tail_start) * SIZE
     parts: list[Buffer] = []

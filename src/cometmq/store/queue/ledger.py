@@ -1,16 +1,16 @@
-"""What the store must know of its queues that their own files cannot say.
+"""The ledger: what recovery must know of queues and cannot read from their own files.
 
-* How far each queue had come. If a queue's files are gone at a start, it would begin anew, and offsets that
-  consumers have committed would stand for other messages: so its records are looked for in the log. If they
-  have all expired, it goes on from the queue offset that is noted here.
-* Where each index file begins. The keys of one that is gone are looked for in the log, too.
-* Where in the log a topic was deleted. Its records stay in the log until they expire, and must not come
-  back when the log is dispatched again.
+* The end of each queue. A queue whose files are lost would begin again at 0, and offsets that consumers have
+  committed would mean other messages: so its records are dispatched again from the log, and if they have all
+  expired, the queue continues at the queue offset recorded here.
+* The first record of each index file. The keys of a lost file are indexed again from the log.
+* The offset in the log at which a topic was deleted. Its records stay in the log until they expire, and must
+  not be dispatched again.
 
-What files there are is written when the store is opened and closed. A deletion is written at once, into a
-small file of its own (``deletion_notes.py``), until the large one is written again; what it says of queues
-that were deleted meanwhile does not count. Both files are CometMQ's own: a Java broker leaves them as they
-are, and where they are missing or old the store is only less well guarded.
+The ends and the index files are saved when the store is opened and closed. A deletion is saved at once, in a
+small file of its own (``deletion_notes.py``), until the large one is saved again; ends of queues deleted in
+between do not count. Both files are CometMQ's own: a Java broker ignores them, and without them, or with old
+ones, the store is only less well protected.
 """
 
 import logging
@@ -34,9 +34,9 @@ NAME = "queues"
 
 
 class _Content(msgspec.Struct, rename="camel"):
-    """The file: ends of queues by topic and id, begins of index files by name, deletions by topic.
+    """The file's content: ends of queues by topic and id, begins of index files by name, deletions by topic.
 
-    All are CommitLog offsets, but ``queue_offsets``: the ends of the same queues as queue offsets.
+    All are CommitLog offsets, except ``queue_offsets``: the ends of the same queues as queue offsets.
     """
 
     queue_ends: dict[str, dict[int, int]] = {}
@@ -49,8 +49,8 @@ class Ledger:
     """The files ``config/queues.json`` and ``config/deletions.json``.
 
     Attributes:
-        ends: CommitLog offset behind the last record of each queue, when the file was written; without queues
-            that were deleted as it was read.
+        ends: CommitLog offset behind the last record of each queue when the file was saved, without queues
+            that were deleted before it was loaded.
         offsets: queue offset behind the last record of each queue, likewise.
         index_files: CommitLog offset of the first record in each index file, by the file's name.
         deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
@@ -63,10 +63,10 @@ class Ledger:
         self.deleted: dict[str, int] = {}
         self._table = JsonTable(layer, layout.config_path(root, NAME))
         self._notes = DeletionNotes(layer, root)
-        self._saved_topics: frozenset[str] = frozenset()  # of which the file has ends
+        self._saved_topics: frozenset[str] = frozenset()  # topics with ends in the file
 
     def load(self) -> None:
-        """Read the files that are there; one that holds something else counts as none."""
+        """Load the files that exist; unreadable content counts as none."""
         content = _Content()
         try:
             content = msgspec.convert(self._table.load() or {}, _Content, strict=False)
@@ -81,10 +81,12 @@ class Ledger:
         self.offsets = _by_queue(content.queue_offsets)
         self.ends = {key: end for key, end in _by_queue(content.queue_ends).items() if self._counts(key, end)}
 
-    def note_deleted(self, topics: Iterable[str], written_offset: int, min_offset: int) -> Reading[None]:
-        """Note, durably, that all records of topics before an offset are deleted; it holds at once.
+    def record_deleted_topics(
+        self, topics: Iterable[str], written_offset: int, min_offset: int
+    ) -> Reading[None]:
+        """Record, durably, that all records of topics before ``written_offset`` are deleted.
 
-        Raises OSError: then all is as before.
+        It is effective at once. Raises OSError; then nothing has changed.
         """
         new = dict.fromkeys(topics, written_offset)
         before = {topic: self.deleted.get(topic, 0) for topic in new}
@@ -94,20 +96,20 @@ class Ledger:
         def is_needed(topic: str, offset: int) -> bool:
             return offset > min_offset or topic in saved
 
-        error = yield ThreadStep(partial(_refusal, partial(self._notes.add, new, {}, is_needed)))
+        error = yield ThreadStep(partial(_write_error, partial(self._notes.add, new, {}, is_needed)))
         if error is not None:
             self.deleted = {topic: offset for topic, offset in (self.deleted | before).items() if offset}
             raise error
 
-    def note_removed(self, keys: Iterable[QueueKey], written_offset: int) -> Reading[None]:
-        """Note, durably, that queues whose messages are all gone begin anew. Raises OSError."""
+    def record_deleted_queues(self, keys: Iterable[QueueKey], written_offset: int) -> Reading[None]:
+        """Record, durably, the deletion of queues whose messages have all expired. Raises OSError."""
         known: dict[str, dict[int, int]] = {}
         for topic, queue_id in keys:
             if (topic, queue_id) in self.ends:
                 known.setdefault(topic, {})[queue_id] = written_offset
         if not known:
             return
-        error = yield ThreadStep(partial(_refusal, partial(self._notes.add, {}, known, lambda *_: True)))
+        error = yield ThreadStep(partial(_write_error, partial(self._notes.add, {}, known, lambda *_: True)))
         if error is not None:
             raise error
         for topic, ids in known.items():
@@ -115,22 +117,19 @@ class Ledger:
                 self.ends.pop((topic, queue_id), None)
 
     def cut(self, end_offset: int) -> None:
-        """Note, durably, that the log ends earlier than a topic was deleted: what comes there is new.
-
-        Raises OSError.
-        """
+        """Limit deletions, durably, to the log's end: records appended behind it are new. Raises OSError."""
         deleted = {topic: min(offset, end_offset) for topic, offset in self.deleted.items()}
         if deleted != self.deleted:
             self.deleted = deleted
             self._save()
 
-    def note_files(
+    def record_files(
         self, queues: Iterable[ConsumeQueue], index_files: dict[str, int], min_offset: int
     ) -> None:
-        """Note, durably, what files there are; deletions that have expired are forgotten. Raises OSError.
+        """Record, durably, the ends of queues and the index files; drop expired deletions. Raises OSError.
 
-        Of a queue with entries that are in no file yet stays what was noted: a process that is killed loses
-        them, and its files would seem to be gone.
+        A queue with entries in memory only keeps its recorded end: a killed process loses these entries, and
+        the queue's files would seem to be lost.
         """
         ends, offsets = {}, {}
         for queue in queues:
@@ -140,8 +139,8 @@ class Ledger:
             elif queue.physical_end and not queue.pending_bytes:
                 ends[key], offsets[key] = queue.physical_end, queue.max_offset
         deleted = {topic: offset for topic, offset in self.deleted.items() if offset > min_offset}
-        is_known = (ends, index_files, deleted) == (self.ends, self.index_files, self.deleted)
-        if self._notes or not is_known:
+        is_saved = (ends, index_files, deleted) == (self.ends, self.index_files, self.deleted)
+        if self._notes or not is_saved:
             self.ends, self.index_files, self.deleted = ends, index_files, deleted
             self.offsets = offsets
             self._save()
@@ -158,7 +157,7 @@ class Ledger:
             if topic.isascii():  # any other name comes from a damaged record
                 content.queue_ends.setdefault(topic, {})[queue_id] = end
                 content.queue_offsets.setdefault(topic, {})[queue_id] = self.offsets.get((topic, queue_id), 0)
-        # Keys in quotes, which RocketMQ's own tables do without, are read ten times as fast.
+        # Keys in quotes, unlike in RocketMQ's own tables, are parsed ten times as fast.
         self._table.save(msgspec.to_builtins(content, str_keys=True))
         self._saved_topics = frozenset(content.queue_ends)
         self._notes.clear()
@@ -168,8 +167,8 @@ def _by_queue(by_topic: dict[str, dict[int, int]]) -> dict[QueueKey, int]:
     return {(topic, queue_id): end for topic, ends in by_topic.items() for queue_id, end in ends.items()}
 
 
-def _refusal(write: Callable[[], None]) -> OSError | None:
-    """Write in any thread; return why the disk refuses, if it does."""
+def _write_error(write: Callable[[], None]) -> OSError | None:
+    """Call ``write`` in any thread; return its OSError, if any."""
     try:
         write()
     except OSError as error:

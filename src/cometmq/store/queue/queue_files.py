@@ -1,4 +1,4 @@
-"""The files of a ConsumeQueue as they lie on the disk, only read: for checking and showing."""
+"""Read the files of a ConsumeQueue as they are on the disk, for checking and showing."""
 
 from typing import NamedTuple
 
@@ -22,9 +22,9 @@ class QueueFiles(NamedTuple):
     ext: ConsumeQueueExt | None = None
 
     def with_tags_codes(self, entries: np.ndarray) -> np.ndarray:
-        """Give entries with the tags codes of their units in place of the units' addresses.
+        """Return entries with the tags codes of their units in place of the units' addresses.
 
-        The address of a unit that is lost stays.
+        The address of a lost unit stays.
         """
         extended = np.flatnonzero(entries["tags_code"] <= ADDRESS_MAX)
         if self.ext is None or not len(extended):
@@ -37,13 +37,13 @@ class QueueFiles(NamedTuple):
         return entries
 
     def entries(self, start: int) -> np.ndarray:
-        """Give the entries (of ENTRY_DTYPE) of the file that begins at ``start``, up to its last data."""
+        """Return the entries (of ENTRY_DTYPE) of the file that begins at ``start``, up to its last data."""
         file = self.chain.file(start)
         used = min(-(-file.data_end(0) // SIZE) * SIZE, self.chain.file_size)
         return np.frombuffer(file.view()[:used], ENTRY_DTYPE)
 
     def written_end(self) -> int:
-        """Give the queue offset behind the last entry that is not all zeros; 0 if there is none."""
+        """Return the queue offset behind the last entry that is not all zeros; 0 if there is none."""
         for start in reversed(self.chain.starts):
             used = np.flatnonzero(self.entries(start) != _ZEROS)
             if len(used):
@@ -51,9 +51,9 @@ class QueueFiles(NamedTuple):
         return 0
 
     def physical_end(self, room: int) -> int:
-        """Give the CommitLog offset behind the record of the last entry; 0 if there is none.
+        """Return the CommitLog offset behind the record of the last entry; 0 if there is none.
 
-        Entries that point behind ``room``, where the log's files end, do not count: they are damaged.
+        Entries that point behind ``room``, the end of the log's files, are damaged and do not count.
         """
         for start in reversed(self.chain.starts):
             entries = self.entries(start)

@@ -1,6 +1,6 @@
-"""All ConsumeQueues of a store, by topic and queue id; made when their first message comes.
+"""All ConsumeQueues of a store, by topic and queue id; created with their first message.
 
-Entries are put into their queues when somebody asks for a queue that has some to come: see ``staged``.
+Staged entries are appended to a queue when the queue is looked up: see ``staged``.
 """
 
 import logging
@@ -27,7 +27,7 @@ EXT_SETTING = "mappedFileSizeConsumeQueueExt"
 REMEDY = "run `cometmq store rebuild`"
 
 DENSE_IDS = 1024
-"""Queues with smaller ids are found faster: those of a topic are numbered from 0 on."""
+"""Bound of the queue ids with a faster lookup: ids of a topic count from 0 on."""
 
 _NO_NUMBER = -1
 _NO_NUMBERS = array("q")
@@ -40,19 +40,19 @@ class Queues:
     """The ConsumeQueues under one store directory.
 
     Args:
-        files: where open files are kept.
+        files: the store's open files.
         root: the store directory.
         file_size: length of a ConsumeQueue file.
         ext_size: length of a ConsumeQueueExt file; 0 if queues have none.
 
     Attributes:
-        next_offsets: what the next message of each queue gets, by the queue's number.
-        ahead: entries that were read with others, by the queue's number.
+        next_offsets: the next queue offset of each queue, by the queue's number.
+        ahead: the cache of entries read ahead, by the queue's number.
         by_number: the queues by their numbers.
-        staged: entries that are still to be put; they are, before a queue is given out.
-        discarded: the files of queues that are gone, until they are removed.
-        trusted: whether a file of another length tells of a wrong setting, and is not what a crash has left
-            of a queue that is gone: while a store is opened that was closed.
+        staged: entries that are not yet in their queues; looking a queue up appends them.
+        discarded: the directories of deleted queues, until they are removed.
+        trusted: whether the store was closed before: then a file of another length means a wrong setting,
+            else it may be what a crash left of a deleted queue.
     """
 
     def __init__(self, files: OpenFiles, root: Path, file_size: int, ext_size: int = 0) -> None:
@@ -61,9 +61,9 @@ class Queues:
         self._root = root
         self._file_size = file_size
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
-        self._numbers: dict[str, array[int]] = {}  # by topic and id; so few bytes stay in a cache
-        self._left: dict[Path, OSError] = {}  # directories of queues that are gone, and cannot be moved
-        self._tails: dict[ConsumeQueue, bytearray] = {}  # the longest waiting first
+        self._numbers: dict[str, array[int]] = {}  # by topic and id; small enough for the processor's cache
+        self._unmovable: dict[Path, OSError] = {}  # directories of deleted queues that could not be moved
+        self._tails: dict[ConsumeQueue, bytearray] = {}  # oldest first
         self.ahead = EntriesAhead()
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
@@ -72,33 +72,33 @@ class Queues:
         self.trusted = False
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
-        """Go through the queues."""
+        """Iterate over the queues."""
         self.staged.put()
         return self._all()
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """Give a queue, or None if it never had a message."""
+        """Return a queue, or None if it never had a message."""
         queue = self._topics.get(topic, _NO_QUEUES).get(queue_id)
         if queue is not None and queue.max_offset < self.next_offsets.values[queue.number]:
-            self.staged.put_queue(queue.number)  # what its readers wait for may be there
+            self.staged.put_queue(queue.number)  # readable entries may be staged
         return queue
 
-    def get(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """Give a queue, made if it is not there.
+    def find_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """Return a queue, created if it does not exist.
 
-        Raises IllegalName for an illegal topic, StoreNotWritable if files of a deleted one are in the way.
+        Raises IllegalName for an illegal topic, StoreNotWritable if files of a deleted queue are in the way.
         """
-        return self.find(topic, queue_id) or self._new(topic, queue_id)
+        return self.find(topic, queue_id) or self._create(topic, queue_id)
 
     def take_offset(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """Give the number of a queue, and the queue offset that its next message gets, now taken.
+        """Reserve the next queue offset of a queue; return the queue's number and the offset.
 
-        The queue is made if it is not there; staged entries stay so. Raises like ``get``.
+        The queue is created if it does not exist; staged entries stay so. Raises like ``find_or_create``.
         """
         numbers = self._numbers.get(topic, _NO_NUMBERS)
         number = numbers[queue_id] if 0 <= queue_id < len(numbers) else _NO_NUMBER
         if number == _NO_NUMBER:
-            queue = self._topics.get(topic, _NO_QUEUES).get(queue_id) or self._new(topic, queue_id)
+            queue = self._topics.get(topic, _NO_QUEUES).get(queue_id) or self._create(topic, queue_id)
             number = queue.number
         next_offsets = self.next_offsets.values
         queue_offset = next_offsets[number]
@@ -112,10 +112,10 @@ class Queues:
         min_physical_offset: int = 0,
         on_topic: Callable[[], object] = lambda: None,
     ) -> None:
-        """Find the queues that are there, and where each begins and ends. Raises StoreDamaged.
+        """Load the queues, and find the begin and end of each. Raises StoreDamaged.
 
         Args:
-            on_topic: called after each topic, for there may be many.
+            on_topic: called after each topic, for progress.
         """
         self.trusted, layer = trusted, self._files.layer
         self.discarded.load()
@@ -125,34 +125,34 @@ class Queues:
             if not layer.is_directory(directory):
                 raise StoreDamaged(f"{directory}: is no topic's directory; move it out of the store")
             for name in queues_in(layer, directory):
-                queue = self._make(topic, _parse_queue_id(directory, name))
+                queue = self._build(topic, _parse_queue_id(directory, name))
                 queue.recover(trusted=trusted)
                 queue.correct_min_offset(min_physical_offset)  # while its file is open
                 self._topics.setdefault(topic, {})[queue.queue_id] = queue
             on_topic()
 
     def write_back(self, least_bytes: int = 1) -> None:
-        """Write the tails that have grown to ``least_bytes``. Raises OSError; what is left stays pending."""
+        """Write the tails of at least ``least_bytes``. Raises OSError; unwritten ones stay pending."""
         self.staged.put()
         for queue in list(self._tails):
             if queue.pending_bytes >= least_bytes:
                 queue.write_back()
 
     def write_back_queue(self, queue: ConsumeQueue) -> None:
-        """Write what one queue has in memory only. Raises OSError; what is left stays pending."""
+        """Write one queue's staged entries and its tail. Raises OSError; unwritten ones stay pending."""
         self.staged.put_queue(queue.number)
         queue.write_back()
 
     def pending(self) -> list[ConsumeQueue]:
-        """Give the queues that have entries in memory only, those that have them longest first, nearly."""
+        """Return the queues with entries in memory only, nearly oldest first."""
         staged = self.staged.waiting()
         return list(dict.fromkeys([*self._tails, *staged]))
 
     def due(self, least_bytes: int, kept_bytes: int) -> list[ConsumeQueue]:
-        """Give the queues whose tail has grown to ``least_bytes``, those that wait longest first.
+        """Return the queues to write back, oldest first: those whose tail has at least ``least_bytes``.
 
-        And of the others those that wait longest, while all tails together have more than ``kept_bytes``.
-        What is staged does not count: it is not much, and putting it costs each queue.
+        Others are added, the oldest first, while all tails together exceed ``kept_bytes``. Staged entries do
+        not count: they are few, and appending them costs time in each queue.
         """
         excess = sum(map(len, self._tails.values())) - kept_bytes
         due = []
@@ -163,7 +163,7 @@ class Queues:
         return due
 
     def take_unsynced(self) -> list[Path]:
-        """Give the files that were written since the last call: they must be synced."""
+        """Return the files that were written since the last call, for syncing."""
         return [path for queue in self._all() for path in queue.take_unsynced()]
 
     def of_topic(self, topic: str) -> list[ConsumeQueue]:
@@ -176,23 +176,23 @@ class Queues:
         return list(self._topics)
 
     def delete(self, topic: str, before: int = 2**63 - 1) -> None:
-        """Remove a topic's queues that go no further than CommitLog offset ``before``.
+        """Delete a topic's queues that end at or before CommitLog offset ``before``.
 
         The messages stay in the CommitLog until they expire.
         """
-        gone = [queue for queue in self.of_topic(topic) if queue.physical_end <= before]
-        self.forget(gone)
-        self.discard(topic, (queue.queue_id for queue in gone))
+        deleted = [queue for queue in self.of_topic(topic) if queue.physical_end <= before]
+        self.remove(deleted)
+        self.discard(topic, (queue.queue_id for queue in deleted))
 
-    def forget(self, queues: Iterable[ConsumeQueue]) -> None:
-        """Take queues out of the store, but for those that are no longer in it; ``discard`` must follow."""
+    def remove(self, queues: Iterable[ConsumeQueue]) -> None:
+        """Remove queues from the store, if they are still in it; ``discard`` must follow."""
         for queue in queues:
             topic, queue_id = queue.topic, queue.queue_id
             ids = self._topics.get(topic, _NO_QUEUES)
             if ids.get(queue_id) is not queue:
                 continue
             del ids[queue_id]
-            queue.detach()  # whoever still has it must not write its tail
+            queue.detach()  # callers that still hold it must not write its tail
             queue.next_offset = GONE
             del self.by_number[queue.number]
             if not ids:
@@ -202,66 +202,66 @@ class Queues:
                 self._numbers[topic][queue_id] = _NO_NUMBER
 
     def discard(self, topic: str, queue_ids: Iterable[int]) -> None:
-        """Move the files of queues that are not in the store out of the way: see ``Discarded``.
+        """Move the directories of removed queues away: see ``Discarded``.
 
-        If the topic has no other queues, its directory goes as a whole. What the disk does not let go is
-        logged, and left to ``discard_left``.
+        If the topic has no other queues, its whole directory is moved. A directory that cannot be moved is
+        logged and left to ``retry_discard``.
         """
         if (ids := self._topics.get(topic)) is None:
-            places = [layout.topic_dir(self._root, topic)]
+            directories = [layout.topic_dir(self._root, topic)]
             if self._ext_size:
-                places.append(layout.topic_ext_dir(self._root, topic))
+                directories.append(layout.topic_ext_dir(self._root, topic))
         else:
-            gone = [queue_id for queue_id in queue_ids if queue_id not in ids]
-            places = [place for queue_id in gone for place in self._places(topic, queue_id)]
-        for place in places:
-            self._take_away(place)
+            removed = [queue_id for queue_id in queue_ids if queue_id not in ids]
+            directories = [path for queue_id in removed for path in self._directories(topic, queue_id)]
+        for directory in directories:
+            self._discard(directory)
 
-    def discard_left(self) -> None:
-        """Move out of the way what the disk did not let go before."""
-        for place in list(self._left):
-            self._take_away(place)
+    def retry_discard(self) -> None:
+        """Retry to move the directories that could not be moved before."""
+        for directory in list(self._unmovable):
+            self._discard(directory)
 
-    def _take_away(self, place: Path) -> None:
+    def _discard(self, directory: Path) -> None:
         try:
-            self.discarded.take(place)
+            self.discarded.add(directory)
         except OSError as error:
-            if place not in self._left:
-                log.warning("%s: cannot be moved, and is tried again: %s", place, error.strerror)
-            self._left[place] = error
+            if directory not in self._unmovable:
+                log.warning("%s: cannot be moved, and is tried again: %s", directory, error.strerror)
+            self._unmovable[directory] = error
         else:
-            self._left.pop(place, None)
+            self._unmovable.pop(directory, None)
 
-    def _places(self, topic: str, queue_id: int) -> list[Path]:
-        """Return where the files of a queue are, and those of its extension."""
-        places = [layout.consume_queue_dir(self._root, topic, queue_id)]
+    def _directories(self, topic: str, queue_id: int) -> list[Path]:
+        """Return the directories of a queue and of its extension."""
+        directories = [layout.consume_queue_dir(self._root, topic, queue_id)]
         if self._ext_size:
-            places.append(layout.consume_queue_ext_dir(self._root, topic, queue_id))
-        return places
+            directories.append(layout.consume_queue_ext_dir(self._root, topic, queue_id))
+        return directories
 
     def _all(self) -> Iterator[ConsumeQueue]:
         return (queue for ids in self._topics.values() for queue in ids.values())
 
-    def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
-        if self._left:
-            self._make_room(topic, queue_id)
-        queue = self._make(topic, queue_id)
+    def _create(self, topic: str, queue_id: int) -> ConsumeQueue:
+        if self._unmovable:
+            self._clear_place(topic, queue_id)
+        queue = self._build(topic, queue_id)
         self._topics.setdefault(topic, {})[queue_id] = queue
-        queue.recover_ext(trusted=self.trusted)  # what another life of the queue left
+        queue.recover_ext(trusted=self.trusted)  # a deleted queue may have left files
         return queue
 
-    def _make_room(self, topic: str, queue_id: int) -> None:
-        """Move files of a queue that is gone out of the way, as another one is made in its place."""
-        for place in self._places(topic, queue_id):
-            for left in self._left.keys() & {place, place.parent}:
-                self._take_away(left)
-                if (error := self._left.get(left)) is not None:
+    def _clear_place(self, topic: str, queue_id: int) -> None:
+        """Move directories of a deleted queue away before it is created again. Raises StoreNotWritable."""
+        for directory in self._directories(topic, queue_id):
+            for path in self._unmovable.keys() & {directory, directory.parent}:
+                self._discard(path)
+                if (error := self._unmovable.get(path)) is not None:
                     raise StoreNotWritable(
-                        f"{left}: is left of the queue {topic}-{queue_id} that was deleted, and cannot be "
-                        f"moved ({error.strerror}): see to it that it can; the queue takes messages then"
+                        f"{path}: is left of the deleted queue {topic}-{queue_id} and cannot be moved "
+                        f"({error.strerror}): allow the move; the queue takes messages then"
                     ) from error
 
-    def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
+    def _build(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
         chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY, durable=False)
         ext = self._extension(topic, queue_id)

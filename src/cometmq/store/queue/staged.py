@@ -1,9 +1,9 @@
-"""Queue entries of what was appended, until somebody looks at the queues.
+"""Staged entries: queue entries of appended messages that are not in their queues yet.
 
-Messages of one batch go to many queues, few to each. To put them there one by one would cost more than all
-the rest of a send in bulk, and more the more queues there are, for they are in no cache of the processor. So
-entries are collected, first in the order of the log and then by queue in runs, and put by the run. Who asks
-for a queue has those of that one put, whatever the others have.
+Messages of one batch go to many queues, few to each. Appending their entries one by one would cost more than
+the rest of a bulk send, and the more queues the more, as they miss the processor's caches. So entries are
+collected, first in the order of the log, then by queue in runs, and appended by the run. Looking a queue up
+appends that queue's entries only.
 """
 
 from collections.abc import Mapping
@@ -18,39 +18,39 @@ from cometmq.kernels.sends.rows import QUEUE
 from cometmq.store.queue.consume_queue import ConsumeQueue
 
 CAPACITY: Final = 8_192
-"""So many entries wait in the order of the log: they fit into a cache of the processor."""
+"""Number of rows in the order of the log: they fit into a processor's cache."""
 PLACES_MIN: Final = 256
-"""For runs; and for each queue there is one, or nearly, so that most runs are full as they are put."""
+"""Least number of places for runs; nearly one for each queue, so that most runs are full when appended."""
 RUN_MIN, RUN_MAX = 13, 255
-"""Entries that a run has room for: no round number of bytes, or a cache had the ends of all in few places."""
+"""Capacity of a run in entries: no round number of bytes, or all ends would share few sets of a cache."""
 ROOM: Final = 851_968
 """Entries that all runs together have room for (17 MB), within these limits."""
 PUT_COUNT: Final = 1_024
-"""Where there is no place for a run, half of all are put, the oldest ones, or so many: half a millisecond."""
+"""Number of runs, the oldest, or half of all, that are appended to free places: half a millisecond."""
 FEW: Final = 24
-"""So many entries are put faster one by one: somebody reads right behind the producer."""
+"""Number of entries that are faster to append one by one: a consumer reads right behind the producer."""
 RUNS_FEW: Final = 256
-"""So many runs are put together, whoever asks: where consumers keep up each will be asked for."""
+"""Number of runs up to which all are appended at once: where consumers keep up, each will be read."""
 
 _PUT: Final = -1
-"""In place of the number of the queue whose run was put before older ones."""
+"""Queue number of a run that was appended before older ones."""
 
 
 class Staged:
-    """Entries that wait.
+    """The staged entries, as rows and runs.
 
     ::
 
-        runs    by queue, can be read
-        rows    0 ──── can be read ──── count ──── not yet ──── end ──── free ────
+        runs    by queue, readable
+        rows    0 ──── readable ──── count ──── not yet ──── end ──── free ────
 
     Attributes:
-        queues: by their numbers; those that are gone are passed over.
-        rows: the newest entries in the order of the log, a row of numbers each (see ``kernels.sends.rows``);
-            kernels fill it from ``end`` on.
-        count: how many rows may be read; whoever lets more be read moves it on.
-        end: how many rows wait in all; the others are not on the disk yet, under SYNC_FLUSH.
-        grouped: how many runs are kept, those that were put before older ones among them.
+        queues: the queues by number; entries of deleted ones are dropped.
+        rows: ``int64[n, 5]``, the newest entries in the order of the log (see ``kernels.sends.rows``);
+            kernels write to it from ``end`` on.
+        count: number of readable rows; the dispatcher advances it.
+        end: number of all rows; under SYNC_FLUSH those behind ``count`` are not on the disk yet.
+        grouped: number of runs, including those that were appended before older ones.
     """
 
     def __init__(self, queues: Mapping[int, ConsumeQueue]) -> None:
@@ -60,7 +60,7 @@ class Staged:
         self._runs = _no_runs(PLACES_MIN, 0)
 
     def with_room(self, count: int) -> Longs:
-        """Give the rows, with room for ``count`` more; group what can be read if need be."""
+        """Return the rows with room for ``count`` more; group the readable ones if necessary."""
         if self.end + count > len(self.rows):
             self._group()
             room = max(CAPACITY, self.end + count)
@@ -70,7 +70,7 @@ class Staged:
         return self.rows
 
     def add(self, rows: Longs) -> None:
-        """Take entries that can be read; those that wait are of later messages."""
+        """Add readable rows, ``int64[n, 5]``, before those not yet readable, which are of later messages."""
         self.with_room(len(rows))
         begin, end = self.count, self.end
         self.count, self.end = begin + len(rows), end + len(rows)
@@ -78,7 +78,7 @@ class Staged:
         self.rows[begin : self.count] = rows
 
     def put(self) -> None:
-        """Put what can be read into its queues."""
+        """Append all readable entries to their queues."""
         if self._are_few():
             self._put_each()
         else:
@@ -86,7 +86,7 @@ class Staged:
             self._put_runs(self.grouped)
 
     def put_queue(self, number: int) -> None:
-        """Put what can be read of one queue: of many others nobody may ask for theirs."""
+        """Append the readable entries of one queue, and of others only where that is cheaper."""
         if self._are_few():
             self._put_each()
             return
@@ -102,7 +102,7 @@ class Staged:
             self._put_runs(self.grouped)
 
     def waiting(self) -> list[ConsumeQueue]:
-        """Give the queues of what can be read, by the age of their runs."""
+        """Return the queues with readable entries, by the age of their runs."""
         self._group()
         places = np.arange(*self._runs.window.tolist()) % len(self._runs.rows)
         numbers = dict.fromkeys(self._runs.rows[places, RUN_QUEUE].tolist())
@@ -119,7 +119,7 @@ class Staged:
         self._drop_rows()
 
     def _group(self) -> None:
-        """Move what can be read to its queues' runs."""
+        """Move the readable rows to their queues' runs."""
         rows = self.rows[: self.count]
         while len(rows):
             rows = rows[kernels.current().group_entries(rows, self._runs) :]
@@ -130,7 +130,7 @@ class Staged:
         self._drop_rows()
 
     def _drop_rows(self) -> None:
-        """Forget the rows that can be read."""
+        """Remove the readable rows."""
         if not self.count:
             return
         waiting = self.rows[self.count : self.end]
@@ -138,7 +138,7 @@ class Staged:
         self.count, self.end = 0, len(waiting)
 
     def _make_place(self, queue: int) -> None:
-        """Let the queue of a number begin a run: put the oldest ones, or all, and make a larger ring."""
+        """Free a place for a new run of a queue: append the oldest runs, or all and build a larger ring."""
         places, known = len(self._runs.rows), len(self._runs.newest)
         if queue < known and len(self.queues) <= _queues_max(places):
             self._put_runs(min(PUT_COUNT, self.grouped // 2))
@@ -149,7 +149,7 @@ class Staged:
         self._runs = _no_runs(places, max(queue + 1, 2 * known))
 
     def _put_runs(self, count: int) -> None:
-        """Put so many runs, the oldest ones."""
+        """Append the ``count`` oldest runs."""
         first, places = int(self._runs.window[0]), len(self._runs.rows)
         begin = first % places
         end = begin + count
@@ -159,7 +159,7 @@ class Staged:
         self._put_places(0, max(0, end - places))
 
     def _take_places(self, number: int) -> list[int]:
-        """Give where the runs of a queue are, the newest first; what comes then begins another."""
+        """Return the places of a queue's runs, the newest first, and end its last run."""
         _, rows, _, newest, window = self._runs
         places: list[int] = []
         if number < len(newest):
@@ -170,7 +170,7 @@ class Staged:
         return places
 
     def _put_places(self, begin: int, end: int) -> None:
-        """Put the runs at some places that follow one another."""
+        """Append the runs at consecutive places."""
         length, rows, entries, *_ = self._runs
         data = entries.data
         for place, (number, queue_offset, count, physical_end, _) in enumerate(
@@ -184,7 +184,7 @@ class Staged:
 
 
 def _queues_max(places: int) -> int:
-    """Say for how many queues so many places do: with a few less than queues most runs are still full."""
+    """Return the number of queues for which ``places`` suffice: slightly more, most runs are full then."""
     return places + places // 32
 
 

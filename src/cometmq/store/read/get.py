@@ -217,7 +217,7 @@ def resident_entries(
     next_file = _next_file(queue, queue_offset)
     if queue_offset + wanted > next_file:
         wanted = next_file - queue_offset
-    return queue.entries_at_hand(queue_offset, wanted)
+    return queue.resident_entries(queue_offset, wanted)
 
 
 class _Choice(EntryChoice):

@@ -274,7 +274,7 @@ def _restore_expired_queues(commit_log: CommitLog, queues: Queues, ledger: Ledge
         if not offset or end > commit_log.min_offset or (queue is not None and queue.max_offset):
             continue
         try:
-            queue = queues.get(topic, queue_id)
+            queue = queues.find_or_create(topic, queue_id)
         except IllegalName as illegal:
             log.warning("the queue's end in the ledger is ignored: %s", illegal)
             continue

@@ -168,7 +168,7 @@ class Replay:
 
     def _queue_of(self, queues: Queues, key: QueueKey, count: int, begin: int) -> ConsumeQueue | None:
         try:
-            return queues.get(*key)
+            return queues.find_or_create(*key)
         except IllegalName as illegal:
             log.warning("%d messages from %d on are skipped: %s", count, begin, illegal)
             return None
@@ -193,7 +193,7 @@ class Replay:
                 self.lagging.add(queue)
                 return
             if queue_offset == 0 and queue.max_offset > 0 and space >= 0:
-                queue.begin_anew()
+                queue.clear()
             elif missing > 0 and queue.max_offset > 0:
                 self.gaps.append(Gap(queue.topic, queue.queue_id, queue.max_offset, missing))
             queue.put_run(queue_offset, run)

@@ -117,7 +117,7 @@ class Retention:
         """
         self._next_round_ms = self._clock.monotonic_ms() + self._settings.clean_resource_interval
         self._stuck.clear()
-        self._queues.discard_left()
+        self._queues.retry_discard()
         if self._taken:
             yield from self._removal([])
         yield from self._log_files(self._space.measure())
