@@ -346,7 +346,7 @@ class MessageStore(Messages, HasPointers):
 
     def _record_files(self) -> None:
         try:
-            index_files = {} if self._index is None else self._index.begins()
+            index_files = {} if self._index is None else self._index.begin_offsets()
             self._parts.ledger.record_files(self._queues, index_files, self._log.min_offset)
         except OSError as error:
             log.warning("the list of files is not saved: %s", describe(error, self.root))

@@ -173,11 +173,8 @@ def test_what_of_a_read_is_in_the_next_file_is_given_though_the_first_is_removed
     store: MessageStore, disk: MemoryDisk
 ) -> None:
     second = store._log.chain.starts[1]
-    first = next(
-        n
-        for n in range(COUNT)
-        if store._queues.find_or_create("Orders", 0).entry(n).physical_offset >= second
-    )
+    queue = store._queues.find_or_create("Orders", 0)
+    first = next(n for n in range(COUNT) if queue.entry(n).physical_offset >= second)
     going = Run(store.readings.get("Orders", 0, first - 2, 8))
     assert not going.go_on()
     assert not going.go_on(going.step.fetch())

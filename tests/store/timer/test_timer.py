@@ -44,7 +44,7 @@ def given_out(timer: Timer, now: int) -> list[int]:
     found = []
     while (slot := timer.take(now)) is not None:
         found += [unit.physical_offset for unit in timer.units(slot)]
-        timer.done()
+        timer.mark_done()
     return found
 
 
@@ -79,7 +79,7 @@ def test_what_comes_in_while_its_slot_is_given_out_comes_with_a_later_one() -> N
     slot = timer.take(NOW + 1_000)
     assert slot is not None
     put(timer, 0, now=NOW)  # the clock was put back
-    timer.done()
+    timer.mark_done()
     assert given_out(timer, NOW + 1_999) == []
     assert given_out(timer, NOW + 2_000) == [1]
 
@@ -241,7 +241,7 @@ def test_what_could_not_be_saved_is_saved_with_the_next() -> None:
     disk.fail_sync = True
     with pytest.raises(OSError, match="Input/output error"):
         timer.save(changes)
-    timer.give_back(changes)
+    timer.restore_changes(changes)
     disk.fail_sync = False
     again = timer.take_changes(NOW)
     assert again is not None and (again.slots, again.log_paths) == (changes.slots, changes.log_paths)
@@ -259,7 +259,7 @@ def test_what_waits_in_a_real_brokers_store_waits_on(golden: Mapping[str, Path],
     slots = []
     while (slot := timer.take(2**42)) is not None:
         slots.append(slot)
-        timer.done()
+        timer.mark_done()
     assert [slot.unit_count for slot in slots] == [1] * 10
     assert timer.queue_offset == 20
     timer.close()

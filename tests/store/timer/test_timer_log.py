@@ -85,7 +85,7 @@ def test_files_that_were_written_are_given_once_to_be_synced() -> None:
     paths = {DIRECTORY / f"{start:020d}" for start in (0, FILE_SIZE)}
     assert log.take_unsynced() == paths
     assert log.take_unsynced() == set()
-    log.note_unsynced(paths)
+    log.add_unsynced(paths)
     assert log.take_unsynced() == paths
 
 

@@ -102,7 +102,7 @@ class TimedMessages:
             await asyncio.wrap_future(self._store.wait_flushed())
             await asyncio.to_thread(self._timer.save, changes)
         except (OSError, StoreNotWritable):
-            self._timer.give_back(changes)
+            self._timer.restore_changes(changes)
             raise
         if expired := self._timer.expired(self._store.min_offset):
             await asyncio.to_thread(self._timer.remove, expired)
@@ -152,7 +152,7 @@ class TimedMessages:
         for _ in units:
             left.popleft()
         if not left:
-            self._timer.done()
+            self._timer.mark_done()
             self._slot = self._left = None
         await asyncio.sleep(0)  # others have their turn
         return True

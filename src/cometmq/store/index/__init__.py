@@ -1,1 +1,1 @@
-"""The Index: which messages have a key."""
+"""The Index: messages by key."""

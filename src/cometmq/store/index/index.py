@@ -1,8 +1,8 @@
-"""The Index: which messages have a key. Derived, like the ConsumeQueues, and written back like them.
+"""The Index: messages by key. It can be rebuilt from the CommitLog, and is written back like ConsumeQueues.
 
-Only the newest file is written to; what of it is in memory only is lost with the process, and what is not
-synced can be any mixture of old and new pages after a loss of power. So after an unclean stop only what was
-synced counts: the rest is cut off and indexed again.
+Only the newest file is written to. A killed process loses what is in memory only, and after a loss of power
+unsynced data can be any mixture of old and new pages. So after an unclean stop only synced data counts: the
+rest is cut off and indexed again.
 
 Source: RocketMQ ``store/index/IndexService.java``.
 """
@@ -16,9 +16,7 @@ import numpy as np
 
 from cometmq.errors import FormatError
 from cometmq.format import layout
-from cometmq.format.index import (
-    FIRST_ENTRY,
-)
+from cometmq.format.index import FIRST_ENTRY
 from cometmq.format.java.java_hash import index_key_hash
 from cometmq.io.files import TEMPORARY_SUFFIX
 from cometmq.io.open_files import OpenFiles
@@ -30,20 +28,20 @@ from cometmq.store.read.reading import Reading
 log = logging.getLogger(__name__)
 
 TAIL_MAX = 4 * 1024 * 1024
-"""Bytes of entries that wait in memory at most; they are written ahead of the header that counts them."""
+"""Most bytes of entries in memory only; they are written before the header that counts them."""
 INSERT_MAX = 16_384
 """Keys inserted at once."""
 PART_SIZE = 256 * 1024
-"""Bytes of slots written at once: where the system has to find memory for them a millisecond's."""
+"""Bytes of slots written at once: a millisecond where the system has to find memory for them."""
 
 
 class Index:
     """The index files of a store, oldest first.
 
     Attributes:
-        end_offset: CommitLog offset of the newest record that is in the index, -1 if none; some of its keys
-            may be missing, since a full file ends between any two keys.
-        is_whole: whether loading found all that a clean stop leaves: no file, or the directory, is missing.
+        end_offset: CommitLog offset of the newest record in the index, -1 if none; some of its keys may be
+            missing, since a full file can end between any two keys.
+        is_whole: whether loading found the directory and no damaged file.
     """
 
     def __init__(self, files: OpenFiles, root: Path, slot_count: int, entry_count: int) -> None:
@@ -58,7 +56,7 @@ class Index:
         self._unsynced: set[Path] = set()
 
     def load(self) -> None:
-        """Find the files. One that is damaged is set aside with all behind it: they will be rebuilt."""
+        """Load the files. A damaged one is set aside with all behind it: they will be rebuilt."""
         layer = self._files.layer
         directory = layout.index_dir(self._root)
         self.is_whole = layer.exists(directory)
@@ -77,30 +75,35 @@ class Index:
                 self.is_whole = False
                 break
             self._index.append(file)
-        # By place in the log: names go back where the clock does, be it at the end of summer time.
+        # By offset, not by name: names step back with the clock, for example at the end of summer time.
         self._index.sort(key=lambda file: file.header.begin_physical_offset)
         for file in [file for file in self._index if file.header.next_entry == FIRST_ENTRY]:
-            self._remove(file)  # made, and not written to before the end
+            self._remove(file)  # created, but not written to before the process ended
         self._find_end()
 
     def cut(self, physical_offset: int, store_time_at: Callable[[int], int]) -> None:
-        """Forget the records at or behind ``physical_offset``: see ``IndexFile.cut``."""
+        """Remove the records at or behind ``physical_offset``: see ``IndexFile.cut``."""
         while self._index and not self._index[-1].cut(physical_offset, store_time_at):
             self._remove(self._index[-1])
         self._unsynced.update(file.path for file in self._index[-1:])
         self._find_end()
 
     def insert(self, key_hashes: Ints, physical_offsets: Longs, store_times: Longs) -> None:
-        """Insert keys in the order of the log, but for those that are there already.
+        """Insert keys in the order of the log, except those that the index has already.
 
-        New files are made as they are needed. Raises OSError; what was inserted until then stays.
+        Files are created as needed. Raises OSError; keys inserted until then stay.
+
+        Args:
+            key_hashes: ``int32[n]``.
+            physical_offsets: ``int64[n]``, ascending.
+            store_times: ``int64[n]``, ms.
         """
         at = self._count_known(physical_offsets)
         while at < len(key_hashes):
             part = slice(at, at + INSERT_MAX)
             file = self._open_file(int(store_times[at]))
             taken = file.insert(key_hashes[part], physical_offsets[part], store_times[part])
-            self._note_end(physical_offsets[at : at + taken])
+            self._move_end(physical_offsets[at : at + taken])
             at += taken
             if file.write_tail(TAIL_MAX):
                 self._unsynced.add(file.path)
@@ -109,7 +112,7 @@ class Index:
         begin, end = np.searchsorted(physical_offsets, [self.end_offset, self.end_offset + 1])
         return int(min(begin + self._end_count, end))
 
-    def _note_end(self, physical_offsets: Longs) -> None:
+    def _move_end(self, physical_offsets: Longs) -> None:
         if len(physical_offsets):
             end_offset = int(physical_offsets[-1])
             count = len(physical_offsets) - int(np.searchsorted(physical_offsets, end_offset))
@@ -121,13 +124,13 @@ class Index:
     ) -> Reading[list[int]]:
         """Find the CommitLog offsets of messages that may have the key, ascending.
 
-        Only hashes are compared: who must be exact looks at the messages' keys.
+        Only hashes are compared: callers check the messages' keys.
         """
         key_hash = index_key_hash(topic, key)
         found: list[int] = []
         for file in self.newest_first:
             if file not in self._index:
-                break  # expired while a thread looked at the one before
+                break  # expired while a thread read the one before
             header = file.header
             if header.begin_time <= end_time and header.end_time >= begin_time:
                 found += yield from file.find(
@@ -139,27 +142,27 @@ class Index:
 
     @property
     def newest_first(self) -> list[IndexFile]:
-        """The files, to look keys up in."""
+        """The files, newest first: the order of lookups."""
         return self._index[::-1]
 
     @property
     def last_update(self) -> tuple[int, int]:
-        """Store time and CommitLog offset of the newest record that is in the index."""
+        """Store time and CommitLog offset of the newest record in the index."""
         if not self._index:
             return 0, 0
         header = self._index[-1].header
         return header.end_time, header.end_physical_offset
 
     def write_back(self) -> None:
-        """Write what is in memory only. Raises OSError; it then stays."""
+        """Write what is in memory only. Raises OSError; it stays then."""
         self._files.layer.make_directory(layout.index_dir(self._root), durable=False)
         for file in self._index[-1:]:
             self._write_back(file)
 
     def write_part(self) -> bool:
-        """Write a part of what was in memory only as the first part was; tell whether that is all.
+        """Write a part of what was in memory only when the first part was; return whether that was the last.
 
-        Raises OSError; it then stays.
+        Raises OSError; the part stays then.
         """
         if not self._index or self._index[-1].is_written:
             return True
@@ -167,30 +170,30 @@ class Index:
         return self._index[-1].write_part(PART_SIZE)
 
     def take_unsynced(self) -> list[Path]:
-        """Give the files that were written since the last call: they must be synced."""
+        """Return the files that were written since the last call, for syncing."""
         paths, self._unsynced = sorted(self._unsynced), set()
         return paths
 
     def take_expired(self, min_physical_offset: int) -> list[Path]:
-        """Take the files of records before a CommitLog offset out of the index, but never the newest.
+        """Remove the files whose records are all before a CommitLog offset from the index, never the newest.
 
-        They are on the disk still: to be removed in the order given.
+        They stay on the disk; the caller removes them in the order returned.
         """
-        taken = list(
+        expired = list(
             takewhile(lambda file: file.header.end_physical_offset < min_physical_offset, self._index[:-1])
         )
-        self._index = self._index[len(taken) :]
-        for file in taken:
+        self._index = self._index[len(expired) :]
+        for file in expired:
             self._unsynced.discard(file.path)
             self._files.forget(file.path)
-        return [file.path for file in taken]
+        return [file.path for file in expired]
 
-    def begins(self) -> dict[str, int]:
-        """Give the CommitLog offset of the first record in each file, by the file's name."""
+    def begin_offsets(self) -> dict[str, int]:
+        """Return the CommitLog offset of the first record in each file, by the file's name."""
         return {file.path.name: file.header.begin_physical_offset for file in self._index}
 
     def paths(self) -> list[Path]:
-        """Give the files, oldest first."""
+        """Return the paths of the files, oldest first."""
         return [file.path for file in self._index]
 
     def _open_file(self, time_ms: int) -> IndexFile:
@@ -213,7 +216,7 @@ class Index:
             self._unsynced.add(file.path)
 
     def _find_end(self) -> None:
-        """Find the newest record, and how many of its keys are there."""
+        """Find the newest record and count its keys in the index."""
         self.end_offset, self._end_count = -1, 0
         for file in reversed(self._index):
             header = file.header
@@ -221,7 +224,7 @@ class Index:
             count = file.count_last(self.end_offset)
             self._end_count += count
             if count < header.next_entry - FIRST_ENTRY:
-                break  # otherwise all of the file is that record's, and the file before it may end with it
+                break  # else all of the file is that record's, and the file before may end with its keys, too
 
     def _remove(self, file: IndexFile) -> None:
         self._index.remove(file)

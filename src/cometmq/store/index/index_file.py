@@ -1,9 +1,9 @@
-"""One file of the Index: inserted into until it is full, and then only read.
+"""One file of the Index: keys are inserted until it is full, then it is only read.
 
-Of the newest file the header and slots are kept in memory, and entries until they are written: in the
-order entries, slots, header, so that what a killed process leaves can be put right from the entries (each
-holds the slot's value before it). Slots are written in parts, for all together take tens of ms; what is
-inserted meanwhile may be in a slot that is written then, but is not counted by the header.
+Of the newest file header and slots are kept in memory, and entries until they are written. The order of
+writes is entries, slots, header, so that recovery can repair the slots from the entries, each of which holds
+the slot's previous value. Slots are written in parts, as all together take tens of ms; a key inserted
+meanwhile may be in a slot that is written then, but the header does not count it.
 
 Source: RocketMQ ``store/index/IndexFile.java``.
 """
@@ -37,11 +37,11 @@ from cometmq.store.index.index_view import ENTRY_DTYPE, SLOT_DTYPE
 from cometmq.store.read.reading import FileStep, Reading
 
 BLOCK_ENTRIES = 1_000_000
-"""Entries looked at together when a file is cut (20 MB)."""
+"""Entries checked at once when a file is cut (20 MB)."""
 
 
 class IndexBytes(NamedTuple):
-    """What kernels look keys up in: see ``kernels.queries.rows.QueryOps.find``."""
+    """The data in which kernels look keys up: see ``kernels.queries.rows.QueryOps.find``."""
 
     image: Bytes
     file: Bytes
@@ -58,8 +58,8 @@ class IndexFile:
     """One index file.
 
     Args:
-        slot_count: how many slots it has.
-        entry_count: how many entries it has room for, the unused first one included.
+        slot_count: number of slots.
+        entry_count: capacity in entries, including the unused first one.
     """
 
     def __init__(self, files: OpenFiles, path: Path, slot_count: int, entry_count: int) -> None:
@@ -69,17 +69,15 @@ class IndexFile:
         self._entry_count = entry_count
         self._image_size = slot_position(slot_count)
         self._image: Bytes | None = None  # header and slots; of a full file the slots are on the disk only
-        self._header: IndexHeader | None = None  # as it was last looked at, if that is how it is
+        self._header: IndexHeader | None = None  # decoded, None once the image's has changed
         self._dirty = np.zeros(-(-self._image_size // PAGE_SIZE), np.bool_)
-        self._unwritten = np.empty(
-            0, np.int64
-        )  # pages that are still to be written of those that were dirty …
-        self._unwritten_header = b""  # … when the header was this; it is written after them
+        self._unwritten = np.empty(0, np.int64)  # dirty pages that the present parts have not written yet …
+        self._unwritten_header = b""  # … and the header at their beginning, which is written after them
         self._tail = bytearray()
         self._written = FIRST_ENTRY  # number of the first entry that is not in the file yet
 
     def create(self, previous: IndexHeader | None) -> None:
-        """Make the file; its header begins with what the file before it ended with."""
+        """Create the file; its header begins with the end of the previous file."""
         self._files.layer.make_directory(self.path.parent, durable=False)
         self._files.create(self.path, file_size(self._slot_count, self._entry_count), durable=False)
         self._image = np.zeros(self._image_size, np.uint8)
@@ -88,7 +86,7 @@ class IndexFile:
             self._put_header(IndexHeader(time, time, offset, offset))
 
     def load(self) -> None:
-        """Read the file; one that is not full can be inserted into after this. Raises FormatError."""
+        """Load the file; if it is not full, keys can be inserted then. Raises FormatError."""
         expected = file_size(self._slot_count, self._entry_count)
         if (size := self._files.layer.size(self.path)) != expected:
             raise FormatError(f"{self.path}: has {size} bytes, expected {expected}")
@@ -105,13 +103,13 @@ class IndexFile:
             self._put_header(header)
 
     def cut(self, physical_offset: int, store_time_at: Callable[[int], int]) -> bool:
-        """Forget the records at or behind ``physical_offset``; False if that is all.
+        """Remove the records at or behind ``physical_offset``; return False if none is left.
 
-        Slots are set from the entries that stay, whatever they held. The entries end before the first that
-        lies before its predecessor in the log: it was never written.
+        Slots are rebuilt from the entries that stay. The entries end before the first one that lies before
+        its predecessor in the log, as it was never written.
 
         Args:
-            store_time_at: gives the store time, ms, of the record at a CommitLog offset.
+            store_time_at: returns the store time, ms, of the record at a CommitLog offset.
         """
         if self._image is None:
             self._load_image()
@@ -141,14 +139,14 @@ class IndexFile:
         return True
 
     def count_last(self, physical_offset: int) -> int:
-        """Count the entries at the end that are for the record at ``physical_offset``."""
+        """Count the last entries that are of the record at ``physical_offset``."""
         numbers = range(self.header.next_entry - 1, 0, -1)
         offsets = (int(self._entries(number, number + 1)["physical_offset"][0]) for number in numbers)
         return sum(1 for _ in takewhile(lambda offset: offset == physical_offset, offsets))
 
     @property
     def header(self) -> IndexHeader:
-        """What the file says about itself."""
+        """The file's header."""
         if self._header is None:
             assert self._image is not None, "the file is not loaded"
             self._header = IndexHeader.unpack(self._image[:HEADER_SIZE].tobytes())
@@ -156,11 +154,11 @@ class IndexFile:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further key fits."""
+        """Whether there is no room for another key."""
         return self.header.next_entry >= self._entry_count
 
     def insert(self, key_hashes: Ints, physical_offsets: Longs, store_times: Longs) -> int:
-        """Insert keys in order; gives how many fitted."""
+        """Insert keys like ``Index.insert``, until the file is full; return the number inserted."""
         assert self._image is not None, "a full file takes no keys"
         entries = np.empty(len(key_hashes) * ENTRY_SIZE, np.uint8)
         self._header = None
@@ -178,9 +176,9 @@ class IndexFile:
 
     def find(self, key_hash: int, *, begin_time: int, end_time: int, max_count: int) -> Reading[list[int]]:
         """Find the CommitLog offsets of records with the key's hash, newest first."""
-        at_hand = self._find_at_hand(key_hash, begin_time, end_time, max_count)
-        if at_hand is not None:
-            return at_hand
+        resident = self._find_resident(key_hash, begin_time, end_time, max_count)
+        if resident is not None:
+            return resident
         slot = slot_position(key_hash % self._slot_count)
         image = None if self._image is None else _image_of_one(self._image[:HEADER_SIZE], self._image, slot)
         tail = np.frombuffer(bytes(self._tail), np.uint8)
@@ -202,10 +200,10 @@ class IndexFile:
         return found or []
 
     def bytes_for(self, mapped: FileMap) -> IndexBytes:
-        """Give all that kernels look at; nothing may be inserted while somebody has it.
+        """Return the data for kernels; no key may be inserted while it is in use.
 
         Args:
-            mapped: what ``mapped`` gave.
+            mapped: the result of ``mapped``.
         """
         file, header, held = np.frombuffer(mapped.view, np.uint8), self.header, self._image
         return IndexBytes(
@@ -221,13 +219,13 @@ class IndexFile:
         )
 
     def mapped(self) -> FileMap | None:
-        """Give the file's map; None where nothing is known of its pages. Raises OSError."""
+        """Return the file's map; None if the residency of its pages is unknown. Raises OSError."""
         return self._files.get(self.path).mapped()
 
-    def _find_at_hand(
+    def _find_resident(
         self, key_hash: int, begin_time: int, end_time: int, max_count: int
     ) -> list[int] | None:
-        """Find the same where all is in memory and the chain is short, as nearly always; or give None."""
+        """Find offsets like ``find`` if all is in memory and the chain is short, nearly always; else None."""
         file, header = self._files.get(self.path), self.header
         slot = slot_position(key_hash % self._slot_count)
         held = (
@@ -261,24 +259,24 @@ class IndexFile:
 
     @property
     def is_written(self) -> bool:
-        """Whether nothing is in memory only."""
+        """Whether all is written to the file."""
         return self._image is None or not (self._tail or self._unwritten_header or self._dirty.any())
 
     def write_back(self) -> None:
-        """Write what is in memory only. Raises OSError; it then stays."""
+        """Write what is in memory only. Raises OSError; it stays then."""
         if not self.is_written:
             self._begin_parts()
             self.write_part(self._image_size)
 
     def write_part(self, size_max: int) -> bool:
-        """Write so many bytes of what was in memory only as the first part was, or less: there is something.
+        """Write up to ``size_max`` bytes of what was in memory only when the first part was written.
 
-        Returns:
-            Whether that was the last part. Raises OSError; what is in memory only then stays.
+        Something must be in memory only. Returns whether that was the last part. Raises OSError; the part
+        stays in memory then.
         """
         if not self._unwritten_header:
             self._begin_parts()
-        self.write_tail()  # before the slots that may have its entries
+        self.write_tail()  # before the slots, which may point to its entries
         first = max(len(self._unwritten) - -(-size_max // PAGE_SIZE), 0)
         self._write_pages(self._unwritten[first:])
         self._unwritten = self._unwritten[:first]
@@ -289,7 +287,7 @@ class IndexFile:
         return True
 
     def write_tail(self, least_bytes: int = 1) -> bool:
-        """Write the entries that wait if they take ``least_bytes``; tell whether. Raises OSError."""
+        """Write the unwritten entries if they take ``least_bytes``; return whether. Raises OSError."""
         if len(self._tail) < least_bytes:
             return False
         self._files.get(self.path).write(entry_position(self._written, self._slot_count), self._tail)
@@ -298,12 +296,12 @@ class IndexFile:
         return True
 
     def seal(self) -> None:
-        """Let the memory of a full file go that has been written back."""
+        """Release the memory of a full file that has been written back."""
         self._header = self.header
         self._image = None
 
     def _begin_parts(self) -> None:
-        """Let all that is in memory only now be written next, beside what is left of the parts before."""
+        """Begin a series of parts: all that is in memory only, and the rest of the series before."""
         assert self._image is not None
         self._dirty[self._unwritten] = True
         self._unwritten = np.flatnonzero(self._dirty)
@@ -311,7 +309,7 @@ class IndexFile:
         self._dirty[:] = False
 
     def _write_pages(self, pages: Longs) -> None:
-        """Write pages of the image, but for the header; pages that follow one another in one go."""
+        """Write pages of the image (``int64[n]``), except the header; consecutive ones with one write."""
         assert self._image is not None
         file = self._files.get(self.path)
         edges = np.flatnonzero(np.diff(pages, prepend=-2, append=-2) != 1).tolist()
@@ -324,7 +322,7 @@ class IndexFile:
         self._image = np.frombuffer(image, np.uint8).copy()
 
     def _entries(self, first: int, end: int) -> np.ndarray:
-        """Give the entries of the file from number ``first`` to before ``end`` (of ENTRY_DTYPE)."""
+        """Return the file's entries from number ``first`` to before ``end`` (of ENTRY_DTYPE)."""
         position = entry_position(first, self._slot_count)
         data = self._files.get(self.path).read(position, (end - first) * ENTRY_SIZE)
         return np.frombuffer(data, ENTRY_DTYPE)
@@ -344,5 +342,5 @@ class IndexFile:
 
 
 def _image_of_one(header: Bytes, image: Bytes, slot: int) -> Bytes:
-    """Make the image of a file with a single slot: all that finding looks at, while others insert."""
+    """Build the image of a file with a single slot: a snapshot for a lookup while keys are inserted."""
     return np.concatenate((header, image[slot : slot + SLOT_SIZE]))

@@ -1,4 +1,4 @@
-"""An index file as it lies on the disk, only read: for finding, checking and showing."""
+"""Read an index file as it is on the disk, for finding, checking and showing."""
 
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -27,43 +27,43 @@ _NO_TAIL: Bytes = np.zeros(0, np.uint8)
 
 
 class IndexEntries(Protocol):
-    """The entries of an index file (of ENTRY_DTYPE), the unused first one included."""
+    """The entries of an index file (of ENTRY_DTYPE), including the unused first one."""
 
     def __len__(self) -> int:
-        """Return how many are in use."""
+        """Return the number of entries in use."""
         ...
 
     def __getitem__(self, place: Any, /) -> Any:
-        """Return one, by its number, or an array of some, by a slice."""
+        """Return one entry by its number, or an array of entries by a slice."""
         ...
 
 
 class IndexContent(Protocol):
-    """What is looked at of an index file to check it in itself."""
+    """The parts of an index file that are checked against each other."""
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The file's path."""
         ...
 
     @property
     def slot_count(self) -> int:
-        """How many slots it has."""
+        """Number of slots."""
         ...
 
     @property
     def entry_count(self) -> int:
-        """How many entries it has room for, the unused first one included."""
+        """Capacity in entries, including the unused first one."""
         ...
 
     @property
     def header(self) -> IndexHeader:
-        """What the file says about itself."""
+        """The file's header."""
         ...
 
     @property
     def slots(self) -> Ints:
-        """The number of the newest entry of each slot, 0 where there is none."""
+        """The number of the newest entry of each slot (``int32[slot_count]``), 0 where there is none."""
         ...
 
     @property
@@ -76,8 +76,8 @@ class IndexView(NamedTuple):
     """One index file's bytes, mapped.
 
     Attributes:
-        slot_count: how many slots it has.
-        entry_count: how many entries it has room for, the unused first one included.
+        slot_count: number of slots.
+        entry_count: capacity in entries, including the unused first one.
     """
 
     path: Path
@@ -87,23 +87,23 @@ class IndexView(NamedTuple):
 
     @property
     def header(self) -> IndexHeader:
-        """What the file says about itself."""
+        """The file's header."""
         return IndexHeader.unpack(self.data[:HEADER_SIZE].data)
 
     @property
     def slots(self) -> Ints:
-        """The number of the newest entry of each slot, 0 where there is none."""
+        """The number of the newest entry of each slot (big-endian), 0 where there is none."""
         return self.data[HEADER_SIZE : slot_position(self.slot_count)].view(SLOT_DTYPE)
 
     @property
     def entries(self) -> NDArray[np.void]:
-        """The entries in use, the unused first one included (of ENTRY_DTYPE)."""
+        """The entries in use, including the unused first one (of ENTRY_DTYPE)."""
         used = min(self.header.next_entry, self.entry_count)
         first = slot_position(self.slot_count)
         return self.data[first : entry_position(used, self.slot_count)].view(ENTRY_DTYPE)
 
     def find(self, key_hash: int) -> list[int]:
-        """Give the CommitLog offsets of all records with the key's hash, newest first."""
+        """Find the CommitLog offsets of all records with the key's hash, newest first."""
         header = self.header
         return kernels.current().index_find(
             self.data[: slot_position(self.slot_count)],

@@ -172,7 +172,7 @@ class ConsumeQueue:
         return entry_reads.entries(self.chain, self._tail, self._tail_start, queue_offset, end)
 
     def resident_entries(self, queue_offset: int, count: int) -> Buffer | None:
-        """Return the entries like ``read`` if that needs no waiting, else None; see ``entry_reads.resident``."""
+        """Return the entries like ``read`` if none must be waited for, else None: see ``entry_reads``."""
         end, tail_start = min(queue_offset + count, self.max_offset), self._tail_start
         is_in_tail = queue_offset >= tail_start
         if is_in_tail and end == self.max_offset:  # nothing to read, nor to cache

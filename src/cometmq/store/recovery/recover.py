@@ -240,7 +240,7 @@ def _index_end(parts: Parts, index: Index, begin: int, *, clean: bool) -> int:
 
 def _lost_index_files(known: Mapping[str, int], index: Index, min_offset: int) -> list[int]:
     """Return the offsets at which missing index files began, except those whose records have all expired."""
-    there = index.begins()
+    there = index.begin_offsets()
     begins = sorted({*known.values(), *there.values()})  # a known file ended where a later one begins
     lost = [first for name, first in known.items() if name not in there]
     ends = [next((end for end in begins if end > first), None) for first in lost]

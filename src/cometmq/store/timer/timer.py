@@ -1,14 +1,14 @@
-"""The timer: which messages are due when. A wheel of slots, whose messages the timer log chains up.
+"""The timer: messages by the time they are due, in a wheel of slots whose messages the timer log chains.
 
 ::
 
     timer topic's queue   … 17 18 19          put     timer log    … unit ◄─ unit ◄─ unit
                                └ queue_offset ───►    timer wheel  slot of a second: its last unit
-                                                                        └ due ───► given out
+                                                                        └ due ───► delivered
 
-All of it can be made again from the timer topic. Written are first the log, then the wheel, then the
-checkpoint; what the log holds behind the checkpoint is put into the wheel again at the next start. A slot
-whose messages have been given out is cleared, once they are on the disk.
+All of it can be rebuilt from the timer topic. The order of writes is log, wheel, checkpoint; units behind the
+checkpoint are added to the wheel again at the next start. A slot is cleared once its delivered messages are
+on the disk.
 
 Source: RocketMQ ``store/timer/TimerMessageStore.java``.
 """
@@ -35,19 +35,19 @@ from cometmq.store.timer.timer_log import TimerLog
 
 EMPTY: Final = Slot(0, NO_PREVIOUS, NO_PREVIOUS, 0)
 READ_TIME_LATE_MS: Final = 60_000
-"""While nothing waits, the checkpoint may say that it is so much earlier."""
+"""How far the checkpoint's time may lag behind while nothing else has changed."""
 
 _log = logging.getLogger(__name__)
 
 
 class Timed(NamedTuple):
-    """A message that waits for its time.
+    """A timed message.
 
     Attributes:
         time: when it is due, ms since the epoch.
-        physical_offset: of its record, as it waits, in the CommitLog.
-        topic: the one that it is for.
-        is_delete: whether it takes another one back.
+        physical_offset: CommitLog offset of its record in the timer topic.
+        topic: the topic that it is delivered to.
+        is_delete: whether it recalls another one.
     """
 
     time: int
@@ -58,7 +58,7 @@ class Timed(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What is to be written: see ``Timer.take_changes``."""
+    """Changes to save: see ``Timer.take_changes``."""
 
     slots: dict[int, Slot]
     log_paths: set[Path]
@@ -66,13 +66,13 @@ class Changes(NamedTuple):
 
 
 class Timer:
-    """The timer of a store. One thread owns it; what is said to be safe from any thread is.
+    """The timer of a store. One thread owns it; some methods are safe from any thread, as they say.
 
     Args:
         root: the store's directory.
 
     Attributes:
-        queue_offset: of the timer topic's queue; messages before it have been put.
+        queue_offset: queue offset in the timer topic before which all messages have been put.
     """
 
     def __init__(self, files: OpenFiles, root: Path, settings: StoreSettings) -> None:
@@ -87,16 +87,16 @@ class Timer:
         self._changed: set[int] = set()
         self._taken: Slot | None = None
         self._is_loaded = False
-        self._was_put = (0, 0)  # before which queue offset, and due before which time, when it began anew
+        self._rebuilt_to = 0, 0  # of a rebuild: queue offset and read time that were reached before it
         self._saved = TimerCheckpoint()
         self.queue_offset = 0
 
     def load(self, log_end: int) -> Unit | None:
-        """Read what the files say of messages before ``log_end`` of the CommitLog.
+        """Load the files, for messages before ``log_end`` of the CommitLog.
 
-        Gives the log's last unit if it is behind the checkpoint: all messages up to its own have been put.
-        If the files do not fit together, all in the timer topic is to be put anew, from its begin on; what
-        has been given out is then passed over. Raises StoreDamaged or OSError.
+        Returns the log's last unit if it is behind the checkpoint: all messages up to its own have been put.
+        If the files do not match, ``queue_offset`` is 0: the whole timer topic must be put again, and
+        delivered messages are skipped then. Raises StoreDamaged or OSError.
         """
         self._log.load()
         saved = self._load_checkpoint()
@@ -107,7 +107,7 @@ class Timer:
         last = self._replay(log_end)
         is_lost = saved is None or (slots is None and self.queue_offset > 0)
         if is_lost or not all(map(self._is_in_log, self._slots.values())):
-            self._begin_anew()
+            self._reset()
             last = None
         self._times = sorted(self._slots)
         self._files.drop_pages()
@@ -115,17 +115,17 @@ class Timer:
         return last
 
     def put(self, waiting: Sequence[Timed], next_queue_offset: int, now_ms: int) -> None:
-        """Take in messages, in their order in the timer topic, of which ``next_queue_offset`` comes next.
+        """Add messages, in their order in the timer topic, and set ``queue_offset`` to ``next_queue_offset``.
 
-        What is due already is so when this second has passed, or with others of its own that still wait: one
-        of them may be the one that it takes back. Raises OSError: then none is taken in.
+        A message that is due already becomes due when this second has passed, or together with others of its
+        own second that still wait: it may recall one of them. Raises OSError; then none is added.
         """
         now = now_ms // self._precision_ms
         if self._taken is not None:
             now = max(now, self._taken.time + 1)
-        put_before, given_out_before = self._was_put
-        if next_queue_offset <= put_before:
-            waiting = [message for message in waiting if message.time >= given_out_before]
+        rebuilt_offset, delivered_time = self._rebuilt_to
+        if next_queue_offset <= rebuilt_offset:
+            waiting = [message for message in waiting if message.time >= delivered_time]
         slots: dict[int, Slot] = {}
         units = []
         positions = self._log.next_positions(len(waiting))
@@ -144,39 +144,39 @@ class Timer:
         self.queue_offset = next_queue_offset
 
     def next_time(self) -> int | None:
-        """Give when messages are due next, ms since the epoch; None if none wait."""
+        """Return the next time at which messages are due, ms since the epoch; None without messages."""
         return self._times[0] * self._precision_ms if self._times else None
 
     def take(self, now_ms: int) -> Slot | None:
-        """Take the next slot whose time has passed, to be given out before another is taken; or None."""
-        assert self._taken is None, f"the slot of {self._taken} is not given out yet"
+        """Remove and return the next slot whose time has passed, or None; ``mark_done`` must follow it."""
+        assert self._taken is None, f"the slot of {self._taken} is not delivered yet"
         if not self._times or self._times[0] >= now_ms // self._precision_ms:
             return None
         self._taken = self._slots.pop(heapq.heappop(self._times))
         return self._taken
 
     def units(self, slot: Slot) -> list[Unit]:
-        """Give the units of a slot, in their order; waits for the disk. Safe from any thread.
+        """Read the units of a slot, in their order; waits for the disk. Safe from any thread.
 
         Raises OSError.
         """
         return self._log.chained(slot.last)
 
-    def done(self) -> None:
-        """Note that the messages of the slot that was taken have been given out."""
+    def mark_done(self) -> None:
+        """Mark the slot that was taken as delivered."""
         assert self._taken is not None, "no slot was taken"
         self._changed.add(self._taken.time)
         self._taken = None
 
     def take_changes(self, now_ms: int) -> Changes | None:
-        """Give what has changed since the last time, if anything has: to be saved, or given back.
+        """Return the changes since the last call for ``save``, or None; if that fails, restore them.
 
-        It may be saved once all that has been given out till now is on the disk.
+        They may be saved once all messages delivered until now are on the disk.
         """
         read_time = self._read_time(now_ms)
         is_late = read_time - self._saved.read_time > READ_TIME_LATE_MS
         if not self._is_loaded:
-            return None  # what the files say is not known: it must stay
+            return None  # the files are not read yet and must stay as they are
         if not self._changed and self.queue_offset == self._saved.queue_offset and not is_late:
             return None
         changed, self._changed = self._changed, set()
@@ -194,7 +194,7 @@ class Timer:
         return Changes(slots, self._log.take_unsynced(), checkpoint)
 
     def save(self, changes: Changes) -> None:
-        """Write changes and wait for the disk. Safe from any thread. Raises OSError."""
+        """Save changes and wait for the disk. Safe from any thread. Raises OSError."""
         layer = self._files.layer
         layer.sync_all(changes.log_paths)
         if changes.slots:
@@ -206,17 +206,17 @@ class Timer:
         layer.sync(self._checkpoint_path)
         self._saved = changes.checkpoint
 
-    def give_back(self, changes: Changes) -> None:
-        """Note that changes could not be saved."""
+    def restore_changes(self, changes: Changes) -> None:
+        """Restore changes that could not be saved, for the next ``take_changes``."""
         self._changed |= changes.slots.keys()
-        self._log.note_unsynced(changes.log_paths)
+        self._log.add_unsynced(changes.log_paths)
 
     def expired(self, physical_offset: int) -> list[Path]:
-        """Give files of the timer log that name only messages before a CommitLog offset: to be removed."""
+        """Detach the timer log's files of messages before a CommitLog offset; return them for ``remove``."""
         return self._log.expired(physical_offset)
 
     def remove(self, paths: Sequence[Path]) -> None:
-        """Remove files that have expired. Safe from any thread. Raises OSError."""
+        """Remove expired files. Safe from any thread. Raises OSError."""
         for path in paths:
             self._files.layer.remove(path)
 
@@ -225,20 +225,20 @@ class Timer:
         self._files.close()
 
     def _read_time(self, now_ms: int) -> int:
-        """Give before when all has been given out, ms since the epoch."""
+        """Return the time before which all messages are delivered, ms since the epoch."""
         if self._taken is not None:
             return self._taken.time * self._precision_ms
         now = now_ms // self._precision_ms
         return min([now, *self._times[:1]]) * self._precision_ms
 
     def _unit(self, message: Timed, now: int) -> Unit:
-        """Make the unit of a message, but for the one before it; ``now`` in units of the precision."""
+        """Build the unit of a message, without its previous one; ``now`` is in units of the precision."""
         time, magic = message.time // self._precision_ms, DEFAULT
         if time in self._slots:
             now = min(now, time)
         time = max(time, now)
         beyond = time - now - self._window
-        if beyond >= 0:  # it is put back later; not so late that little is left of its time then
+        if beyond >= 0:  # it waits in stages, of which the last must not be too short
             magic |= ROLL
             time = now + (self._window // 2 if beyond < self._window // 3 else self._window)
         if message.is_delete:
@@ -254,7 +254,7 @@ class Timer:
         )
 
     def _replay(self, log_end: int) -> Unit | None:
-        """Put what the log holds behind the checkpoint into the wheel; give its last unit. Raises OSError."""
+        """Add the log's units behind the checkpoint to the wheel; return the last one. Raises OSError."""
         last, end = None, self._saved.log_position
         for position, unit in self._log.units(end):
             if unit.physical_offset >= log_end:
@@ -275,12 +275,12 @@ class Timer:
         try:
             return TimerCheckpoint.unpack(layer.load(path))
         except FormatError as error:
-            _log.warning("%s: %s; all that the timer topic holds is given out once more", path, error)
+            _log.warning("%s: %s; all messages in the timer topic are delivered once more", path, error)
             layer.remove(path)
             return None
 
     def _load_slots(self) -> dict[int, Slot] | None:
-        """Give slots whose time has not come; None if there are none of this precision. Raises OSError."""
+        """Return the slots that are not due yet; None without a wheel of this precision. Raises OSError."""
         path, layer = self._wheel_path, self._files.layer
         if layer.exists(path) and layer.size(path) != timer_wheel.SIZE:
             layer.remove(path)
@@ -293,23 +293,23 @@ class Timer:
             return None
         return {slot.time: slot for slot in slots if slot.time >= read_time}
 
-    def _begin_anew(self) -> None:
-        """Forget what waits: all of the timer topic is to be put once more."""
+    def _reset(self) -> None:
+        """Remove all slots and units: the whole timer topic must be put again."""
         if self._slots or self.queue_offset:
-            _log.warning("%s does not fit the timer log: both are made anew", self._wheel_path)
+            _log.warning("%s does not match the timer log: both are rebuilt", self._wheel_path)
         self._log.clear()
         self._changed |= self._slots.keys()
         self._slots = {}
-        self._was_put = self.queue_offset, self._saved.read_time
+        self._rebuilt_to = self.queue_offset, self._saved.read_time
         self.queue_offset = 0
 
     def _is_in_log(self, slot: Slot) -> bool:
-        """Tell whether the log holds what a slot names as its last unit."""
+        """Return whether the log holds the last unit of a slot."""
         unit = self._log.unit(slot.last) if slot.last < self._log.end else None
         return unit is not None and unit.time // self._precision_ms == slot.time
 
     def _file(self, path: Path, size: int) -> File:
-        """Give a file, made if it is not there. Raises OSError."""
+        """Return a file, created if it does not exist. Raises OSError."""
         if self._files.layer.exists(path):
             return self._files.get(path)
         self._files.layer.make_directory(path.parent)
@@ -317,6 +317,6 @@ class Timer:
 
 
 def _with(slot: Slot, time: int, position: int, unit: Unit) -> Slot:
-    """Give a slot with one more unit."""
+    """Return a slot with one more unit."""
     first = position if slot.first == NO_PREVIOUS else slot.first
     return Slot(time, first, position, slot.unit_count + (-1 if unit.magic & DELETE else 1))

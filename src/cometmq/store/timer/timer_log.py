@@ -1,4 +1,4 @@
-"""The timer log: appended to for each timed message, read backwards from a slot's last unit.
+"""The timer log: a unit is appended for each timed message; a slot's units are read from the last backwards.
 
 Source: RocketMQ ``store/timer/TimerLog.java``.
 """
@@ -13,14 +13,14 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.store.file_chain import FileChain
 
 SETTING: Final = "mappedFileSizeTimerLog"
-REMEDY: Final = "remove timerlog, timerwheel and config/timercheck: what waits is then given out once more"
+REMEDY: Final = "remove timerlog, timerwheel and config/timercheck: timed messages are delivered again then"
 
 
 class TimerLog:
-    """The chain of its files.
+    """The files of the timer log.
 
     Attributes:
-        end: where the next unit goes, if its file has room for it.
+        end: position of the next unit, if its file has room for it.
     """
 
     def __init__(self, files: OpenFiles, directory: Path, file_size: int) -> None:
@@ -29,12 +29,12 @@ class TimerLog:
         self.end = 0
 
     def load(self) -> None:
-        """Find the files that are there. Raises StoreDamaged or OSError."""
+        """Load the files. Raises StoreDamaged or OSError."""
         self._chain.load()
         self.end = self._chain.first_offset
 
     def units(self, begin: int) -> Iterator[tuple[int, Unit]]:
-        """Give the units from position ``begin`` on, each with its position, up to the first that is none."""
+        """Iterate over the units from ``begin`` on, each with its position, up to the first invalid one."""
         file_size = self._chain.file_size
         position = max(begin, self._chain.first_offset)
         position -= position % file_size % timer_log.SIZE
@@ -50,18 +50,18 @@ class TimerLog:
             position = start + file_size
 
     def cut(self, end: int) -> None:
-        """Go on at ``end``: what lies behind is none of it. Raises OSError."""
+        """Set the log's end and clear all data behind it. Raises OSError."""
         self._chain.clear_from(end)
         self.end = end
 
     def clear(self) -> None:
-        """Remove all files, and begin anew. Raises OSError."""
+        """Remove all files. Raises OSError."""
         self._chain.remove_from(0)
         self._unsynced.clear()
         self.end = 0
 
     def next_positions(self, count: int) -> list[int]:
-        """Give where the next so many units go."""
+        """Return the positions of the next ``count`` units."""
         positions, end = [], self.end
         for _ in range(count):
             left = self._chain.file_size - end % self._chain.file_size
@@ -72,7 +72,7 @@ class TimerLog:
         return positions
 
     def append(self, positions: Sequence[int], units: Sequence[Unit]) -> None:
-        """Append units at the next positions. Raises OSError: then none is appended."""
+        """Append units at the positions from ``next_positions``. Raises OSError; then none is appended."""
         data = bytearray()
         for position, unit in zip(positions, units, strict=True):
             if left := position - self.end - len(data):
@@ -84,41 +84,41 @@ class TimerLog:
         self.end += len(data)
 
     def unit(self, position: int) -> Unit | None:
-        """Give the unit at a position; None if there is none. Safe from any thread. Raises OSError."""
+        """Return the unit at a position, or None. Safe from any thread. Raises OSError."""
         start = self._chain.start_of(position)
         if start is None:
             return None
         try:
             with self._chain.held(start) as file:
                 return timer_log.unpack(file.read(position - start, timer_log.SIZE))
-        except FileNotFoundError:  # it expires now
+        except FileNotFoundError:  # it has just expired
             return None
 
     def chained(self, last: int) -> list[Unit]:
-        """Give the units of the slot whose last one is at ``last``, in their order; waits for the disk.
+        """Read the units of the slot whose last one is at ``last``, in their order; waits for the disk.
 
-        Ends where files have expired. Safe from any thread. Raises OSError.
+        Units in expired files are left out. Safe from any thread. Raises OSError.
         """
         units: list[Unit] = []
         position = last
         while position != NO_PREVIOUS and (unit := self.unit(position)) is not None:
             units.append(unit)
-            if unit.previous >= position:  # damage: never around in a circle
+            if unit.previous >= position:  # damage, which must not make a cycle
                 break
             position = unit.previous
         return units[::-1]
 
     def take_unsynced(self) -> set[Path]:
-        """Give the files that were written to since the last time: to be synced."""
+        """Return the files that were written since the last call, for syncing."""
         taken, self._unsynced = self._unsynced, set()
         return taken
 
-    def note_unsynced(self, paths: set[Path]) -> None:
-        """Note that files are not synced yet."""
+    def add_unsynced(self, paths: set[Path]) -> None:
+        """Add files that still must be synced."""
         self._unsynced |= paths
 
     def expired(self, physical_offset: int) -> list[Path]:
-        """Take the files out of the chain whose messages all lie before a CommitLog offset: to be removed."""
+        """Detach the files whose messages all lie before a CommitLog offset; return them for removal."""
         at = timer_log.last_position(self._chain.file_size)
         end = self._chain.first_offset
         for start in self._chain.starts[:-1]:
