@@ -206,8 +206,8 @@ class FileChain:
 
     def detach(self) -> None:
         """Remove all files from the chain; they stay on the disk until ``remove``."""
-        gone, self.starts = self.starts, []
-        for start in gone:
+        detached, self.starts = self.starts, []
+        for start in detached:
             self.files.forget(self.path(start))
 
     def remove(self) -> None:

@@ -56,5 +56,5 @@ def _is_skipped(layer: FileLayer, path: Path) -> bool:
     if not layer.is_directory(path):
         return False
     if path.name not in (LOST_AND_FOUND, layout.DELETED):
-        _log.info("%s: is passed over, the store has no such directory", path)
+        _log.info("%s: is skipped, the store has no such directory", path)
     return True

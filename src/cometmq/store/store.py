@@ -312,7 +312,7 @@ class MessageStore(Messages, HasPointers):
         """Write and sync everything and close the files: the next start is quick. May be called twice."""
         if self._closed:
             return
-        self._run_soon = None  # the loop may be gone
+        self._run_soon = None  # the loop may have ended
         self._dispatcher.on_arrival = lambda _: None
         self.flusher.stop()
         self._dispatcher.dispatch(self.confirm_offset)

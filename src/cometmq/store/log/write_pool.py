@@ -95,7 +95,7 @@ class WritePool:
         self._free.clear()
 
     def _add_pending(self, offset: int) -> _Pending:
-        """Take a buffer for the file that holds ``offset``. Raises StoreNotWritable if none is left."""
+        """Add a buffer for the file that holds ``offset``. Raises StoreNotWritable if none is left."""
         file_size = self._chain.file_size
         if len(self._pending) >= self._pool_size:
             reason = f"all {self._pool_size} buffers wait to be committed (transientStorePoolSize)"

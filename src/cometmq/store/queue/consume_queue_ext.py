@@ -28,7 +28,6 @@ from cometmq.format.consume_queue_ext import (
 from cometmq.store.file_chain import FileChain
 from cometmq.store.read.reading import Reading, ReadStep, Stretch
 
-CLEAR_BYTES = 1024 * 1024
 _NO_OFFSET = 2**63
 
 
@@ -132,14 +131,15 @@ class ConsumeQueueExt:
         offset, file_size = offset_of(last_address), self.chain.file_size
         unit = self.written(offset)
         if unit is not None:
-            self._clear_from(offset + unit.size)
-            self._tail_start = offset + unit.size
+            end = self._tail_start = offset + unit.size
         else:  # lost: another unit must not appear at its address
-            if self.chain.start_of(offset) is None:
-                self.chain.remove_from(0)
-            self._clear_from(offset, BLANK)
-            self._tail_start = offset + file_size - offset % file_size
-        self.chain.remove_from(self._tail_start)
+            end, self._tail_start = offset, offset + file_size - offset % file_size
+        self.chain.remove_from(0 if self.chain.start_of(offset) is None else self._tail_start)
+        if end < self.chain.end_offset:  # cleared, since a Java broker reads the files unit by unit
+            self.chain.clear_from(end)
+            if unit is None:
+                self.chain.write(end, BLANK)
+            self._unsynced_from = min(self._unsynced_from, end)
 
     def detach_before(self, address: int) -> list[Path]:
         """Detach the files whose units all lie before an address: see ``FileChain.detach_before``."""
@@ -154,20 +154,3 @@ class ConsumeQueueExt:
         """Remove all files, and the directory. Raises OSError; it may be called again."""
         self.detach()
         self.chain.remove()
-
-    def _clear_from(self, offset: int, mark: bytes = b"") -> None:
-        """Overwrite the rest of a file from an offset on with ``mark`` and zeros.
-
-        A Java broker that starts on these files reads them unit by unit.
-        """
-        start = self.chain.start_of(offset)
-        if start is None:
-            return
-        data_end = start + self.chain.file(start).data_end(offset - start)
-        for at in range(offset, data_end, CLEAR_BYTES):
-            count = min(CLEAR_BYTES, data_end - at)
-            if self.chain.read(at, count).strip(b"\0"):
-                self.chain.write(at, bytes(count))
-        if mark:
-            self.chain.write(offset, mark)
-        self._unsynced_from = min(self._unsynced_from, offset)
