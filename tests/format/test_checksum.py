@@ -14,6 +14,7 @@ def test_crc_has_31_bits_and_is_zero_of_nothing() -> None:
     assert body_crc(b"") == 0
     assert body_crc(b"hello") == 0x3610A686
     assert body_crc(b"a") == 0x68B7BE43  # 0xE8B7BE43 without its highest bit
+    assert body_crc(b"123456789") == 0x4BF43926  # CRC-32's check value is 0xCBF43926
 
 
 def test_crc_of_an_empty_body_is_not_looked_at() -> None:

@@ -2,6 +2,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from struct import calcsize
 from typing import Final
 
 import pytest
@@ -22,8 +23,8 @@ from cometmq.format.record import (
     decode_many,
     encode,
     encode_blank,
+    field_at,
     read_head,
-    record_size,
     size_of,
 )
 from cometmq.format.scan import scan
@@ -174,25 +175,29 @@ def test_each_field_lies_where_its_constant_says(offset: int, size: int, value: 
     assert int.from_bytes(encode(PLAIN)[offset : offset + size], "big") == value
 
 
-@pytest.mark.parametrize("born_host", [V4, V6])
-@pytest.mark.parametrize("store_host", [V4, V6])
-@pytest.mark.parametrize("topic_length", [0, 1, 127, 128, 255])
-def test_size_can_be_told_beforehand(born_host: bytes, store_host: bytes, topic_length: int) -> None:
-    stored = PLAIN._replace(topic="t" * topic_length, born_host=born_host, store_host=store_host)
-    size = record_size(6, topic_length, 10, born_v6=born_host is V6, store_v6=store_host is V6)
-    assert len(encode(stored)) == size == size_of(stored)
-
-
 def test_fixed_part_takes_91_bytes() -> None:
-    assert record_size(0, 0, 0, born_v6=False, store_v6=False) == record.MIN_SIZE == 91
+    assert size_of(PLAIN._replace(topic="", body=b"", properties=b"")) == record.MIN_SIZE == 91
+
+
+def test_the_table_has_the_fields_of_a_head_in_their_order() -> None:
+    sizes = {record.INT: 4, record.UNSIGNED: 4, record.LONG: 8, record.HOST: 8}
+    at = 0
+    for name, kind in record.FIELDS.items():
+        assert field_at(name) == at == getattr(record, f"{name.upper()}_AT")
+        at += sizes[kind]
+    assert at == record.BODY_AT
 
 
 @pytest.mark.parametrize("hosts_v6", [(V4, V4), (V6, V4), (V4, V6), (V6, V6)])
-def test_head_tells_where_the_hosts_lie(hosts_v6: tuple[bytes, bytes]) -> None:
+def test_ipv6_hosts_move_the_fields_after_them(hosts_v6: tuple[bytes, bytes]) -> None:
     data = b"***" + encode(PLAIN._replace(born_host=hosts_v6[0], store_host=hosts_v6[1]))
     head = read_head(data, 3)
-    assert data[head.born_host_position :].startswith(hosts_v6[0])
-    assert data[head.store_host_position :].startswith(hosts_v6[1])
+    for name, kind in record.FIELDS.items():
+        value, at = getattr(head, name), 3 + field_at(name, head.sys_flag)
+        if kind != record.HOST:
+            size = calcsize(f">{kind}")
+            value = value.to_bytes(size, "big")
+        assert data[at:].startswith(value)
 
 
 @pytest.mark.parametrize(("length", "magic"), [(127, MAGIC_V1), (128, MAGIC_V2)])

@@ -27,13 +27,13 @@ from msgspec.structs import replace
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import READ_WRITE, Topics
 from cometmq.errors import CometMQError, RemoteError, WrongServer
+from cometmq.format.checksum import body_crc
 from cometmq.format.java import fastjson
 from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, to_plain
 from cometmq.wire.bodies.body import wire_name
-from cometmq.wire.bodies.registration import body_crc
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import BrokerHeader, RegisterBrokerHeader, fields

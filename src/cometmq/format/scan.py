@@ -18,8 +18,8 @@ rule  condition                                                                 
       topic and properties (V1: 3–32,897; V2: 4–65,538, with their lengths)
 10    PHYSICALOFFSET is not ``base_offset`` + position, if there is one           DAMAGED
 11    TOTALSIZE above what is left                                                LIMIT
+12    TOPICLEN or PROPLEN negative, or the parts do not make TOTALSIZE            DAMAGED
 13    the selected checksum differs: see ``checksum.Crc``                         DAMAGED
-13    the checksum that is asked for differs: see ``checksum.Crc``                  DAMAGED
 14    otherwise                                                                   a good record
 ====  ==========================================================================  ============
 
@@ -37,28 +37,24 @@ Source: RocketMQ: CommitLog.java (checkMessageAndReturnSize).
 import re
 from collections.abc import Iterator
 from enum import IntEnum
-from struct import Struct
 from typing import Final, NamedTuple
 
 from cometmq.errors import CutRecord, DamagedRecord
-from cometmq.format.checksum import Crc, verify
+from cometmq.format.checksum import Crc
 from cometmq.format.record import (
     HEAD_MAX_SIZE,
     MAGIC_AT,
     MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
+    MAGICS,
+    START,
     START_SIZE,
     RecordHead,
     read_head,
+    verify,
 )
 from cometmq.message import Buffer
 
-_SIZE_WIDTH: Final = 4
-_START: Final = Struct(">iI")
-_MAGIC: Final = re.compile(
-    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
-)
+_MAGIC: Final = re.compile(b"|".join(map(re.escape, MAGICS)), re.DOTALL)
 
 
 class StopReason(IntEnum):
@@ -130,12 +126,12 @@ def check(
     ``base_offset`` is None if the records come from anywhere in the log, as in a pull's answer.
     """
     left = end - position
-    if left < _SIZE_WIDTH:
+    if left < MAGIC_AT:
         return Stop(position, StopReason.END)
     if left < START_SIZE:
-        zeros = not any(buffer[position : position + _SIZE_WIDTH])
+        zeros = not any(buffer[position : position + MAGIC_AT])
         return Stop(position, StopReason.END if zeros else StopReason.LIMIT, f"{left} bytes are left")
-    size, magic = _START.unpack_from(buffer, position)
+    size, magic = START.unpack_from(buffer, position)
     if size == 0 and magic == 0:
         return Stop(position, StopReason.END)
     if magic == MAGIC_BLANK:

@@ -11,8 +11,9 @@ from cometmq.format import index, properties, queue_entry
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.dispatch import index_keys, queue_tags_code
+from cometmq.format.host import IPV4_SIZE
 from cometmq.format.java.java_hash import index_key_hash, java_hash
-from cometmq.format.record import RecordHead
+from cometmq.format.record import BORN_HOST_AT, STORE_HOST_AT, RecordHead
 from cometmq.format.scan import StopReason, check
 from cometmq.format.sys_flag import (
     TRANSACTION_COMMIT,
@@ -90,8 +91,10 @@ def scan(
         topic_position=_longs(head.topic_position for head in heads),
         body_position=_longs(head.body_position for head in heads),
         properties_position=_longs(head.properties_position for head in heads),
-        born_host_position=_longs(head.born_host_position for head in heads),
-        store_host_position=_longs(head.store_host_position for head in heads),
+        born_host_position=_longs(head.position + BORN_HOST_AT for head in heads),
+        store_host_position=_longs(
+            head.position + STORE_HOST_AT + len(head.born_host) - IPV4_SIZE for head in heads
+        ),
         size=_ints(head.size for head in heads),
         queue_id=_ints(head.queue_id for head in heads),
         flag=_ints(head.flag for head in heads),

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import field
 
 from cometmq.errors import FormatError
+from cometmq.format.checksum import body_crc
 from cometmq.io.clock import Clock
 from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig, WhenSaved
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, RouteTable
@@ -149,7 +150,7 @@ class NameServerRequests:
         It yields None, or a function to run in a thread, whose result must be sent. Raises like ``answer``.
         """
         header = parse(RegisterBrokerHeader, command.ext_fields)
-        if header.body_crc and header.body_crc != registration.body_crc(command.body):
+        if header.body_crc and header.body_crc != body_crc(command.body):
             return response(command, ResponseCode.SYSTEM_ERROR, "crc32 not match")
         body = Registration()
         if command.body:

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from cometmq.errors import SettingsError
+from cometmq.format.record import FIELDS, INT, LONG, UNSIGNED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,12 +34,13 @@ class Column(NamedTuple):
 
 
 _TEXT: Final = StringType()
-_INT: Final = IntegerType()
-_LONG: Final = LongType()
 _TIME: Final = TimestampType()
 _BYTES: Final = BinaryType()
 _TEXTS: Final = ArrayType(StringType())
 _TEXT_BY_TEXT: Final = MapType(StringType(), StringType())
+
+_NUMBERS: Final = {INT: IntegerType(), UNSIGNED: IntegerType(), LONG: LongType()}
+"""The types of the record's numbers, by kind: as in ``kernels.arrow.plain``."""
 
 BROKER: Final = "broker"
 BODY: Final = "body"
@@ -46,12 +48,17 @@ BODY_ERROR: Final = "body_error"
 NOT_IN_RECORDS: Final = (BROKER, BODY_ERROR)
 """Columns of texts that the kernels know nothing of."""
 
+
+def _number(name: str) -> DataType:
+    return _NUMBERS[FIELDS[name]]
+
+
 COLUMNS: Final[Mapping[str, Column]] = {
     "topic": Column(_TEXT, "topic name"),
     BROKER: Column(_TEXT, "name of the broker; no file has it: what the option broker says there, or null"),
-    "queue_id": Column(_INT, "which queue of the topic"),
-    "queue_offset": Column(_LONG, "index of the message in its queue"),
-    "physical_offset": Column(_LONG, "first byte of its record in the CommitLog"),
+    "queue_id": Column(_number("queue_id"), "which queue of the topic"),
+    "queue_offset": Column(_number("queue_offset"), "index of the message in its queue"),
+    "physical_offset": Column(_number("physical_offset"), "first byte of its record in the CommitLog"),
     "offset_id": Column(_TEXT, "RocketMQ's offset message id: store host and physical offset in hex"),
     "unique_id": Column(_TEXT, "the id that its producer set (UNIQ_KEY); null when it set none"),
     "tags": Column(_TEXT, "its tag; null when it has none"),
@@ -62,10 +69,12 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "store_time": Column(_TIME, "when the broker appended it"),
     "born_host": Column(_TEXT, "ip:port of its producer"),
     "store_host": Column(_TEXT, "ip:port of the broker"),
-    "reconsume_times": Column(_INT, "how often consumers gave it back"),
-    "sys_flag": Column(_INT, "compression, transaction state and host sizes: MessageSysFlag's bits"),
-    "flag": Column(_INT, "the application's own number"),
-    "body_crc": Column(_INT, "CRC-32 of the body as stored, 31 bits"),
+    "reconsume_times": Column(_number("reconsume_times"), "how often consumers gave it back"),
+    "sys_flag": Column(
+        _number("sys_flag"), "compression, transaction state and host sizes: MessageSysFlag's bits"
+    ),
+    "flag": Column(_number("flag"), "the application's own number"),
+    "body_crc": Column(_number("body_crc"), "CRC-32 of the body as stored, 31 bits"),
     BODY_ERROR: Column(_TEXT, "why the body cannot be decompressed, and is null; null when nothing is wrong"),
 }
 

@@ -19,7 +19,7 @@ from cometmq.format.dispatch import KeyKind
 from cometmq.format.host import pack_host
 from cometmq.format.layout import valid_topic
 from cometmq.format.message_id import UniqueIdMaker, offset_message_id, parse_offset_message_id
-from cometmq.format.record import PHYSICAL_OFFSET_AT, Record, decode
+from cometmq.format.record import PHYSICAL_OFFSET_AT, SYS_FLAG_AT, Record, decode
 from cometmq.format.stored import readable_message, stored_message
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
@@ -233,5 +233,5 @@ def _message(data: bytes, message_of: Callable[[Record], StoredMessage] = readab
     try:
         return message_of(decode(data))
     except DamagedRecord as damage:
-        offset = int.from_bytes(data[PHYSICAL_OFFSET_AT : PHYSICAL_OFFSET_AT + 8], "big")
+        offset = int.from_bytes(data[PHYSICAL_OFFSET_AT:SYS_FLAG_AT], "big")
         raise DamagedRecord(offset, damage.reason) from None

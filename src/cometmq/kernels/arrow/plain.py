@@ -25,16 +25,24 @@ import pyarrow as pa
 from cometmq.format import properties
 from cometmq.format.host import host_text
 from cometmq.format.message_id import offset_message_id
+from cometmq.format.record import FIELDS, INT, LONG, UNSIGNED
 from cometmq.kernels.ops import Bytes, Longs, Scan
 from cometmq.message import Buffer
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
+_NUMBERS: Final = {INT: pa.int32(), UNSIGNED: pa.int32(), LONG: pa.int64()}
+"""The types of the record's numbers, by kind. CRCs are the unsigned ones; they have 31 bits."""
+
+
+def _number(name: str) -> pa.DataType:
+    return _NUMBERS[FIELDS[name]]
+
 
 TYPES: Final[Mapping[str, pa.DataType]] = {
     "topic": pa.string(),
-    "queue_id": pa.int32(),
-    "queue_offset": pa.int64(),
-    "physical_offset": pa.int64(),
+    "queue_id": _number("queue_id"),
+    "queue_offset": _number("queue_offset"),
+    "physical_offset": _number("physical_offset"),
     "offset_id": pa.string(),
     "unique_id": pa.string(),
     "tags": pa.string(),
@@ -45,10 +53,10 @@ TYPES: Final[Mapping[str, pa.DataType]] = {
     "store_time": _TIME,
     "born_host": pa.string(),
     "store_host": pa.string(),
-    "reconsume_times": pa.int32(),
-    "sys_flag": pa.int32(),
-    "flag": pa.int32(),
-    "body_crc": pa.int32(),
+    "reconsume_times": _number("reconsume_times"),
+    "sys_flag": _number("sys_flag"),
+    "flag": _number("flag"),
+    "body_crc": _number("body_crc"),
 }
 
 SIZE_MAX: Final = 2**31 - 1

@@ -3,18 +3,27 @@
 from typing import Any
 
 from cometmq.format.host import IPV4_SIZE
+from cometmq.format.property_crc import MASK
 from cometmq.format.record import (
     BODY_AT,
     BODY_CRC_AT,
+    BODY_LENGTH_AT,
     BORN_HOST_AT,
     BORN_TIME_AT,
     FLAG_AT,
     MAGIC_AT,
     MAGIC_V1,
+    MIN_SIZE,
     PHYSICAL_OFFSET_AT,
+    PREPARED_TRANSACTION_OFFSET_AT,
+    PROPERTIES_LENGTH_SIZE,
     QUEUE_ID_AT,
     QUEUE_OFFSET_AT,
+    RECONSUME_TIMES_AT,
+    STORE_HOST_AT,
+    STORE_TIME_AT,
     SYS_FLAG_AT,
+    TOPIC_LENGTH_SIZE_V1,
 )
 from cometmq.format.sys_flag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
 from cometmq.kernels.compiling.jit import Bytes, Longs, copy_bytes, inlined, put_int, put_long, uint8
@@ -35,7 +44,7 @@ from cometmq.kernels.sends.rows import (
 def records_size(send: Any, born_host: Bytes, bounds: Longs) -> Any:
     """Return the size in bytes of a send's records: one, or one for each message of a batch."""
     hosts_size = len(born_host) + bounds[STORE_HOST + 1] - bounds[STORE_HOST]
-    around = BODY_AT - 2 * IPV4_SIZE + hosts_size + 1 + send.topic_length + 2
+    around = MIN_SIZE - 2 * IPV4_SIZE + hosts_size + send.topic_length
     if send.is_batch:
         return send.message_count * (around - SIZE_MIN) + send.body_length
     return around + send.body_length + send.properties_length + bounds[ADDED + 1] - bounds[ADDED]
@@ -68,30 +77,34 @@ def put_record(
     store_host, store_host_end = bounds[STORE_HOST], bounds[STORE_HOST + 1]
     added = bounds[ADDED]
     added_end = added if send.is_batch else bounds[ADDED + 1]
+    behind_born_host = begin + len(born_host) - IPV4_SIZE
+    behind_hosts = behind_born_host + store_host_end - store_host - IPV4_SIZE
     host_flags = (BORN_HOST_V6 if len(born_host) > IPV4_SIZE else 0) | (
         STORE_HOST_V6 if store_host_end - store_host > IPV4_SIZE else 0
     )
     put_int(out, begin + MAGIC_AT, MAGIC_V1)
-    put_int(out, begin + BODY_CRC_AT, crc32_of(data, send.body_at, send.body_length) & 0x7FFFFFFF)
+    put_int(out, begin + BODY_CRC_AT, crc32_of(data, send.body_at, send.body_length) & MASK)
     put_int(out, begin + QUEUE_ID_AT, send.queue_id)
     put_int(out, begin + FLAG_AT, send.flag)
     put_long(out, begin + QUEUE_OFFSET_AT, send.queue_offset)
     put_long(out, begin + PHYSICAL_OFFSET_AT, send.physical_offset)
     put_int(out, begin + SYS_FLAG_AT, send.sys_flag & ~HOSTS_V6 | host_flags)
     put_long(out, begin + BORN_TIME_AT, send.born_time)
-    at = copy_bytes(born_host, 0, len(born_host), out, begin + BORN_HOST_AT)
-    put_long(out, at, store_time)
-    at = copy_bytes(constants, store_host, store_host_end, out, at + 8)
-    put_int(out, at, send.reconsume_times)
-    put_long(out, at + 4, 0)
-    put_int(out, at + 12, send.body_length)
-    at = copy_bytes(data, send.body_at, send.body_at + send.body_length, out, at + 16)
+    copy_bytes(born_host, 0, len(born_host), out, begin + BORN_HOST_AT)
+    put_long(out, behind_born_host + STORE_TIME_AT, store_time)
+    copy_bytes(constants, store_host, store_host_end, out, behind_born_host + STORE_HOST_AT)
+    put_int(out, behind_hosts + RECONSUME_TIMES_AT, send.reconsume_times)
+    put_long(out, behind_hosts + PREPARED_TRANSACTION_OFFSET_AT, 0)
+    put_int(out, behind_hosts + BODY_LENGTH_AT, send.body_length)
+    at = copy_bytes(data, send.body_at, send.body_at + send.body_length, out, behind_hosts + BODY_AT)
     out[at] = uint8(send.topic_length)
-    at = copy_bytes(data, send.topic_at, send.topic_at + send.topic_length, out, at + 1)
+    topic = at + TOPIC_LENGTH_SIZE_V1
+    at = copy_bytes(data, send.topic_at, send.topic_at + send.topic_length, out, topic)
     properties_length = send.properties_length + added_end - added
     out[at] = uint8(properties_length >> 8)
     out[at + 1] = uint8(properties_length)
-    at = copy_bytes(properties, send.properties_at, send.properties_at + send.properties_length, out, at + 2)
+    at += PROPERTIES_LENGTH_SIZE
+    at = copy_bytes(properties, send.properties_at, send.properties_at + send.properties_length, out, at)
     end = copy_bytes(constants, added, added_end, out, at)
     send.size = end - begin
     put_int(out, begin, send.size)

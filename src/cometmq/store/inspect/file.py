@@ -17,7 +17,14 @@ from cometmq.format.checksum import Crc
 from cometmq.format.index import file_size
 from cometmq.format.java import fastjson
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
-from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_AT
+from cometmq.format.record import (
+    HEAD_MAX_SIZE,
+    MAGIC_AT,
+    MAGICS,
+    PHYSICAL_OFFSET_AT,
+    START_SIZE,
+    SYS_FLAG_AT,
+)
 from cometmq.io.files import File, FileLayer
 from cometmq.store.index.index_view import IndexView
 from cometmq.store.inspect.entries import checkpoint_rows, ext_rows, index_rows, queue_rows
@@ -25,8 +32,6 @@ from cometmq.store.inspect.records import record_position, record_rows
 from cometmq.store.inspect.row import DAMAGED, Field, InspectRow
 from cometmq.store.offline.sizes import IndexSizes, infer_index_sizes
 from cometmq.store.settings import StoreSettings
-
-_MAGICS = [magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2)]
 
 
 class Kind(Enum):
@@ -191,8 +196,8 @@ def _by_name(path: Path) -> _Identity | None:
 
 def _by_content(file: File) -> _Identity | None:
     head = file.read(0, HEAD_MAX_SIZE)
-    if head[MAGIC_AT : MAGIC_AT + 4] in _MAGICS:
-        return _Identity(Kind.COMMIT_LOG, int.from_bytes(head[PHYSICAL_OFFSET_AT:][:8], "big"))
+    if head[MAGIC_AT:START_SIZE] in MAGICS:
+        return _Identity(Kind.COMMIT_LOG, int.from_bytes(head[PHYSICAL_OFFSET_AT:SYS_FLAG_AT], "big"))
     if file.size == CHECKPOINT_SIZE:
         return _Identity(Kind.CHECKPOINT)
     if head[:1] == b"{":

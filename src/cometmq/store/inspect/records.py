@@ -5,20 +5,7 @@ from collections.abc import Iterator
 from cometmq.format import properties
 from cometmq.format.checksum import Crc
 from cometmq.format.host import host_text
-from cometmq.format.record import (
-    BODY_CRC_AT,
-    FLAG_AT,
-    MAGIC_AT,
-    MAGIC_V1,
-    MAGIC_V2,
-    PHYSICAL_OFFSET_AT,
-    QUEUE_ID_AT,
-    QUEUE_OFFSET_AT,
-    START_SIZE,
-    SYS_FLAG_AT,
-    RecordHead,
-)
-from cometmq.format.record import BORN_TIME_AT as BORN_AT
+from cometmq.format.record import FIELDS, MAGIC_AT, MAGIC_V1, MAGIC_V2, START_SIZE, RecordHead, field_at
 from cometmq.format.scan import StopReason, check, find_next_record
 from cometmq.format.sys_flag import (
     TRANSACTION_COMMIT,
@@ -85,38 +72,37 @@ def record_position(
 
 
 def _record(view: memoryview, head: RecordHead) -> InspectRow:
-    at = head.position
-    store_time_at = at + BORN_AT + 8 + len(head.born_host)
-    behind_hosts = store_time_at + 8 + len(head.store_host)
     body = bytes(view[head.body_position : head.body_position + head.body_length])
     topic = bytes(view[head.topic_position : head.topic_position + head.topic_length])
     by_name = properties.decode(
         view[head.properties_position : head.properties_position + head.properties_length]
     )
-    topic_width = head.topic_position - head.body_position - head.body_length
-    fields = [
-        Field(at, "size", head.size),
-        Field(at + MAGIC_AT, "magic", head.magic, f"{head.magic:#010x} ({_MAGICS[head.magic]})"),
-        Field(at + BODY_CRC_AT, "body_crc", head.body_crc, f"{head.body_crc:#010x} (right)"),
-        Field(at + QUEUE_ID_AT, "queue_id", head.queue_id),
-        Field(at + FLAG_AT, "flag", head.flag),
-        Field(at + QUEUE_OFFSET_AT, "queue_offset", head.queue_offset),
-        Field(at + PHYSICAL_OFFSET_AT, "physical_offset", head.physical_offset),
-        Field(at + SYS_FLAG_AT, "sys_flag", head.sys_flag, _sys_flag_text(head.sys_flag)),
-        time_field(at + BORN_AT, "born_time", head.born_time),
-        Field(head.born_host_position, "born_host", host_text(head.born_host)),
-        time_field(store_time_at, "store_time", head.store_time),
-        Field(head.store_host_position, "store_host", host_text(head.store_host)),
-        Field(behind_hosts, "reconsume_times", head.reconsume_times),
-        Field(behind_hosts + 4, "prepared_transaction_offset", head.prepared_transaction_offset),
-        Field(head.body_position - 4, "body_length", head.body_length),
+    fields = [_head_field(head, name) for name in FIELDS]
+    fields += [
         _body(head.body_position, body),
-        Field(head.topic_position - topic_width, "topic_length", head.topic_length),
+        Field(head.body_position + head.body_length, "topic_length", head.topic_length),
         Field(head.topic_position, "topic", topic.decode(errors="replace")),
-        Field(head.properties_position - 2, "properties_length", head.properties_length),
+        Field(head.topic_position + head.topic_length, "properties_length", head.properties_length),
         Field(head.properties_position, "properties", by_name, _properties_text(by_name)),
     ]
-    return InspectRow("record", at, head.size, fields)
+    return InspectRow("record", head.position, head.size, fields)
+
+
+def _head_field(head: RecordHead, name: str) -> Field:
+    position, value = head.position + field_at(name, head.sys_flag), getattr(head, name)
+    match name:
+        case "magic":
+            return Field(position, name, value, f"{value:#010x} ({_MAGICS[value]})")
+        case "body_crc":
+            return Field(position, name, value, f"{value:#010x} (right)")
+        case "sys_flag":
+            return Field(position, name, value, _sys_flag_text(value))
+        case "born_time" | "store_time":
+            return time_field(position, name, value)
+        case "born_host" | "store_host":
+            return Field(position, name, host_text(value))
+        case _:
+            return Field(position, name, value)
 
 
 def _blank(view: memoryview, position: int) -> InspectRow:

@@ -16,9 +16,12 @@ from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import property_crc
 from cometmq.format.record import (
     END_FILE_MIN_BLANK,
+    MAGIC_AT,
     MAGIC_V1,
     MAGIC_V2,
     PHYSICAL_OFFSET_AT,
+    START_SIZE,
+    SYS_FLAG_AT,
     encode_blank,
     encode_fields,
 )
@@ -37,7 +40,7 @@ log = logging.getLogger(__name__)
 
 SETTING = "mappedFileSizeCommitLog"
 
-RECORD_START_SIZE = PHYSICAL_OFFSET_AT + 8
+RECORD_START_SIZE = SYS_FLAG_AT
 """Bytes of a record that hold its size, magic and physical offset."""
 
 
@@ -238,7 +241,7 @@ class CommitLog:
 
 def size_of_record(start: Buffer, physical_offset: int) -> int | None:
     """Return the size of the record that begins with ``start``; None if that is no record of this offset."""
-    size, magic = int.from_bytes(start[:4], "big"), int.from_bytes(start[4:8], "big")
+    size, magic = int.from_bytes(start[:MAGIC_AT], "big"), int.from_bytes(start[MAGIC_AT:START_SIZE], "big")
     offset = int.from_bytes(start[PHYSICAL_OFFSET_AT:RECORD_START_SIZE], "big")
     return size if offset == physical_offset and magic in (MAGIC_V1, MAGIC_V2) else None
 

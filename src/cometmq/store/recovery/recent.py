@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterator
 
 from cometmq.errors import DamagedRecord
-from cometmq.format.record import MAGIC_AT, MAGIC_V1, MAGIC_V2, RecordHead, read_head
+from cometmq.format.record import MAGIC_AT, MAGICS, RecordHead, read_head
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.read.log_seek import log_offset_by_time
 
-_MAGICS = [magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2)]
 _REACHES = [1 << 10, 1 << 16, 1 << 32]
 """Distances, in bytes, of the searches backwards for the beginning of a record: most are short."""
 
@@ -51,7 +50,7 @@ def _record_around(view: memoryview, place: int, begin: int, end: int, base_offs
         low = max(place - reach, begin)
         stretch = bytes(view[low:behind])
         at = len(stretch)
-        while (at := max(stretch.rfind(magic, 0, at) for magic in _MAGICS)) >= MAGIC_AT:
+        while (at := max(stretch.rfind(magic, 0, at) for magic in MAGICS)) >= MAGIC_AT:
             position = low + at - MAGIC_AT
             try:
                 head = read_head(view, position, end, physical_offset=base_offset + position)

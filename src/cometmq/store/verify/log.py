@@ -20,6 +20,7 @@ from cometmq.format.record import (
     MAGIC_V2,
     PHYSICAL_OFFSET_AT,
     START_SIZE,
+    SYS_FLAG_AT,
 )
 from cometmq.format.scan import Stop, check
 from cometmq.store.finding import Finding, Severity
@@ -180,8 +181,8 @@ def _is_vouched(store: StoreDirectory, start: int | None, position: int) -> bool
     if start is None or store.checkpoint is None:
         return False
     head = store.log.chain.file(start).read(position, BODY_AT)
-    magic = int.from_bytes(head[MAGIC_AT : MAGIC_AT + 4], "big")
-    own_offset = int.from_bytes(head[PHYSICAL_OFFSET_AT : PHYSICAL_OFFSET_AT + 8], "big")
+    magic = int.from_bytes(head[MAGIC_AT:START_SIZE], "big")
+    own_offset = int.from_bytes(head[PHYSICAL_OFFSET_AT:SYS_FLAG_AT], "big")
     if magic not in (MAGIC_V1, MAGIC_V2) or own_offset != start + position:
         return False
     return 0 < record_store_time(head) <= store.checkpoint.physic_msg_timestamp

@@ -44,11 +44,6 @@ class Registration(Body):
     table: TopicTable = field(default_factory=TopicTable, name="topicConfigSerializeWrapper")
 
 
-def body_crc(body: Buffer) -> int:
-    """Return the checksum of a body for the request's header."""
-    return zlib.crc32(body) & 0x7FFFFFFF
-
-
 def encode(registration: Registration, *, compressed: bool = False) -> bytes:
     """Encode a registration."""
     return zlib.compress(b"".join(_packed(registration))) if compressed else encode_json(registration)
