@@ -11,6 +11,7 @@ from cometmq.format import record
 from cometmq.format.checksum import Crc
 from cometmq.format.host import pack_host
 from cometmq.format.layout import commitlog_dir, parse_offset_name
+from cometmq.format.property_crc import reserve, seal
 from cometmq.format.record import (
     HEAD_MAX_SIZE,
     MAGIC_V2,
@@ -20,7 +21,7 @@ from cometmq.format.record import (
     encode,
     encode_blank,
 )
-from cometmq.format.scan import Stop, StopReason, check, find_next_record, scan
+from cometmq.format.scan import Stop, StopReason, check, find_next_record, is_message, scan
 
 BASE: Final = 1 << 30
 V4 = pack_host("127.0.0.1", 10911)
@@ -266,3 +267,51 @@ def test_a_good_record_is_given_with_its_fields() -> None:
     found = check(encode(PLAIN), 0, SIZE, base_offset=BASE)
     assert isinstance(found, RecordHead)
     assert (found.size, found.physical_offset, found.body_length) == (SIZE, BASE, 6)
+
+
+MESSAGE = Record("Orders", b"body", b"", 0, 7, 1_000, 0, 0, 1, bytes(8), 2, bytes(8))
+
+
+def is_ours(data: bytes, *, offset: int = 1_000, queue_offset: int = 7, crc: Crc = Crc.BODY) -> bool:
+    """Check bytes that lie between others, as records of a file do."""
+    return is_message(b"***" + data + b"***", 3, len(data), offset, queue_offset, crc)
+
+
+def test_a_whole_record_in_its_place_is_the_message() -> None:
+    assert is_ours(encode(MESSAGE))
+    assert is_ours(encode(MESSAGE._replace(body=b"", born_host=bytes(20))))
+    assert is_ours(encode(MESSAGE._replace(topic="t" * 300)))
+
+
+def test_another_place_queue_offset_or_size_is_not() -> None:
+    whole = encode(MESSAGE)
+    assert not is_ours(whole, offset=1_001)
+    assert not is_ours(whole, queue_offset=8)
+    assert not is_ours(whole[:50])
+    assert not is_ours(whole + bytes(1))
+    assert not is_message(whole, 0, len(whole) + 1, 1_000, 7, Crc.BODY)
+
+
+@pytest.mark.parametrize("at", [0, 4, 8, 84, 87, 90, 92, 99, 100])
+def test_no_damage_to_size_magic_crc_length_or_body_gets_by(at: int) -> None:
+    data = bytearray(encode(MESSAGE))
+    data[at] ^= 0x40
+    assert not is_ours(bytes(data))
+
+
+def test_with_the_property_crc_no_flipped_bit_gets_by() -> None:
+    whole = seal(encode(MESSAGE._replace(properties=reserve(b"KEYS\x01k\x02"))))
+    assert is_ours(whole, crc=Crc.RECORD)
+    assert not is_ours(encode(MESSAGE), crc=Crc.RECORD)
+    for bit in range(8 * len(whole)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        assert not is_ours(bytes(data), crc=Crc.RECORD)
+
+
+def test_a_v1_record_is_no_message_if_its_topic_is_longer_than_v1_allows() -> None:
+    whole = encode(MESSAGE._replace(topic="t" * 200))  # V2: two bytes of length
+    v1 = whole.replace(MAGIC_V2.to_bytes(4, "big"), record.MAGIC_V1.to_bytes(4, "big"))
+    v1 = (len(whole) - 1).to_bytes(4, "big") + v1[4:].replace(b"\0\xc8tt", b"\xc8tt")
+    assert len(v1) == len(whole) - 1
+    assert not is_ours(v1)

@@ -30,6 +30,7 @@ with fewer than 4 bytes left); at the end of the file or of the written bytes th
 of it can be used. Bytes after END in a file were never written, or belong to records that a recovery has
 abandoned.
 
+All readers of records go by these rules: in Python by ``check``, in kernels by ``kernels.records.walk``.
 RocketMQ's own reader does not compare PHYSICALOFFSET (rule 10) and so cannot start at an arbitrary byte.
 Source: RocketMQ: CommitLog.java (checkMessageAndReturnSize).
 """
@@ -145,6 +146,22 @@ def check(
     except DamagedRecord as damage:
         return Stop(position, StopReason.DAMAGED, damage.reason)
     return head
+
+
+def is_message(
+    buffer: Buffer, position: int, size: int, physical_offset: int, queue_offset: int, crc: Crc
+) -> bool:
+    """Check that ``size`` bytes at ``position`` are, as a whole, the record that a queue entry stands for.
+
+    A bit can flip in a log of years after any start has looked at it, and no consumer shall get it as if it
+    were the message: so the rules above are applied, and place and queue offset compared, at each read.
+    """
+    try:
+        head = read_head(buffer, position, position + size, physical_offset=physical_offset)
+        verify(buffer, head, crc)
+    except DamagedRecord:
+        return False
+    return head.size == size and head.queue_offset == queue_offset
 
 
 def find_next_record(

@@ -64,7 +64,7 @@ from cometmq.kernels.pulls.rows import (
     PullRows,
     ReadOutcome,
 )
-from cometmq.kernels.records.record_check import is_message
+from cometmq.kernels.records.walk import is_message
 
 __all__ = ["answer", "ask_known", "body", "choose", "read"]
 

@@ -12,7 +12,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import unpack_tuples
 from cometmq.format.record import MIN_SIZE
-from cometmq.format.record_check import is_message
+from cometmq.format.scan import is_message
 from cometmq.kernels.pulls.rows import PAGE_SIZE, LogBytes, ReadOutcome
 from cometmq.message import Buffer
 
@@ -208,7 +208,6 @@ def choose(
     if missing:
         return LeafChoice(ReadOutcome.MISSING, looked_at, last, chosen, (), missing)
     for number, offset, size in chosen:
-        record_bytes = bytes(data[offset - begin : offset - begin + size])
-        if not is_message(record_bytes, offset, queue_offset + number, crc):
+        if not is_message(data, offset - begin, size, offset, queue_offset + number, crc):
             return LEFT
     return LeafChoice(ReadOutcome.FOUND, looked_at, last, chosen, runs_of(chosen, begin))

@@ -7,7 +7,7 @@ case: what they read is in memory, and the records are sound and in one file of 
 from typing import Any, Final
 
 from cometmq.format.index import ENTRY_SIZE, HEADER_SIZE, NO_ENTRY, SLOT_SIZE
-from cometmq.format.record import MIN_SIZE, QUEUE_OFFSET_AT
+from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.compiling.jit import (
     Bytes,
     Longs,
@@ -61,7 +61,7 @@ from cometmq.kernels.queries.rows import (
     UNUSUAL,
 )
 from cometmq.kernels.records.index import slot_at
-from cometmq.kernels.records.record_check import has_key, is_message
+from cometmq.kernels.records.walk import BODY_CRC, GOOD, has_key, walk
 from cometmq.kernels.sends.answers import put_decimal
 
 __all__ = ["answer", "find", "read"]
@@ -210,10 +210,11 @@ def _check(
             return int64(0)
         if _lacks(query, resident, at, at + size):
             return int64(0)
-        if not is_message(file, at, size, offset, long_at(file, at + QUEUE_OFFSET_AT)):
+        parts = walk(file, at, at + size, offset, BODY_CRC)
+        if parts.stop != GOOD:
             return int64(0)
         if query[IS_BY_KEY] and not has_key(
-            *(file, at, size, texts, texts_at, query[TOPIC_SIZE], query[KEY_SIZE], query[IS_UNIQUE])
+            file, parts, texts, texts_at, query[TOPIC_SIZE], query[KEY_SIZE], query[IS_UNIQUE]
         ):
             return int64(0)
         total += size

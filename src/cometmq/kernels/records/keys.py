@@ -9,23 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.format.index import TAGS_KEY_PREFIX
+from cometmq.format.java.java_numbers import INTEGER_MAX
 from cometmq.format.properties import KEY_SEPARATOR
-from cometmq.format.record import (
-    BODY_AT,
-    HOST_GROWTH,
-    MAGIC_AT,
-    MAGIC_V1,
-    MIN_SIZE,
-    PHYSICAL_OFFSET_AT,
-    STORE_TIME_AT,
-    SYS_FLAG_AT,
-)
-from cometmq.format.sys_flag import (
-    BORN_HOST_V6,
-    STORE_HOST_V6,
-    TRANSACTION_MASK,
-    TRANSACTION_ROLLBACK,
-)
+from cometmq.format.record import STORE_TIME_AT, SYS_FLAG_AT
+from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from cometmq.kernels.compiling.jit import (
     Bytes,
     Ints,
@@ -41,7 +28,6 @@ from cometmq.kernels.compiling.jit import (
     long,
     long_at,
     longs_out,
-    short_at,
     types,
     uint32,
 )
@@ -49,14 +35,13 @@ from cometmq.kernels.headers.json_text import is_plain
 from cometmq.kernels.ops import IndexKeys
 from cometmq.kernels.records.properties import known_properties
 from cometmq.kernels.records.text import hash_on, hash_text
+from cometmq.kernels.records.walk import GOOD, NO_CRC, walk
 from cometmq.message import Buffer
 
 _TAGS_PREFIX: Final = tuple(TAGS_KEY_PREFIX.encode())
 _TOPIC_END: Final = ord("#")
 """The separator of topic and key in the text that is hashed."""
 _BLANK: Final = ord(KEY_SEPARATOR)
-_INT_MAX: Final = 0x7FFF_FFFF
-_V1: Final = MAGIC_V1
 _BYTES_PER_KEY: Final = 48
 """``read_keys`` has room for one key in so many bytes of log; a record with more is left to ``dispatch``."""
 _ROOM_MIN: Final = 64
@@ -124,7 +109,7 @@ def put_key_hashes(
 def _key_hash(seed: Any, buffer: Bytes, position: int, end: int) -> Any:
     """Return the index's hash of a key: 0 for the least int32, whose absolute value is negative in Java."""
     value = abs(int64(int32(hash_text(seed, buffer, position, end))))
-    return value if value <= _INT_MAX else 0
+    return value if value <= INTEGER_MAX else 0
 
 
 @inlined
@@ -140,42 +125,25 @@ def _read(
 ) -> Any:
     """Hash keys up to the first unusual record; return how many keys there are, and where it begins."""
     count = int64(0)
-    while end - position >= MIN_SIZE:
-        size = int64(int_at(buffer, position))
-        if size < MIN_SIZE or size > end - position or uint32(int_at(buffer, position + MAGIC_AT)) != _V1:
-            break
-        if long_at(buffer, position + PHYSICAL_OFFSET_AT) != base_offset + position:
-            break
-        sys_flag = int_at(buffer, position + SYS_FLAG_AT)
-        time = position + STORE_TIME_AT + (HOST_GROWTH if sys_flag & BORN_HOST_V6 else 0)
-        body = time - STORE_TIME_AT + BODY_AT + (HOST_GROWTH if sys_flag & STORE_HOST_V6 else 0)
-        if body + 3 > position + size:
-            break
-        topic = body + int64(int_at(buffer, body - 4)) + 1
-        if topic <= body or topic + 2 > position + size:
-            break
-        topic_end = topic + int64(byte_at(buffer, topic - 1))
-        properties = topic_end + 2
-        if properties > position + size or not is_plain(buffer, topic, topic_end):
-            break
-        properties_end = properties + int64(short_at(buffer, properties - 2))
-        if properties_end != position + size or properties_end < properties:
-            break
-        if sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK:
+    while True:
+        parts = walk(buffer, position, end, base_offset + position, NO_CRC)
+        topic_end = parts.topic_position + parts.topic_length
+        if parts.stop != GOOD or not is_plain(buffer, parts.topic_position, topic_end):
+            return count, int64(position)
+        if int_at(buffer, position + SYS_FLAG_AT) & TRANSACTION_MASK != TRANSACTION_ROLLBACK:
             unique_key, unique_key_end, tags, tags_end, keys, keys_end, _, _ = known_properties(
-                buffer, properties, properties_end
+                buffer, parts.properties_position, parts.properties_position + parts.properties_length
             )
             if count + keys_max(keys, keys_end) > len(hashes):
-                break
+                return count, int64(position)
             last = put_key_hashes(
                 buffer,
-                topic_seed(buffer, topic, topic_end),
+                topic_seed(buffer, parts.topic_position, topic_end),
                 *(unique_key, unique_key_end, tags, tags_end, keys, keys_end),
                 hashes,
                 count,
             )
             offsets[count:last] = base_offset + position
-            times[count:last] = long_at(buffer, time)
+            times[count:last] = long_at(buffer, parts.behind_born_host + STORE_TIME_AT)
             count = last
-        position += size
-    return count, int64(position)
+        position += parts.size

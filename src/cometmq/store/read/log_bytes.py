@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from cometmq.format.record import QUEUE_OFFSET_AT
-from cometmq.format.record_check import is_message
+from cometmq.format.record import RecordHead
+from cometmq.format.scan import check
 from cometmq.io.files import FileMap
 from cometmq.kernels.pulls.rows import LogBytes
 from cometmq.store.log.commit_log import RECORD_START_SIZE, CommitLog, size_of_record
@@ -43,8 +43,8 @@ def resident_record(commit_log: CommitLog, physical_offset: int) -> bytes | None
     if size is None or physical_offset + size > end or (data := mapped.ready(at, at + size)) is None:
         return None
     record = bytes(data)
-    queue_offset = int.from_bytes(record[QUEUE_OFFSET_AT : QUEUE_OFFSET_AT + 8], "big")
-    return record if is_message(record, physical_offset, queue_offset, commit_log.crc) else None
+    found = check(record, 0, size, base_offset=physical_offset, crc=commit_log.crc)
+    return record if isinstance(found, RecordHead) and found.size == size else None
 
 
 def record_at(commit_log: CommitLog, physical_offset: int) -> Reading[bytes | None]:

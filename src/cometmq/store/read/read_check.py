@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cometmq.errors import DamagedRecord
-from cometmq.format.record_check import is_message
-from cometmq.format.scan import Stop, check
+from cometmq.format.scan import Stop, check, is_message
 from cometmq.kernels.pulls.plain_choice import ChosenRecord
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
@@ -48,7 +47,7 @@ def sound_records(
     data, damaged = b"".join(runs), None
     begin, at = 0, 0
     for count, (number, offset, size) in enumerate(chosen):
-        if not is_message(data[at : at + size], offset, queue_offset + number, commit_log.crc):
+        if not is_message(data, at, size, offset, queue_offset + number, commit_log.crc):
             if at > begin or damaged is not None:
                 sizes = _sizes(chosen[0 if damaged is None else 1 : count])
                 return CheckedRecords([data[begin:at]] if at > begin else [], sizes, number, damaged)

@@ -1,16 +1,21 @@
-"""What a record must be for kernels to give it; ``test_pull`` and ``test_query`` let it be anything."""
+"""A record in the place that an entry names; ``test_scan`` compares walks of any bytes."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.kernels.pulls.test_plain_choice import BEGIN, LONG, record_of
 
+from cometmq.format.checksum import Crc
+from cometmq.format.scan import is_message as plain_is_message
 from cometmq.kernels.compiling.jit import bytes_in, kernel, long, types
 from cometmq.kernels.ops import Bytes
-from cometmq.kernels.records.record_check import is_message
+from cometmq.kernels.records.walk import is_message
 
 PLACE = 7
+KINDS: list[dict[str, Any]] = [{}, {"topic": "t" * LONG}, {"host": 20}, {"body": b""}]
 
 
 @kernel(types.boolean(bytes_in, long, long, long, long))
@@ -23,7 +28,7 @@ def holds(record: bytes, physical_offset: int = BEGIN + PLACE, queue_offset: int
     return bool(_is_message(file, PLACE, size or len(record), physical_offset, queue_offset))
 
 
-@pytest.mark.parametrize("kind", [{}, {"topic": "t" * LONG}, {"host": 20}, {"body": b""}])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_whole_record_in_its_place_is_one(kind: dict[str, Any]) -> None:
     record = record_of(3, PLACE, **kind)
     assert holds(record)
@@ -42,3 +47,15 @@ def test_size_and_magic_count(at: int) -> None:
 def test_a_body_that_was_changed_is_none() -> None:
     record = record_of(3, PLACE)
     assert not holds(record.replace(b"body", b"bodY"))
+
+
+@given(st.integers(0), st.integers(0, 7), st.integers(-3, 3))
+@example(at=4, bit=2, growth=0)
+def test_the_plain_and_the_compiled_check_agree_on_any_flipped_bit(at: int, bit: int, growth: int) -> None:
+    for kind in KINDS:
+        record = bytearray(record_of(3, PLACE, **kind))
+        record[at % len(record)] ^= 1 << bit
+        size = len(record) + growth
+        file = bytes(PLACE) + record + bytes(PLACE)
+        expected = plain_is_message(file, PLACE, size, BEGIN + PLACE, 3, Crc.BODY)
+        assert holds(bytes(record), size=size) == expected
