@@ -1,15 +1,14 @@
 """The operations on pulls in plain Python: the definition, and what serves until others are loaded."""
 
-import re
 from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
 import numpy as np
 
-from cometmq.errors import CometMQError, ProtocolError
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE
+from cometmq.kernels.headers.plain import RequestFrames, read_frames
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls.plain_choice import LEFT, LeafChoice, ReadLimits, choose
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, NO_TARGET, PullTable, hash_of
@@ -62,23 +61,19 @@ from cometmq.kernels.pulls.rows import (
     ReadOutcome,
 )
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import PREFIX_SIZE, Command, SerializeType, check_prefix, decode_parts
-from cometmq.wire.headers import PullFlag, PullHeader, parse
+from cometmq.wire.frame import Command, SerializeType
+from cometmq.wire.headers import PullFlag, PullHeader
 
 SUGGESTED_BROKER: Final = 0
 """The broker that answers suggest to pull from next: the master."""
 
-_CODES: Final = frozenset((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE))
+_FRAMES: Final = RequestFrames(
+    {RequestCode.PULL_MESSAGE: PullHeader, RequestCode.LITE_PULL_MESSAGE: PullHeader}
+)
 _PREFIX: Final = Struct(">iI")
 _INT: Final = Struct(">i")
 _KEY_START: Final = Struct(">iiqiiii")
-_JSON_START: Final = b'{"code":'
-_JSON_STARTS: Final = tuple(b'{"code":%d,' % code for code in _CODES)
-_JSON_CODE: Final = re.compile(rb'"code"\s*:\s*(?:%s)\b' % b"|".join(b"%d" % code for code in _CODES))
-_BINARY_STARTS: Final = tuple(code.to_bytes(2, "big") for code in _CODES)
 _ABSENT: Final = -1
-_WORD: Final = Struct(">I")
-_HEADER_LENGTH: Final = 0xFFFFFF
 _NO_LIMIT: Final = 2**63 - 1
 _LEFT: Final = ReadOutcome.LEFT
 _DONE: Final = AnswerStop.DONE
@@ -100,31 +95,17 @@ class PlainPulls:
         self, data: bytes, begin: int, end: int, into: PullRows, table: PullTable, /
     ) -> tuple[int, int, int]:
         """Read pulls: see ``pulls.PullOps.read``."""
-        rows: list[list[int]] = []
-        position = pulls_end = begin
+        found, pulls_end, others_end = read_frames(data, begin, end, len(into.rows), _read_pull)
         keys_end = 0
-        while position < end and len(rows) < len(into.rows):
-            frame_end = _frame_end(data, position)
-            if not 0 <= frame_end <= end:
-                position = end
-                break
-            found = _read_pull(data, position, frame_end)
-            if found is None:
-                position = frame_end
-                continue
-            if position > pulls_end:  # there are others between
-                break
-            row, key = found
+        for row, key in found:
             row[TARGET] = table.find(key)
             if row[TARGET] == NO_TARGET:
                 into.keys[keys_end : keys_end + len(key)] = np.frombuffer(key, np.uint8)
                 row[TARGET + 1 : STATE] = hash_of(key), keys_end, keys_end + len(key)
                 keys_end += len(key)
-            rows.append(row)
-            position = pulls_end = frame_end
-        if rows:
-            into.rows[: len(rows)] = rows
-        return len(rows), pulls_end, position
+        if found:
+            into.rows[: len(found)] = [row for row, _ in found]
+        return len(found), pulls_end, others_end
 
     def ask_known(
         self, pulls: Longs, begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
@@ -241,44 +222,13 @@ def _put_missing(found: LeafChoice, file: LogBytes, chosen: Longs) -> None:
         chosen[MISSING_AT : MISSING_SIZE + 1, number] = record.offset - file.begin, record.size
 
 
-def _frame_end(data: bytes, position: int) -> int:
-    """Return where the frame at ``position`` ends, -1 if it is cut or no frame."""
-    if position + PREFIX_SIZE > len(data):
-        return -1
-    length, word = _PREFIX.unpack_from(data, position)
-    end = position + 4 + int(length)
-    try:
-        check_prefix(length, word)
-    except ProtocolError:
-        return -1
-    return end if end <= len(data) else -1
-
-
 def _read_pull(data: bytes, position: int, end: int) -> tuple[list[int], bytes] | None:
     """Read a frame: the row, and the key of the target; None if it is no pull in a usual spelling."""
-    begin = position + PREFIX_SIZE
-    is_binary = data[position + 4]
-    if is_binary:
-        may_be_pull = data.startswith(_BINARY_STARTS, begin)
-    elif data.startswith(_JSON_START, begin):
-        may_be_pull = data.startswith(_JSON_STARTS, begin)
-    else:
-        may_be_pull = _JSON_CODE.search(data, begin, end) is not None
-    if not may_be_pull:
+    found = _FRAMES.request(data, position, end)
+    if found is None:
         return None
-    (word,) = _WORD.unpack_from(data, position + 4)
-    if begin + (word & _HEADER_LENGTH) != end:
-        return None  # pulls have no body
-    text = data[begin:end]
-    if not is_binary and (b"\\" in text or not text.isascii()):
-        return None
-    try:
-        command = decode_parts(word, text, b"")
-        header = parse(PullHeader, command.ext_fields)
-    except CometMQError:
-        return None  # as a command it is refused
-    if command.code not in _CODES or command.flag or command.remark:
-        return None
+    command, header = found
+    assert isinstance(header, PullHeader)
     key = key_of(command.code, header)
     return None if key is None else (row_of(command, header, position, end), key)
 

@@ -1,0 +1,107 @@
+"""Reading the frames of requests in plain Python: which ones leaf operations read, and which they leave.
+
+A request is read if its header is in a usual spelling: it has no flag and no remark, and if it is JSON no
+escape and no character outside ASCII. Its members may come in any order, with blanks between them. A request
+with a body is left, too.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from struct import Struct
+from typing import Final, TypeVar
+
+from cometmq.errors import CometMQError, ProtocolError
+from cometmq.wire.frame import PREFIX_SIZE, Command, check_prefix, decode_parts
+from cometmq.wire.headers import Header, parse
+
+ReadT = TypeVar("ReadT")
+
+_PREFIX: Final = Struct(">iI")
+_WORD: Final = Struct(">I")
+_HEADER_LENGTH: Final = 0xFFFFFF
+_JSON_START: Final = b'{"code":'
+
+
+def read_frames(
+    data: bytes, begin: int, end: int, room: int, read_one: Callable[[bytes, int, int], ReadT | None]
+) -> tuple[list[ReadT], int, int]:
+    """Read frames from ``begin`` on, up to the first that is left behind one that was read, or to ``end``.
+
+    Args:
+        room: the most frames that are read.
+        read_one: reads the frame from one position to another; returns None if it is left.
+
+    Returns:
+        What was read; where it ends; and where the frames after it end that are left, the same position if
+        there is no more room.
+    """
+    found: list[ReadT] = []
+    position = found_end = begin
+    while position < end and len(found) < room:
+        frame_end = _frame_end(data, position)
+        if not 0 <= frame_end <= end:
+            return found, found_end, end
+        one = read_one(data, position, frame_end)
+        if one is not None:
+            if position > found_end:  # there are others between
+                break
+            found.append(one)
+            found_end = frame_end
+        position = frame_end
+    return found, found_end, position
+
+
+class RequestFrames:
+    """The frames of some requests.
+
+    Args:
+        headers: the type of the header for each request code.
+    """
+
+    def __init__(self, headers: Mapping[int, type[Header]]) -> None:
+        self._headers = headers
+        codes = b"|".join(b"%d" % code for code in headers)
+        self._json_starts = tuple(b'{"code":%d,' % code for code in headers)
+        self._json_start = re.compile(rb'{"code":\s*(?:%s)\b' % codes)
+        self._json_code = re.compile(rb'"code"\s*:\s*(?:%s)\b' % codes)
+        self._binary_starts = tuple(code.to_bytes(2, "big") for code in headers)
+
+    def request(self, data: bytes, position: int, end: int) -> tuple[Command, Header] | None:
+        """Decode the frame from ``position`` to ``end``; None if it is left, or another request."""
+        begin = position + PREFIX_SIZE
+        is_binary = data[position + 4]
+        if is_binary:
+            may_be_one = data.startswith(self._binary_starts, begin)
+        elif data.startswith(_JSON_START, begin):
+            usual = data.startswith(self._json_starts, begin)
+            may_be_one = usual or self._json_start.match(data, begin, end) is not None
+        else:
+            may_be_one = self._json_code.search(data, begin, end) is not None
+        if not may_be_one:
+            return None
+        (word,) = _WORD.unpack_from(data, position + 4)
+        if begin + (word & _HEADER_LENGTH) != end:
+            return None  # it has a body
+        text = data[begin:end]
+        if not is_binary and (b"\\" in text or not text.isascii()):
+            return None
+        try:
+            command = decode_parts(word, text, b"")
+            if command.code not in self._headers or command.flag or command.remark:
+                return None
+            return command, parse(self._headers[command.code], command.ext_fields)
+        except CometMQError:
+            return None  # as a command it is refused
+
+
+def _frame_end(data: bytes, position: int) -> int:
+    """Return where the frame at ``position`` ends, -1 if it is cut or no frame."""
+    if position + PREFIX_SIZE > len(data):
+        return -1
+    length, word = _PREFIX.unpack_from(data, position)
+    end = position + 4 + int(length)
+    try:
+        check_prefix(length, word)
+    except ProtocolError:
+        return -1
+    return end if end <= len(data) else -1
