@@ -6,6 +6,7 @@ from cometmq import kernels
 from cometmq.kernels import plain
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.rows import PullOps
+from cometmq.kernels.queries.rows import QueryOps
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +25,9 @@ def ops(request: pytest.FixtureRequest, compiled: Ops) -> Ops:
 def pull_ops(ops: Ops) -> PullOps:
     """Give the plain operations on pulls, then the compiled ones."""
     return ops.pulls
+
+
+@pytest.fixture(scope="session")
+def query_ops(ops: Ops) -> QueryOps:
+    """Give the plain operations on queries, then the compiled ones."""
+    return ops.queries

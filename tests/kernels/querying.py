@@ -1,12 +1,9 @@
-"""Frames of queries, and what the kernel reads of them: what the tests of the kernels of queries share."""
+"""Frames of queries, and what they are looked up in: what the tests of the operations on queries share."""
 
 from typing import Any, Final
 
-import numpy as np
-
-from cometmq.kernels.ops import Bytes, Longs, Ops
-from cometmq.kernels.queries.rows import FOUND_MAX, QUERY_SIZE, TEXTS_SIZE, QueryOps
-from cometmq.kernels.sends.rows import PLACES_SIZE
+from cometmq.kernels.ops import PAGE_SIZE, Bytes
+from cometmq.kernels.queries.rows import QueryOps, QueryRows
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType, encode
 
@@ -20,12 +17,6 @@ BY_KEY: Final = {
 }
 BY_ID: Final = {"offset": "1234"}
 ROOM: Final = 8
-UNIQUE_COUNT: Final = 7
-
-
-def ops_of(ops: Ops) -> QueryOps:
-    assert ops.queries is not None
-    return ops.queries
 
 
 def by_key(fields: dict[str, str] | None = None, opaque: int = 5, *, binary: bool = False) -> bytes:
@@ -56,23 +47,20 @@ class Reader:
     """Reads queries.
 
     Attributes:
-        rows: what was read last; ``offsets`` belong to them.
+        queries: what was read last.
     """
 
     def __init__(self, ops: QueryOps) -> None:
         self._ops = ops
-        self.rows: Longs = np.empty((0, QUERY_SIZE), np.int64)
-        self.offsets: Longs = np.empty((0, FOUND_MAX), np.int64)
-        self.texts: Bytes = np.zeros(ROOM * TEXTS_SIZE, np.uint8)
+        self.queries = new_rows()
 
     def read(self, data: bytes, start: int = 0, end: int | None = None) -> tuple[int, int]:
         """Read frames: gives where the queries end, and where the others after them do."""
-        rows, offsets = np.zeros((ROOM, QUERY_SIZE), np.int64), np.zeros((ROOM, FOUND_MAX), np.int64)
+        self.queries = new_rows()
         count, queries_end, others_end = self._ops.read(
-            *(data, start, len(data) if end is None else end, UNIQUE_COUNT),
-            *(rows, offsets, self.texts, np.empty(PLACES_SIZE, np.int64)),
+            data, start, len(data) if end is None else end, self.queries
         )
-        self.rows, self.offsets = rows[:count], offsets[:count]
+        assert count == self.queries.count
         return queries_end, others_end
 
     def reads(self, data: bytes) -> bool:
@@ -81,4 +69,16 @@ class Reader:
 
     def row(self, *columns: Any) -> list[int]:
         """Give numbers of the first that was read."""
-        return [int(self.rows[0, column]) for column in columns]
+        return [getattr(self.queries.rows[0], column) for column in columns]
+
+
+def new_rows(room: int = ROOM) -> QueryRows:
+    """Make room whose content is always the same."""
+    queries = QueryRows(room)
+    queries.offsets[:], queries.texts[:] = 0, 0
+    return queries
+
+
+def all_of(data: bytes | Bytes) -> bytearray:
+    """Say of each page that it is in memory."""
+    return bytearray(b"\1" * -(-len(data) // PAGE_SIZE))

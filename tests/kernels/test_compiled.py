@@ -19,7 +19,8 @@ from cometmq.format.property_crc import reserve, seal
 from cometmq.format.record import MAGIC_V2, Record, encode, encode_blank
 from cometmq.kernels import plain
 from cometmq.kernels.arrow.plain import TYPES
-from cometmq.kernels.ops import PAGE_SIZE, Dispatch, Ops, Scan
+from cometmq.kernels.ops import PAGE_SIZE, Bytes, Dispatch, Ops, Scan
+from cometmq.kernels.queries.rows import NO_LIMIT, IndexBytes, QueryRows, hash_query
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 INT = st.integers(-(2**31), 2**31 - 1)
@@ -211,20 +212,22 @@ def check_index(compiled: Ops, scan: Scan, dispatch: Dispatch, slot_count: int) 
         middle = int(np.median(scan.store_time.astype(np.float64)).clip(0, 2**62))
         for key_hash in dispatch.key_hash[:3].tolist():
             for begin_time in (0, middle):
-                cut = ENTRY_SIZE * 5
                 found = [
-                    ops.index_find(
-                        images[0],
-                        files[0][:cut],
-                        files[0][cut:],
-                        key_hash,
-                        begin_time=begin_time,
-                        end_time=2**63 - 1,
-                        max_count=3,
-                    )
+                    found_in(ops, images[0], files[0], hash_query(key_hash, begin_time, 2**63 - 1, 3))
                     for ops in (compiled, plain)
                 ]
                 assert found[0] == found[1]
+
+
+def found_in(ops: Ops, image: Bytes, entries: Bytes, query: QueryRows) -> list[int]:
+    """Look a key up in an index file of which some entries are not written yet."""
+    header, written, cut = IndexHeader.unpack(image.tobytes()), 5, len(image) + 5 * ENTRY_SIZE
+    data = np.concatenate((image, entries))
+    numbers = len(image), written, header.begin_time, header.end_time, header.next_entry
+    pages = np.ones(1 + len(data) // PAGE_SIZE, np.uint8)
+    file = IndexBytes(image, True, data[:cut], pages, data[cut:], numbers)
+    ops.queries.find(file, 0, 3, NO_LIMIT, query)
+    return query.found(0)
 
 
 @given(st.lists(st.binary(max_size=9) | st.text(max_size=9).map(str.encode)))

@@ -35,6 +35,8 @@ PLAIN: Final = {
     "broker/requests/__init__.py",
     "broker/requests/client_requests.py",
     "broker/requests/lock_requests.py",
+    "broker/requests/message_queries.py",
+    "broker/requests/positions.py",
     "broker/requests/pull.py",
     "broker/requests/pull_rows.py",
     "broker/requests/pull_targets.py",
@@ -105,10 +107,6 @@ _CLIENT = "one keyword for each option of the client: its public signature"
 _JOB = "source, target and one parameter for each option of the job, for programs"
 LONG_SIGNATURES: Final = {
     "format/record.py: encode_fields": "the fields of a record: an append must not build a tuple first",
-    "kernels/queries/rows.py: QueryOps.answer": _ARRAYS,
-    "kernels/queries/rows.py: QueryOps.find": _ARRAYS,
-    "kernels/queries/kernel.py: answer": _ARRAYS,
-    "kernels/queries/kernel.py: find": _ARRAYS,
     "kernels/sends/kernel.py: take": _ARRAYS,
     "kernels/sends/frames.py: read_send": _ARRAYS,
     "kernels/sends/rows.py: SendOps.take": _ARRAYS,

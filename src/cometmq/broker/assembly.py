@@ -17,8 +17,9 @@ from cometmq.broker.requests.additions import Additions
 from cometmq.broker.requests.bulk import Bulk
 from cometmq.broker.requests.client_requests import ClientRequests
 from cometmq.broker.requests.lock_requests import LockRequests
+from cometmq.broker.requests.message_queries import MessageQueries
+from cometmq.broker.requests.positions import Positions
 from cometmq.broker.requests.pull import PullRequests
-from cometmq.broker.requests.query import Queries
 from cometmq.broker.requests.recalls import Recalls
 from cometmq.broker.requests.relay import Relay
 from cometmq.broker.requests.replies import ReplyRequests
@@ -161,7 +162,7 @@ class Assembly:
         self.transaction_check = TransactionCheck(
             store, self.topics, producers, self.ops, rules, broker_name=own.broker_name
         )
-        queries = Queries(store, self.reads, self.topics, groups, self.offsets)
+        queries = MessageQueries(store, self.reads, self.rates)
         self.calls = calls = ClientCalls()
         parts = (
             self.pulls,
@@ -189,6 +190,7 @@ class Assembly:
             ),
             self.lock_requests,
             queries,
+            Positions(store, self.reads, self.topics, groups, self.offsets),
             Retries(
                 store,
                 self.reads,
@@ -225,7 +227,7 @@ class Assembly:
             StoreAdmin(self.topics, store, self.offsets, self.reads),
             self.schedule,
         )
-        self.bulk = Bulk(sends.bulk, self.pulls, queries.bulk)
+        self.bulk = Bulk(sends.bulk, self.pulls, queries)
         self.requests = Requests(
             sends.handle,
             merged(part.handlers() for part in parts),

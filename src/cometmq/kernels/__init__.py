@@ -14,6 +14,7 @@ from cometmq.kernels.compiling.loading import (
     load_if_possible,
     load_in_background,
     pulls_for,
+    queries_for,
     serving,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "load_if_possible",
     "load_in_background",
     "pulls_for",
+    "queries_for",
     "serving",
 ]

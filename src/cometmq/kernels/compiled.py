@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from cometmq.kernels.arrow import gather
 from cometmq.kernels.ops import Bytes, Longs, Scan
 from cometmq.kernels.pulls import compiled as pulls
-from cometmq.kernels.queries import kernel as queries
+from cometmq.kernels.queries import compiled as queries
 from cometmq.kernels.records import properties
 from cometmq.kernels.records.crc import crc32
 from cometmq.kernels.records.dispatch import dispatch
 from cometmq.kernels.records.grouping import group_entries
-from cometmq.kernels.records.index import index_find, index_insert
+from cometmq.kernels.records.index import index_insert
 from cometmq.kernels.records.keys import read_keys
 from cometmq.kernels.records.scan import scan
 from cometmq.kernels.records.selection import select
@@ -28,7 +28,6 @@ __all__ = [
     "dispatch",
     "gather",
     "group_entries",
-    "index_find",
     "index_insert",
     "java_hash_many",
     "properties",

@@ -161,7 +161,7 @@ class Ops(Protocol):
     Attributes:
         sends: the bulk operations on sends, or None.
         pulls: the operations on pulls.
-        queries: the bulk operations on queries by id and key, or None.
+        queries: the operations on queries by id and key.
     """
 
     @property
@@ -175,8 +175,8 @@ class Ops(Protocol):
         ...
 
     @property
-    def queries(self) -> "QueryOps | None":
-        """The bulk operations on queries by id and key, which only the compiled ones have."""
+    def queries(self) -> "QueryOps":
+        """The operations on queries by id and key."""
         ...
 
     def crc32(self, buffer: Buffer | Bytes) -> int:
@@ -275,32 +275,6 @@ class Ops(Protocol):
             physical_offsets: int64[keys], of the keys' records.
             store_times: int64[keys], of the keys' records, ms since 1970.
             entry_count: how many entries the file has room for, including the first one, which stays unused.
-        """
-        ...
-
-    def index_find(
-        self,
-        image: Bytes,
-        written: Bytes,
-        tail: Bytes,
-        key_hash: int,
-        *,
-        begin_time: int,
-        end_time: int,
-        max_count: int,
-    ) -> list[int]:
-        """Find records by key in an index file; return their physical offsets, newest first.
-
-        Records with another key of the same hash are found too: compare the records' own keys.
-
-        Args:
-            image: uint8[40 + 4 × slots], the file's header and slots.
-            written: uint8[20 × n], the file's entries from number 0 on, as far as they are written.
-            tail: uint8[20 × m], the entries after them, which are not in the file yet.
-            key_hash: as ``format.java.java_hash.index_key_hash`` computes it.
-            begin_time: the earliest store time wanted, ms since 1970; the index rounds it to seconds.
-            end_time: the latest store time wanted, ms since 1970.
-            max_count: the most offsets to return.
         """
         ...
 

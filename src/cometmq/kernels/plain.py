@@ -33,6 +33,7 @@ from cometmq.kernels.ops import (
     Scan,
 )
 from cometmq.kernels.pulls.plain import PlainPulls
+from cometmq.kernels.queries.plain import PlainQueries
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ sends: Final = None
 """There are no plain bulk operations on sends."""
 pulls: Final = PlainPulls(Crc.BODY)
 """The plain operations on pulls."""
-queries: Final = None
-"""There are no plain bulk operations on queries."""
+queries: Final = PlainQueries(Crc.BODY)
+"""The plain operations on queries."""
 
 _LONG_SIGN: Final = 2**63
 _INT_SIGN: Final = 2**31
@@ -216,39 +217,6 @@ def index_insert(
         file[: index.HEADER_SIZE] = header.pack()
         dirty_pages[0] = True
     return len(taken)
-
-
-def index_find(
-    image: Bytes,
-    written: Bytes,
-    tail: Bytes,
-    key_hash: int,
-    *,
-    begin_time: int,
-    end_time: int,
-    max_count: int,
-) -> list[int]:
-    """Find the records of a key in an index file: see ``ops.Ops.index_find``."""
-    file, parts = _view(image), (_view(written), _view(tail))
-    slot_count = (len(file) - index.HEADER_SIZE) // index.SLOT_SIZE
-    header = index.IndexHeader.unpack(file)
-    number = index.unpack_slot(file, index.slot_position(index.slot_of(key_hash, slot_count)))
-    last = min(header.next_entry, sum(map(len, parts)) // index.ENTRY_SIZE)
-    found: list[int] = []
-    while index.NO_ENTRY < number < last and len(found) < max_count:
-        position = number * index.ENTRY_SIZE
-        in_tail = position >= len(parts[0])
-        entry = index.IndexEntry.unpack(parts[in_tail], position - in_tail * len(parts[0]))
-        store_time = entry.store_time(header.begin_time)
-        if entry.time_diff_s < 0:
-            break
-        if entry.key_hash == key_hash and begin_time <= store_time <= end_time:
-            found.append(entry.physical_offset)
-        if store_time < begin_time:
-            break
-        last = number  # a sound chain only goes back in the file; a damaged one could be endless
-        number = entry.previous
-    return found
 
 
 def select(

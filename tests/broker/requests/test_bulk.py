@@ -36,10 +36,10 @@ class Seen:
         ([send(), send()], 1, 0, 0),
         ([pull(1), pull(2)], 0, 1, 0),
         ([by_id(0), by_key()], 0, 0, 1),
-        ([OTHER], 1, 1, 0),
+        ([OTHER], 1, 1, 1),
         ([send(), pull(1), pull(2)], 1, 1, 0),
         ([pull(1), send(), send()], 1, 1, 0),
-        ([by_id(0), by_key(), send(), send(), by_key()], 1, 1, 1),
+        ([by_id(0), by_key(), send(), send(), by_key()], 1, 1, 2),
     ],
 )
 async def test_each_kernel_looks_at_what_may_be_its_own(

@@ -1,80 +1,23 @@
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from tests.kernels.index_files import File, Keys, keys_of
 
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.index import (
     ENTRY_SIZE,
-    HEADER_SIZE,
     IndexEntry,
     IndexHeader,
     entry_position,
-    file_size,
     slot_position,
     unpack_slot,
 )
 from cometmq.format.layout import commitlog_dir, index_dir, parse_offset_name
-from cometmq.kernels.ops import PAGE_SIZE, Bytes, Flags, Ints, Longs, Ops
+from cometmq.kernels.ops import PAGE_SIZE, Ops
 
 SLOT_COUNT, ENTRY_COUNT = 1000, 4000  # as the golden stores were set
-EVER = 2**63 - 1
-
-
-class Keys(NamedTuple):
-    """What is inserted."""
-
-    hashes: Ints
-    offsets: Longs
-    times: Longs
-
-    def since(self, key: int) -> "Keys":
-        return Keys._make(array[key:] for array in self)
-
-
-def keys_of(*keys: tuple[int, int, int]) -> Keys:
-    hashes, offsets, times = zip(*keys, strict=True)
-    return Keys(np.array(hashes, np.int32), np.array(offsets, np.int64), np.array(times, np.int64))
-
-
-class File:
-    """An index file in memory."""
-
-    def __init__(self, slot_count: int, entry_count: int, header: IndexHeader | None = None) -> None:
-        self.entry_count = entry_count
-        self.data: Bytes = np.zeros(file_size(slot_count, entry_count), np.uint8)
-        self.data[:HEADER_SIZE] = np.frombuffer((header or IndexHeader()).pack(), np.uint8)
-        self.image = self.data[: slot_position(slot_count)]
-        self.entries = self.data[slot_position(slot_count) :]
-        self.dirty: Flags = np.zeros(-(-len(self.image) // PAGE_SIZE), np.bool_)
-
-    @property
-    def header(self) -> IndexHeader:
-        return IndexHeader.unpack(self.image[:HEADER_SIZE].tobytes())
-
-    def entry(self, number: int) -> IndexEntry:
-        return IndexEntry.unpack(self.entries.tobytes(), number * ENTRY_SIZE)
-
-    def insert(self, ops: Ops, keys: Keys, *, room: int | None = None) -> int:
-        begin = self.header.next_entry * ENTRY_SIZE
-        entries = self.entries[begin : None if room is None else begin + room * ENTRY_SIZE]
-        return ops.index_insert(self.image, self.dirty, entries, *keys, entry_count=self.entry_count)
-
-    def find(
-        self, ops: Ops, key_hash: int, begin: int = 0, end: int = EVER, *, count: int = 64, written: int = 99
-    ) -> list[int]:
-        cut = written * ENTRY_SIZE
-        return ops.index_find(
-            self.image,
-            self.entries[:cut],
-            self.entries[cut:],
-            key_hash,
-            begin_time=begin,
-            end_time=end,
-            max_count=count,
-        )
 
 
 def keys_of_store(ops: Ops, store: Path) -> Keys:
@@ -205,11 +148,3 @@ def test_the_positions_are_those_of_the_format(ops: Ops) -> None:
     file = File(10, 100)
     file.insert(ops, keys_of((3, 77, 1)))
     assert IndexEntry.unpack(file.data.tobytes(), entry_position(1, 10)).physical_offset == 77
-
-
-@pytest.mark.parametrize("count", [0, -1, -(2**31)])
-def test_nothing_is_found_where_nothing_is_wanted(ops: Ops, count: int) -> None:
-    file = File(10, 10)
-    file.insert(ops, keys_of((5, 100, 1000)))
-    assert file.find(ops, 5) == [100]
-    assert file.find(ops, 5, count=count) == []

@@ -11,7 +11,7 @@ from cometmq import blocking
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.broker.refused import Refused
-from cometmq.broker.requests.query import Queries
+from cometmq.broker.requests.positions import Positions
 from cometmq.errors import NetworkError, RemoteError, SettingsError
 from cometmq.net.address import free_port
 from cometmq.spark.live.cluster import Cluster
@@ -92,7 +92,7 @@ def test_where_entries_are_not_listed_samples_are_pulled(
     def refuse(*_: object) -> None:
         raise Refused(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not here")
 
-    monkeypatch.setattr(Queries, "entries", refuse)
+    monkeypatch.setattr(Positions, "entries", refuse)
     with in_thread(tmp_path) as live:
         topics = Topics(live.name_server)
         topics.create("plain", queues=1)

@@ -122,3 +122,12 @@ def test_a_short_chain_waits_for_nothing() -> None:
     assert looking.go_on() and looking.answer == list(range(159, 99, -1))
     insert(file, *range(160, 170))
     assert not Run(find(file)).go_on(), "a long one is left to a thread"
+
+
+@pytest.mark.parametrize("count", [0, -1, -(2**31)])
+def test_nothing_is_found_where_nothing_is_wanted(count: int) -> None:
+    file = IndexFile(OpenFiles(MemoryDisk(), writable=True), layout.index_path(ROOT, 0), 5, 200)
+    file.create(None)
+    insert(file, 100)
+    assert run(file.find(HASH, begin_time=0, end_time=2**62, max_count=1)) == [100]
+    assert run(file.find(HASH, begin_time=0, end_time=2**62, max_count=count)) == []

@@ -1,4 +1,4 @@
-"""Many queries answered at once are those of ``Readings.record`` and ``query``, as far as they are usual."""
+"""Many queries answered at once find what ``Readings.record`` and ``query`` do, or are left to them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,35 +12,31 @@ from cometmq import kernels
 from cometmq.format import layout
 from cometmq.format.checksum import Crc
 from cometmq.io.files import Disk, FileMap
-from cometmq.kernels.ops import Longs
-from cometmq.kernels.queries.rows import (
-    ANSWER_END,
-    ANSWERED,
-    ANSWERS_SIZE_MAX,
-    FOUND_MAX,
-    HOPS_MAX,
-    QUERIES_MAX,
-    QUERY_SIZE,
-    STATE,
-    TEXTS_SIZE,
-    UNUSUAL,
-    constants_of,
-)
-from cometmq.kernels.sends.rows import PLACES_SIZE
+from cometmq.kernels import plain
+from cometmq.kernels.queries.rows import ANSWERS_SIZE_MAX, HOPS_MAX, QueryOps, QueryState, constants_of
 from cometmq.message import Buffer
 from cometmq.store.index.index import Index
-from cometmq.store.index.index_file import IndexFile
 from cometmq.store.read import bulk_finds
 from cometmq.store.read.bulk_finds import LOOKS_MAX, BulkFinds
 from cometmq.store.read.log_bytes import bytes_at
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
-from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.testing.memory_disk import MemoryDisk, MemoryFile
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.template import NumbersTemplate
 
 BY_ID, BY_KEY = NumbersTemplate(None, ()), NumbersTemplate(None, ("a", "b"))
 FILE_SIZE = 1 << 16
+ANSWERED, LEFT, NOTHING = QueryState.ANSWERED, QueryState.LEFT, QueryState.NOTHING
+
+
+@pytest.fixture(params=["plain", "compiled"], autouse=True)
+def query_ops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QueryOps:
+    """Have one body of the operations serve, then the other."""
+    ops = plain.queries if request.param == "plain" else kernels.load().queries
+    if request.param == "plain":
+        monkeypatch.setattr(kernels, "queries_for", lambda _: ops)
+    return ops
 
 
 @pytest.fixture
@@ -90,24 +86,19 @@ class Asked:
     """
 
     def __init__(self, finds: BulkFinds, frames: list[bytes]) -> None:
-        ops = finds.ops()
-        assert ops is not None
-        rows: Longs = np.zeros((QUERIES_MAX, QUERY_SIZE), np.int64)
-        offsets: Longs = np.zeros((QUERIES_MAX, FOUND_MAX), np.int64)
         data = b"".join(frames)
-        texts = np.zeros(QUERIES_MAX * TEXTS_SIZE, np.uint8)
-        count, *_ = ops.read(data, 0, len(data), 32, rows, offsets, texts, np.empty(PLACES_SIZE, np.int64))
-        assert count == len(frames)
-        rows, offsets = rows[:count], offsets[:count]
-        self.last_update = finds.look_up(ops, rows, offsets)
-        constants = constants_of(BY_ID.around(()), BY_KEY.around(self.last_update))
+        count, *_ = finds.begin().read(data, 0, len(data), finds.queries)
+        assert count == len(frames) == finds.queries.count
+        self.last_update = finds.look_up()
+        constants = constants_of(BY_ID.around(()), BY_KEY.around(self.last_update or (0, 0)))
         self.bodies: dict[int, bytes] = {}
         self.chunks: list[int] = []
-        for begin, end in finds.answer(ops, constants, rows, offsets, texts):
-            answers = finds.answers(0, int(rows[end - 1, ANSWER_END]))
+        rows = finds.queries.rows
+        for begin, end in finds.answer(constants):
+            answers = finds.answers(0, rows[end - 1].answer_end)
             self.bodies |= {frame.opaque: frame.body for frame in FrameReader().receive_data(answers)}
             self.chunks.append(end - begin)
-        self.states = rows[:, STATE].tolist()
+        self.states = finds.queries.states[:count].tolist()
         assert len(self.bodies) == self.states.count(ANSWERED)
 
 
@@ -118,7 +109,7 @@ def test_records_are_found_by_id_wherever_they_lie(store: MessageStore) -> None:
     nowhere = Asked(
         store.readings.finds, [by_id(offsets[5] + 1), by_id(-3), by_id(1 << 50), by_id(offsets[5])]
     )
-    assert nowhere.states == [UNUSUAL, UNUSUAL, UNUSUAL, ANSWERED]
+    assert nowhere.states == [LEFT, LEFT, NOTHING, ANSWERED]
 
 
 def test_records_are_found_by_key_in_all_files_of_the_index(store: MessageStore) -> None:
@@ -139,7 +130,7 @@ def test_records_are_found_by_key_in_all_files_of_the_index(store: MessageStore)
 def test_a_time_that_is_asked_for_leaves_the_files_before_it(store: MessageStore) -> None:
     fill(store, 100)
     times = {"beginTimestamp": "999999999999999999", "endTimestamp": str(2**63 - 1)}
-    assert Asked(store.readings.finds, [by_key(times)]).states == [UNUSUAL], "it finds nothing"
+    assert Asked(store.readings.finds, [by_key(times)]).states == [NOTHING]
 
 
 def test_what_does_not_fit_is_answered_behind_it(store: MessageStore) -> None:
@@ -155,13 +146,13 @@ def test_an_answer_that_no_room_is_large_enough_for_is_left(disk: MemoryDisk) ->
     with MessageStore.open(ROOT, settings, files=disk) as store:
         offsets = fill(store, 2, ANSWERS_SIZE_MAX) + fill(store, 1)
         asked = Asked(store.readings.finds, [by_id(offset, n) for n, offset in enumerate(offsets)])
-        assert (asked.states, list(asked.bodies)) == ([UNUSUAL, UNUSUAL, ANSWERED], [2])
+        assert (asked.states, list(asked.bodies)) == ([LEFT, LEFT, ANSWERED], [2])
 
 
 def test_what_is_not_in_memory_is_left_to_the_plain_way(store: MessageStore, disk: MemoryDisk) -> None:
     (offset, *_) = fill(store, 8)
     disk.cold = True
-    assert Asked(store.readings.finds, [by_id(offset), by_key()]).states == [UNUSUAL, UNUSUAL]
+    assert Asked(store.readings.finds, [by_id(offset), by_key()]).states == [LEFT, LEFT]
 
 
 def test_without_an_index_only_ids_are_found(disk: MemoryDisk) -> None:
@@ -169,7 +160,8 @@ def test_without_an_index_only_ids_are_found(disk: MemoryDisk) -> None:
     with MessageStore.open(ROOT, StoreSettings(message_index_enable=False), files=disk) as store:
         (offset, *_) = fill(store, 8)
         asked = Asked(store.readings.finds, [by_id(offset), by_key()])
-        assert (asked.states, asked.last_update) == ([ANSWERED, UNUSUAL], (0, 0))
+        assert (asked.states, asked.last_update) == ([ANSWERED, NOTHING], (0, 0))
+        assert Asked(store.readings.finds, [by_id(offset)]).last_update is None
 
 
 def test_a_file_that_cannot_be_opened_is_left_to_the_plain_way(store: MessageStore, disk: MemoryDisk) -> None:
@@ -179,7 +171,7 @@ def test_a_file_that_cannot_be_opened_is_left_to_the_plain_way(store: MessageSto
     store._parts.files.close()
     for name in disk.names(layout.index_dir(ROOT)):
         disk.remove(layout.index_dir(ROOT) / name)
-    assert Asked(store.readings.finds, [by_key(), by_id(offset)]).states == [UNUSUAL, ANSWERED]
+    assert Asked(store.readings.finds, [by_key(), by_id(offset)]).states == [LEFT, ANSWERED]
 
 
 def test_on_a_real_disk_pages_are_asked_about_first(tmp_path: Path) -> None:
@@ -192,10 +184,15 @@ def test_on_a_real_disk_pages_are_asked_about_first(tmp_path: Path) -> None:
         assert asked.bodies[100] == store.read_record(offsets[299])
 
 
-def test_a_log_that_is_checked_otherwise_has_no_kernels(store: MessageStore) -> None:
-    assert store.readings.finds.ops() is not None
+def test_a_log_that_is_checked_otherwise_has_plain_operations(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    assert store.readings.finds.begin() is kernels.current().queries
+    (offset,) = fill(store, 1)
     store._log.crc = Crc.RECORD
-    assert store.readings.finds.ops() is None
+    assert store.readings.finds.begin().body == "plain"
+    assert Asked(store.readings.finds, [by_id(offset)]).states == [LEFT], "it has no such checksum"
 
 
 class Forgetful:
@@ -217,12 +214,15 @@ def test_memory_that_is_too_short_for_an_index_file_ends_the_asking(
     (offset, *_) = fill(store, 8)
     store.query("T", "k1")
     store._upkeep.write_back()
-    mapped = index_of(store).newest_first[0].mapped()
+    path, mapped_of = index_of(store).newest_first[0].path, MemoryFile.mapped
+    mapped = store._parts.files.get(path).mapped()
     assert mapped is not None
     forgetful = Forgetful(mapped)
-    monkeypatch.setattr(IndexFile, "mapped", lambda _: forgetful)
+    monkeypatch.setattr(
+        MemoryFile, "mapped", lambda file: forgetful if file.path == path else mapped_of(file)
+    )
     asked = Asked(store.readings.finds, [by_key(), by_id(offset)])
-    assert (asked.states, forgetful.asked) == ([UNUSUAL, ANSWERED], HOPS_MAX + 1)
+    assert (asked.states, forgetful.asked) == ([LEFT, ANSWERED], HOPS_MAX + 1)
 
 
 def test_memory_that_is_too_short_for_a_record_ends_the_asking(
@@ -234,5 +234,5 @@ def test_memory_that_is_too_short_for_a_record_ends_the_asking(
     forgetful = Forgetful(found[0])
     nothing = np.frombuffer(forgetful.resident, np.uint8)
     monkeypatch.setattr(bulk_finds, "bytes_at", lambda *_: (forgetful, found[1]._replace(resident=nothing)))
-    assert Asked(store.readings.finds, [by_id(offset), by_id(offset)]).states == [UNUSUAL, UNUSUAL]
+    assert Asked(store.readings.finds, [by_id(offset), by_id(offset)]).states == [LEFT, LEFT]
     assert 2 * LOOKS_MAX <= forgetful.asked <= 2 * (LOOKS_MAX + 1)

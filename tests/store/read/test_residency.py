@@ -1,9 +1,10 @@
-"""Records are asked about together where they lie close, else one by one."""
+"""What leaf operations need is asked about: records that lie close together, others one by one."""
 
 import numpy as np
 import pytest
 
-from cometmq.store.read.residency import DENSE, are_ready
+from cometmq.kernels.queries.rows import QueryRow, QueryState
+from cometmq.store.read.residency import DENSE, are_ready, settle
 
 PAGE = 4096
 
@@ -44,3 +45,11 @@ def test_those_that_lie_far_apart_are_asked_about_one_by_one() -> None:
 def test_a_page_between_them_need_not_be_there(cold: int, ready: bool) -> None:
     mapped = FakeMapped(cold)
     assert are_ready(mapped, longs(0, PAGE, 3 * PAGE), longs(1000, 1000, 1000)) is ready
+
+
+@pytest.mark.parametrize(("cold", "state"), [(1, QueryState.LEFT), (2, QueryState.FOUND)])
+def test_a_query_that_misses_bytes_goes_on_if_they_are_in_memory(cold: int, state: QueryState) -> None:
+    mapped, query = FakeMapped(cold), QueryRow()
+    query.place, query.place_end, query.state = 100, PAGE + 1, QueryState.MISSING
+    settle(mapped, query, QueryState.FOUND)
+    assert query.state == state and mapped.asked == [(100, PAGE + 1)]

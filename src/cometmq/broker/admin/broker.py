@@ -196,6 +196,10 @@ class BrokerAdmin:
             "pullRowsPlain": str(rates.pull_rows["plain"]),
             "pullsAsCommands": str(rates.pull_commands),
             "pullsRare": str(rates.rare_pulls),
+            "queryRowsCompiled": str(rates.query_rows["compiled"]),
+            "queryRowsPlain": str(rates.query_rows["plain"]),
+            "queriesAsCommands": str(rates.query_commands),
+            "queriesRare": str(rates.rare_queries),
         }
 
 

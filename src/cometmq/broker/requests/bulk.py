@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from cometmq.broker.requests.bulk_queries import BulkQueries
 from cometmq.broker.requests.bulk_sends import BulkSends
+from cometmq.broker.requests.message_queries import MessageQueries
 from cometmq.broker.requests.pull import PullRequests
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
@@ -29,7 +29,7 @@ class Bulk:
     that.
     """
 
-    def __init__(self, sends: BulkSends, pulls: PullRequests, queries: BulkQueries) -> None:
+    def __init__(self, sends: BulkSends, pulls: PullRequests, queries: MessageQueries) -> None:
         self._sends = sends
         self._pulls = pulls
         self._queries = queries
@@ -48,14 +48,14 @@ class Bulk:
         if pulls:
             rest += self._pulls.take(pulls, [len(read.data) for read in pulls])
         if queries:
-            rest += self._queries.take(queries)
+            rest += self._queries.take(queries, [len(read.data) for read in queries])
         if rest:
             self._take_sends(rest)
 
     def _take_sends(self, reads: Sequence[Read]) -> None:
-        """Take sends; of what follows them take the pulls, and leave queries, which are few beside sends.
+        """Take sends; of what follows them take the pulls and the queries, however their headers are written.
 
-        A read that goes on with a send that was not taken brings no pulls, usually: it goes on as commands.
+        A read that goes on with a send that was not taken brings neither, usually: it goes on as commands.
         """
         self._sends.take(reads)
         rest = [
@@ -65,4 +65,6 @@ class Bulk:
             and not read.data.startswith(_SEND_STARTS, read.position + PREFIX_SIZE)
         ]
         if rest:
-            self._pulls.take(rest, [read.commands_end for read in rest])
+            rest = self._pulls.take(rest, [read.commands_end for read in rest])
+        if rest:
+            self._queries.take(rest, [read.commands_end for read in rest])

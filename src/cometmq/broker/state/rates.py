@@ -73,6 +73,8 @@ class Rates:
         pull_rows: pulls that were read as rows, by the body of the leaf operations that read them.
         pull_commands: pulls that were decoded as commands: in an unusual form, or from a congested peer.
         rare_pulls: pulls that the leaf operations did not answer or hold: refused, or answered by a reading.
+        query_rows, query_commands: the same of queries for messages by key and by id.
+        rare_queries: queries that were answered by a reading.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -86,6 +88,9 @@ class Rates:
         self.pull_rows: Counter[str] = Counter()
         self.pull_commands = 0
         self.rare_pulls = 0
+        self.query_rows: Counter[str] = Counter()
+        self.query_commands = 0
+        self.rare_queries = 0
         self._clock = clock
         self._day = self._today()
 

@@ -14,6 +14,7 @@ from llvmlite import binding, ir
 from numpy.typing import NDArray
 
 from cometmq.kernels.compiling import machine_code
+from cometmq.kernels.queries.rows import QUERY
 from cometmq.kernels.sends.rows import SEND
 
 P = ParamSpec("P")
@@ -52,6 +53,7 @@ longs_out = types.Array(types.int64, 1, "C")
 flags_out = types.Array(types.boolean, 1, "C")
 rows_out = types.Array(types.int64, 2, "C")
 sends_out = types.Array(numba.from_dtype(SEND), 1, "C")
+queries_out = types.Array(numba.from_dtype(QUERY), 1, "C")
 
 
 def kernel(signature: object, *, makes_arrays: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -22,6 +22,8 @@ from cometmq.kernels.compiling.footprint import small_footprint
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.kernels.pulls.rows import PullOps
+from cometmq.kernels.queries.plain import PlainQueries
+from cometmq.kernels.queries.rows import QueryOps
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,7 @@ PLAIN: Final = "plain"
 COMPILED: Final = "compiled"
 
 _PULLS: Final = {crc: PlainPulls(crc) for crc in Crc}
+_QUERIES: Final = {crc: PlainQueries(crc) for crc in Crc}
 _current: Ops = plain
 _lock = threading.Lock()
 _said_no_numba = False
@@ -55,6 +58,11 @@ def pulls_for(crc: Crc) -> PullOps:
     The compiled ones compare bodies' checksums only.
     """
     return _current.pulls if crc is Crc.BODY else _PULLS[crc]
+
+
+def queries_for(crc: Crc) -> QueryOps:
+    """Return the operations on queries of a log whose records are checked by ``crc``: see ``pulls_for``."""
+    return _current.queries if crc is Crc.BODY else _QUERIES[crc]
 
 
 def serving() -> str:

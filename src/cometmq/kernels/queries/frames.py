@@ -18,30 +18,16 @@ from cometmq.kernels.compiling.jit import (
     kernel,
     long,
     longs_out,
+    queries_out,
     rows_out,
     types,
 )
 from cometmq.kernels.headers.json_text import NOT_A_NUMBER
 from cometmq.kernels.headers.named_fields import readers_of
 from cometmq.kernels.queries.rows import (
-    BEGIN_TIME,
-    COUNT,
-    END_TIME,
-    FILES,
-    FOUND,
-    FRAME_AT,
-    FRAME_END,
-    IS_BINARY,
-    IS_BY_KEY,
-    IS_UNIQUE,
-    KEY_HASH,
-    KEY_SIZE,
-    LOOKING,
-    MAX_COUNT,
-    NUMBER,
-    STATE,
     TEXTS_SIZE,
-    TOPIC_SIZE,
+    UNIQUE_COUNT,
+    QueryState,
 )
 from cometmq.kernels.records.keys import topic_seed
 from cometmq.kernels.records.text import hash_text
@@ -63,6 +49,8 @@ NAMES: Final = (
 )
 TOPIC, KEY, COUNT_FIELD, BEGIN, END, UNIQUE_FIELD, OFFSET = range(len(NAMES))
 
+_LOOKING: Final = int(QueryState.LOOKING)
+_FOUND: Final = int(QueryState.FOUND)
 _PREFIX_SIZE: Final = 8
 _LONG_MAX: Final = 2**63 - 1
 _LONG_MAX_TEXT: Final = np.frombuffer(str(_LONG_MAX).encode(), np.uint8)
@@ -100,30 +88,27 @@ def _key_hash(data: Bytes, places: Longs) -> Any:
 
 
 @inlined
-def _read_by_key(
-    data: Bytes, places: Longs, row: Longs, unique_count: int, texts: Bytes, texts_at: int
-) -> bool:
+def _read_by_key(data: Bytes, places: Longs, row: Any, texts: Bytes, texts_at: int) -> bool:
     """Parse the fields of a query by key; return False if it is unusual."""
     if places[2 * TOPIC] == NOT_A_NUMBER or places[2 * KEY] == NOT_A_NUMBER:
         return False
-    row[MAX_COUNT] = int_field(data, places, COUNT_FIELD, NOT_A_NUMBER)
-    row[BEGIN_TIME] = _time_field(data, places, BEGIN)
-    row[END_TIME] = _time_field(data, places, END)
-    if NOT_A_NUMBER in (row[MAX_COUNT], row[BEGIN_TIME], row[END_TIME]):
+    row.max_count = int_field(data, places, COUNT_FIELD, NOT_A_NUMBER)
+    row.begin_time = _time_field(data, places, BEGIN)
+    row.end_time = _time_field(data, places, END)
+    if NOT_A_NUMBER in (row.max_count, row.begin_time, row.end_time):
         return False
-    row[IS_UNIQUE] = _is_text(data, places, UNIQUE_FIELD, _TRUE)
-    if row[IS_UNIQUE]:
-        row[MAX_COUNT] = unique_count
+    row.is_unique = _is_text(data, places, UNIQUE_FIELD, _TRUE)
+    if row.is_unique:
+        row.max_count = UNIQUE_COUNT
     elif places[2 * UNIQUE_FIELD] != NOT_A_NUMBER and not _is_text(data, places, UNIQUE_FIELD, _FALSE):
         return False
-    row[TOPIC_SIZE] = places[2 * TOPIC + 1] - places[2 * TOPIC]
-    row[KEY_SIZE] = places[2 * KEY + 1] - places[2 * KEY]
-    if row[TOPIC_SIZE] + row[KEY_SIZE] > TEXTS_SIZE:
+    row.topic_size = places[2 * TOPIC + 1] - places[2 * TOPIC]
+    row.key_size = places[2 * KEY + 1] - places[2 * KEY]
+    if row.topic_size + row.key_size > TEXTS_SIZE:
         return False
     at = copy_bytes(data, places[2 * TOPIC], places[2 * TOPIC + 1], texts, texts_at)
     copy_bytes(data, places[2 * KEY], places[2 * KEY + 1], texts, at)
-    row[KEY_HASH] = _key_hash(data, places)
-    row[STATE], row[COUNT] = LOOKING, 0
+    row.key_hash = _key_hash(data, places)
     return True
 
 
@@ -132,10 +117,9 @@ def _read_query(
     data: Bytes,
     position: int,
     end: int,
-    row: Longs,
+    row: Any,
     offsets: Longs,
     places: Longs,
-    unique_count: int,
     texts: Bytes,
     texts_at: int,
 ) -> bool:
@@ -152,44 +136,49 @@ def _read_query(
         is_read = read_json(data, begin, end, places, data, 0) >= 0
     if not is_read or (places[FLAG] != NOT_A_NUMBER and places[FLAG]):
         return False
-    row[FRAME_AT], row[FRAME_END] = position, end
-    row[IS_BINARY] = is_binary
-    row[NUMBER] = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
-    row[IS_BY_KEY] = places[CODE] == BY_KEY_CODE
-    row[FILES] = 0
-    if row[IS_BY_KEY]:
-        return _read_by_key(data, places, row, unique_count, texts, texts_at)
+    row.frame_at, row.frame_end = position, end
+    row.is_binary = is_binary
+    row.opaque = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
+    row.is_by_key = places[CODE] == BY_KEY_CODE
+    row.files = row.place = row.place_end = row.answer_end = 0
+    if row.is_by_key:
+        row.state, row.count = _LOOKING, 0
+        return _read_by_key(data, places, row, texts, texts_at)
+    row.state, row.count = _FOUND, 1
+    row.is_unique = row.key_hash = row.topic_size = row.key_size = 0
+    row.max_count = row.begin_time = row.end_time = 0
     offsets[0] = long_field(data, places, OFFSET, NOT_A_NUMBER)
-    row[STATE], row[COUNT] = FOUND, 1
     return bool(places[CODE] == BY_ID_CODE and offsets[0] != NOT_A_NUMBER)
 
 
-@kernel(types.UniTuple(long, 3)(bytes_object, long, long, long, rows_out, rows_out, bytes_out, longs_out))
+@kernel(
+    types.UniTuple(long, 3)(bytes_object, long, long, long, queries_out, rows_out, bytes_out, longs_out),
+)
 def read(
     data: Bytes,
     start: int,
     data_end: int,
-    unique_count: int,
+    first: int,
     queries: Any,
     offsets: Any,
     texts: Bytes,
     places: Longs,
 ) -> Any:
-    """Parse the queries of a socket read: see ``queries.QueryOps.read``."""
+    """Parse the queries of a socket read, into rows from ``first`` on: see ``rows.QueryOps.read``."""
     position = queries_end = int64(start)
-    count = int64(0)
+    count = int64(first)
     while position < data_end and count < len(queries):
         end = frame_end(data, position)
         if end < 0 or end > data_end:
-            return count, queries_end, int64(data_end)
+            return count - first, queries_end, int64(data_end)
         if not _read_query(
-            *(data, position, end, queries[count], offsets[count], places, unique_count),
+            *(data, position, end, queries[count], offsets[count], places),
             *(texts, count * TEXTS_SIZE),
         ):
             position = end
             continue
         if position > queries_end:  # other frames lie between
-            return count, queries_end, position
+            return count - first, queries_end, position
         count += 1
         position = queries_end = end
-    return count, queries_end, position
+    return count - first, queries_end, position

@@ -1,66 +1,141 @@
-"""Queries in bulk: the data that broker, store and kernels pass each other.
+"""Queries by key and by offset id as rows: the data that broker, store and leaf operations pass each other.
 
-One call of a kernel parses the queries by offset id and by key of a socket read. One call of another looks up
-their keys in an index file, and a third writes responses from the records in a file of the log, for queries
-from all connections. A query with anything unusual is left to the plain path, which defines the response.
+One leaf operation reads the queries of a socket read into rows, one looks up their keys in an index file, and
+one writes responses from the records in a file of the log, for queries from all connections. Each has a plain
+body (``plain``, the readable definition) and a compiled one (``compiled``); both return the same for the same
+arguments. A query that a leaf leaves is no error: a reading responds to it, see ``store.read.query``.
 """
 
 from collections.abc import Sequence
+from ctypes import Structure, c_int64
+from enum import IntEnum
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
+from cometmq.kernels.sends.rows import PLACES_SIZE
 
 QUERIES_MAX: Final = 256
-"""The most queries that one call parses or responds to."""
+"""The most queries that are read, and answered, together."""
+UNIQUE_COUNT: Final = 32
+"""The most records of a query by unique key (RocketMQ: ``defaultQueryMaxNum``)."""
 FOUND_MAX: Final = 64
-"""The most records of a query; one that may find more is left to the plain path."""
+"""The most records of a query; one that may find more is left to a reading."""
 HOPS_MAX: Final = 64
-"""The most entries of a chain that are followed in the event loop; a longer one is left to a thread."""
+"""The most entries of a chain that are followed in the event loop; a longer one is left to a reading."""
+NO_LIMIT: Final = 2**31 - 1
 ANSWERS_SIZE_MAX: Final = 1 << 18
-"""The most bytes of responses from one call; a longer response is left to the plain path."""
+"""The most bytes of responses that are written together; a longer response is left to a reading."""
 TEXTS_SIZE: Final = 256
-"""The most bytes of a query's topic and key together; one with more is left to the plain path."""
+"""The most bytes of a query's topic and key together; one with more is left to a reading."""
 ANSWER_SIZE_MAX: Final = 64
 """The most bytes of a response besides its constant parts and its records."""
 
-# The columns of a parsed query's row.
+
+class QueryRow(Structure):
+    """A query, on its way from a frame to a response.
+
+    A structure of C, so that Python and compiled operations read and write the same numbers in place.
+
+    Attributes:
+        frame_at, frame_end: where its frame is in what a socket read returned; 0 for a command.
+        opaque: the opaque number.
+        is_binary: whether its header is a ROCKETMQ one, and so the response's.
+        is_by_key: whether it is by key; else the seven numbers that follow are 0.
+        is_unique: whether the key must be the record's unique key.
+        key_hash: as ``format.java.java_hash.index_key_hash`` computes it.
+        topic_size: how many bytes of its part of ``texts`` are its topic.
+        key_size: how many bytes that follow are its key.
+        max_count: the most records wanted.
+        begin_time: the earliest store time wanted, ms since 1970; the index rounds it to seconds.
+        end_time: the latest store time wanted, ms since 1970.
+        state: a QueryState.
+        files: in how many index files it was looked up, the newest first.
+        count: how many records were found.
+        place, place_end: where the bytes that it is MISSING are in the index file, or in the log's.
+        answer_end: where its response ends.
+    """
+
+    frame_at: int
+    frame_end: int
+    opaque: int
+    is_binary: int
+    is_by_key: int
+    is_unique: int
+    key_hash: int
+    topic_size: int
+    key_size: int
+    max_count: int
+    begin_time: int
+    end_time: int
+    state: int
+    files: int
+    count: int
+    place: int
+    place_end: int
+    answer_end: int
+    _fields_ = [(name, c_int64) for name in __annotations__]
+
+
+QUERY: Final = np.dtype([(name, np.int64) for name in QueryRow.__annotations__])
+"""The dtype of a QueryRow."""
+
+
+class QueryState(IntEnum):
+    """The state of a query on its way to a response."""
+
+    LOOKING = 0
+    """It is to be looked up in the next index file, if there is one."""
+    MISSING = 1
+    """It needs bytes that are not known to be in memory."""
+    FOUND = 2
+    """The CommitLog offsets of all its records are known."""
+    ANSWERED = 3
+    """Its response is written."""
+    NOTHING = 4
+    """There is no such record."""
+    LEFT = 5
+    """Leaf operations cannot respond to it: a reading does."""
+
+
+# The numbers of an index file.
 (
-    FRAME_AT,
-    FRAME_END,
-    NUMBER,  # the opaque number
-    IS_BINARY,  # whether its header is a ROCKETMQ one, and so the response's
-    IS_BY_KEY,
-    KEY_HASH,
-    MAX_COUNT,
-    BEGIN_TIME,
-    END_TIME,
-    STATE,
-    FILES,  # in how many index files it was looked up, the newest first
-    COUNT,  # how many records were found
-    PLACE,  # position in the index file, or the log's, of the bytes that it is MISSING
-    PLACE_END,  # where they end
-    IS_UNIQUE,  # whether the key must be the record's unique key
-    TOPIC_SIZE,  # bytes of its topic, with which its row of ``texts`` begins
-    KEY_SIZE,  # bytes of its key, which follows
-    ANSWER_END,
-) = range(18)
-QUERY_SIZE: Final = 18
+    ENTRIES_AT,  # position in the file of the entry with number 0
+    WRITTEN,  # number of the first entry that is not in the file yet
+    FILE_BEGIN_TIME,  # the store times in the file's header, ms since 1970
+    FILE_END_TIME,
+    NEXT_ENTRY,  # number of the next entry, from the file's header
+) = range(5)
 
-LOOKING, MISSING, FOUND, ANSWERED, UNUSUAL = range(5)
-"""The values of STATE: the query must be looked up in the next index file; it needs bytes that are not known
-to be in memory; all its records are found; its response is written; it is left to the plain path."""
-
-DONE, ELSEWHERE, FULL, STUCK = range(4)
-"""Why responding stopped: at the end of the queries; because the next one's records are in another file;
-because its response does not fit; or because it is MISSING bytes."""
-
-PIECES: Final = 4
+BY_KEY_PIECES: Final = 4
 """The number of the first constant for queries by key; those before it are for queries by id."""
 BINARY_PIECES: Final = 2
 """The first of either's constants for ROCKETMQ headers; those before it are for JSON headers."""
+
+
+class IndexBytes(NamedTuple):
+    """An index file, mapped, and its entries that are not written yet.
+
+    Attributes:
+        image: uint8[40 + 4 × slots], header and slots; or of one slot only: that of all keys to look up.
+        is_held: whether ``image`` is a copy in memory, rather than the beginning of ``file``.
+        file: uint8[], the whole file.
+        resident: uint8[pages], for each page of ``file`` 1 if it is known to be in memory, else 0; no
+            other pages are read.
+        tail: uint8[20 × n], the entries that are not in the file yet.
+        numbers: see ``ENTRIES_AT`` and the others.
+    """
+
+    image: Bytes
+    is_held: bool
+    file: Bytes
+    resident: Bytes
+    tail: Bytes
+    numbers: tuple[int, int, int, int, int]
 
 
 class QueryConstants(NamedTuple):
@@ -72,86 +147,109 @@ class QueryConstants(NamedTuple):
 
         by id    JSON 0 opaque number 1    binary 2 opaque number 3
         by key   JSON 4 opaque number 5    binary 6 opaque number 7
+
+    Attributes:
+        pieces: the constants one by one.
     """
 
     data: Bytes
     bounds: Longs
+    pieces: Sequence[bytes]
 
 
 def constants_of(by_id: Sequence[bytes], by_key: Sequence[bytes]) -> QueryConstants:
     """Join the constant parts of responses: see ``NumbersTemplate.around``."""
-    assert len(by_id) == len(by_key) == PIECES
+    assert len(by_id) == len(by_key) == BY_KEY_PIECES
     pieces = [*by_id, *by_key]
     data = np.frombuffer(b"".join(pieces), np.uint8)
-    return QueryConstants(data, np.array([0, *accumulate(map(len, pieces))]))
+    return QueryConstants(data, np.array([0, *accumulate(map(len, pieces))]), pieces)
+
+
+class QueryRows:
+    """Queries, and room for more.
+
+    Args:
+        room: how many queries there is room for.
+        found_max: the most records of each.
+
+    Attributes:
+        count: how many queries there are; the rows behind them are room.
+        rows: a row for each query.
+        array: QUERY[room], the same rows.
+        states: int64[room], their states.
+        offsets: int64[room, found_max], the CommitLog offsets of each query's records, newest first.
+        texts: uint8[room × TEXTS_SIZE], the topic and the key of each query by key.
+        places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
+    """
+
+    __slots__ = ("array", "count", "offsets", "places", "rows", "states", "texts")
+
+    def __init__(self, room: int = QUERIES_MAX, found_max: int = FOUND_MAX) -> None:
+        self.count = 0
+        self.rows = (QueryRow * room)()
+        self.array: NDArray[np.void] = np.frombuffer(memoryview(self.rows).cast("B"), QUERY)
+        self.states: Longs = self.array["state"]
+        self.offsets: Longs = np.empty((room, found_max), np.int64)
+        self.texts: Bytes = np.empty(room * TEXTS_SIZE, np.uint8)
+        self.places: Longs = np.empty(PLACES_SIZE, np.int64)
+
+    def found(self, number: int) -> list[int]:
+        """Return the CommitLog offsets that were found for a query, newest first."""
+        found: list[int] = self.offsets[number, : self.rows[number].count].tolist()
+        return found
+
+
+def hash_query(key_hash: int, begin_time: int, end_time: int, max_count: int) -> QueryRows:
+    """Build a query by a key's hash, to be looked up in index files.
+
+    The parameters are those of ``QueryRow``; ``max_count`` is 1 at least.
+    """
+    query = QueryRows(1, max_count)
+    query.count = 1
+    row = query.rows[0]
+    row.is_by_key, row.key_hash, row.max_count = 1, key_hash, max_count
+    row.begin_time, row.end_time = begin_time, end_time
+    return query
 
 
 class QueryOps(Protocol):
-    """The bulk operations on queries; the plain path defines the responses."""
+    """The leaf operations on queries."""
 
-    def read(
-        self,
-        data: bytes,
-        start: int,
-        data_end: int,
-        unique_count: int,
-        queries: Longs,
-        offsets: Longs,
-        texts: Bytes,
-        places: Longs,
-        /,
-    ) -> tuple[int, int, int]:
-        """Parse the queries of ``data`` from ``start`` on, up to the first other frame.
+    @property
+    def body(self) -> str:
+        """Which body of the operations this is: rows are counted by it."""
+        ...
+
+    def read(self, data: bytes, begin: int, end: int, queries: QueryRows, /) -> tuple[int, int, int]:
+        """Read the queries of ``data`` from ``begin`` on, up to the first other frame, or to ``end``.
+
+        A frame in an unusual spelling counts as another frame; as a command it gets the same response.
 
         Args:
             data: what a socket read returned.
-            start: position of the first frame.
-            data_end: position at which ``data`` is taken to end.
-            unique_count: the most records of a query by unique key.
-            queries: int64[n, QUERY_SIZE], written: a row for each query, see ``FRAME_AT`` and the others.
-            offsets: int64[n, m], written: in column 0 the CommitLog offset of a query by id.
-            texts: uint8[n × TEXTS_SIZE], written: topic and key of each query by key.
-            places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
+            begin: position of the first frame.
+            end: position at which ``data`` is taken to end.
+            queries: the queries are added to it, while there is room.
 
         Returns:
-            How many queries there are; where they end; and where the frames after them end that the plain
-            path must handle, the same position if ``queries`` is full.
+            How many queries were added; where they end; and where the frames after them end that must become
+            commands, the same position if there is no more room.
         """
         ...
 
     def find(
-        self,
-        image: Bytes,
-        file: Bytes,
-        resident: Bytes,
-        is_held: bool,
-        tail: Bytes,
-        written: int,
-        begin_time: int,
-        end_time: int,
-        next_entry: int,
-        number: int,
-        max_count: int,
-        queries: Longs,
-        offsets: Longs,
-        /,
+        self, file: IndexBytes, number: int, max_count: int, hops_max: int, queries: QueryRows, /
     ) -> int:
         """Look up in an index file the queries that are LOOKING and were looked up in ``number`` files.
 
+        Records with another key of the same hash are found too: ``answer`` compares topics and keys. A query
+        becomes FOUND if older files have nothing for it.
+
         Args:
-            image: uint8[40 + 4 × slots], the file's header and slots.
-            file: uint8[], the whole mapped file.
-            resident: uint8[pages], for each page of ``file`` 1 if it is known to be in memory, else 0; no
-                other pages are read.
-            is_held: whether ``image`` is a copy in memory, rather than the beginning of ``file``.
-            tail: uint8[20 × n], the entries that are not in the file yet.
-            written: number of the first entry in ``tail``.
-            begin_time, end_time: the store times in the file's header, ms since 1970.
-            next_entry: the number of the next entry, from the file's header.
             number: how many index files are newer than this one.
             max_count: the most records of any query.
-            queries: int64[n, QUERY_SIZE], from ``read``; changed.
-            offsets: int64[n, max_count], written: CommitLog offsets of each query's records, newest first.
+            hops_max: the most entries of a chain that are followed.
+            queries: changed: their states, and what was found.
 
         Returns:
             How many queries are MISSING bytes of the file.
@@ -160,39 +258,27 @@ class QueryOps(Protocol):
 
     def answer(
         self,
-        constants: Bytes,
-        bounds: Longs,
+        queries: QueryRows,
+        constants: QueryConstants,
         answers: Bytes,
-        queries: Longs,
-        offsets: Longs,
-        texts: Bytes,
+        file: LogBytes,
         confirm_offset: int,
-        file: Bytes,
-        resident: Bytes,
-        begin: int,
-        end: int,
         first: int,
         at: int,
         /,
-    ) -> tuple[int, int, int]:
-        """Respond to the queries that are FOUND from row ``first`` on, while their records are in one file.
+    ) -> tuple[int, int, AnswerStop]:
+        """Respond to queries from row ``first`` on, while their records are in one file.
+
+        Those that are FOUND get a response, and those that are still LOOKING: there was no file left.
 
         Args:
-            constants, bounds: the fields of ``QueryConstants``.
+            queries: changed; a query is LEFT if a record is damaged, has another topic or lacks the key.
             answers: uint8[], where responses are written from ``at`` on, one frame after another.
-            queries: int64[n, QUERY_SIZE], from ``find``; changed.
-            offsets: int64[n, m], from ``find``.
-            texts: uint8[n × TEXTS_SIZE], from ``read``; a record with another topic or without the key makes
-                its query UNUSUAL.
             confirm_offset: CommitLog offset before which a record must be to be found by id.
-            file: uint8[], a mapped file of the log.
-            resident: uint8[pages], as in ``find``, for the pages of this file.
-            begin: CommitLog offset of the file's first byte.
-            end: CommitLog offset up to which the file is readable.
-            first: the first row of ``queries`` to respond to.
+            first: the first row to respond to.
             at: position in ``answers`` of the first response.
 
         Returns:
-            The first row that was not processed, where the responses end, and why it stopped: see ``DONE``.
+            The first row that was not processed, where the responses end, and why it stopped.
         """
         ...

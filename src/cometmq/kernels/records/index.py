@@ -1,4 +1,4 @@
-"""Index kernels: insert many keys into an index file's image, and follow one key's chain.
+"""The kernel that inserts many keys into an index file's image; ``queries.compiled`` looks keys up.
 
 The image is the file's first ``40 + 4 × slot_count`` bytes, header and slots, as they are on the disk.
 Entries are only appended and never changed, so they need not be in memory: an insert writes them into a
@@ -7,15 +7,12 @@ buffer, which the caller then writes to the file.
 
 from typing import Any
 
-import numpy as np
-
 from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, NO_ENTRY, SLOT_SIZE, TIME_DIFF_MAX_S
 from cometmq.kernels.compiling.jit import (
     Bytes,
     Flags,
     Ints,
     Longs,
-    bytes_in,
     bytes_out,
     flags_out,
     inlined,
@@ -26,7 +23,6 @@ from cometmq.kernels.compiling.jit import (
     long,
     long_at,
     longs_in,
-    longs_out,
     put_int,
     put_long,
 )
@@ -48,23 +44,6 @@ def index_insert(
     assert len(key_hashes) == len(physical_offsets) == len(store_times)
     taken: int = _insert(image, dirty_pages, entries, key_hashes, physical_offsets, store_times, entry_count)
     return taken
-
-
-def index_find(
-    image: Bytes,
-    written: Bytes,
-    tail: Bytes,
-    key_hash: int,
-    *,
-    begin_time: int,
-    end_time: int,
-    max_count: int,
-) -> list[int]:
-    """Find the records of a key in an index file: see ``ops.Ops.index_find``."""
-    found = np.empty(max(max_count, 0), np.int64)
-    count = _find(image, written, tail, key_hash, begin_time, end_time, found)
-    offsets: list[int] = found[:count].tolist()
-    return offsets
 
 
 @inlined
@@ -121,30 +100,3 @@ def _insert(
         put_int(image, 36, next_entry)
         dirty_pages[0] = True
     return taken
-
-
-@kernel(long(bytes_in, bytes_in, bytes_in, long, long, long, longs_out))
-def _find(
-    image: Bytes, written: Bytes, tail: Bytes, key_hash: int, begin_time: int, end_time: int, found: Longs
-) -> Any:
-    slot_count = (len(image) - HEADER_SIZE) // SLOT_SIZE
-    file_begin = long_at(image, 0)
-    next_entry = max(int64(int_at(image, 36)), FIRST_ENTRY)
-    number = int64(int_at(image, slot_at(key_hash, slot_count)))
-    count = 0
-    last = min(next_entry, (len(written) + len(tail)) // ENTRY_SIZE)
-    while NO_ENTRY < number < last and count < len(found):
-        position = number * ENTRY_SIZE
-        entry = written[position:] if position < len(written) else tail[position - len(written) :]
-        time_diff = int_at(entry, 12)
-        store_time = file_begin + time_diff * 1000
-        if time_diff < 0:
-            break
-        if int_at(entry, 0) == key_hash and begin_time <= store_time <= end_time:
-            found[count] = long_at(entry, 4)
-            count += 1
-        if store_time < begin_time:
-            break
-        last = number  # a sound chain only goes back in the file; a damaged one could be endless
-        number = int64(int_at(entry, 16))
-    return count

@@ -10,6 +10,7 @@ import numpy as np
 
 from cometmq.format import property_crc, record
 from cometmq.format.checksum import Crc
+from cometmq.format.index import TAGS_KEY_PREFIX
 from cometmq.format.properties import KEY_SEPARATOR, VALUE_END
 from cometmq.format.properties import MAX_LENGTH as PROPERTIES_MAX_LENGTH
 from cometmq.format.record import PROPERTIES_LENGTH_SIZE, TOPIC_LENGTH_SIZE_V1, TOPIC_LENGTH_SIZE_V2
@@ -50,6 +51,8 @@ _DIGITS_AT: Final = len(property_crc.NAME)
 _ZERO: Final = ord("0")
 _VALUE_END: Final = ord(VALUE_END)
 _KEY_SEPARATOR: Final = ord(KEY_SEPARATOR)
+_TAGS_KEY: Final = tuple(TAGS_KEY_PREFIX.encode())
+_TAGS_KEY_SIZE: Final = len(_TAGS_KEY)
 
 
 class RecordParts(NamedTuple):
@@ -209,10 +212,19 @@ def _same(file: Bytes, begin: int, end: int, texts: Bytes, at: int, size: int) -
 
 
 @inlined
+def _is_tags_key(texts: Bytes, at: int) -> bool:
+    """Return whether the key at a position begins as those that the index makes of tags."""
+    for i in range(_TAGS_KEY_SIZE):
+        if byte_at(texts, at + i) != _TAGS_KEY[i]:
+            return False
+    return True
+
+
+@inlined
 def has_key(
     file: Bytes, parts: RecordParts, texts: Bytes, at: int, topic_size: int, key_size: int, unique_only: int
 ) -> bool:
-    """Return whether a good record belongs to a topic and has a key.
+    """Check what ``format.dispatch.has_key`` checks of a good record.
 
     Args:
         parts: of the record.
@@ -223,13 +235,19 @@ def has_key(
     if not _same(file, parts.topic_position, topic_end, texts, at, topic_size):
         return False
     properties_end = parts.properties_position + parts.properties_length
-    unique_key, unique_key_end, _, _, keys, keys_end, _, _ = known_properties(
+    unique_key, unique_key_end, tags, tags_end, keys, keys_end, _, _ = known_properties(
         file, parts.properties_position, properties_end
     )
     key_at = at + topic_size
     if unique_key < unique_key_end and _same(file, unique_key, unique_key_end, texts, key_at, key_size):
         return True
-    while keys < keys_end and not unique_only:
+    if unique_only:
+        return False
+    if key_size > _TAGS_KEY_SIZE and _is_tags_key(texts, key_at) and tags < tags_end:
+        tag_at, tag_size = key_at + _TAGS_KEY_SIZE, key_size - _TAGS_KEY_SIZE
+        if _same(file, tags, tags_end, texts, tag_at, tag_size):
+            return True
+    while keys < keys_end:
         key_end = keys
         while key_end < keys_end and byte_at(file, key_end) != _KEY_SEPARATOR:
             key_end += 1

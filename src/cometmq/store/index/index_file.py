@@ -11,7 +11,6 @@ Source: RocketMQ ``store/index/IndexFile.java``.
 from collections.abc import Callable
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +20,7 @@ from cometmq.format.index import (
     ENTRY_SIZE,
     FIRST_ENTRY,
     HEADER_SIZE,
-    NO_ENTRY,
     SLOT_SIZE,
-    IndexEntry,
     IndexHeader,
     entry_position,
     file_size,
@@ -32,26 +29,22 @@ from cometmq.format.index import (
 from cometmq.io.files import File, FileMap
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
-from cometmq.kernels.queries.rows import HOPS_MAX
-from cometmq.store.index.index_view import ENTRY_DTYPE, SLOT_DTYPE
+from cometmq.kernels.queries.rows import (
+    HOPS_MAX,
+    IndexBytes,
+    QueryOps,
+    QueryRows,
+    QueryState,
+    hash_query,
+)
+from cometmq.store.index.index_view import ENTRY_DTYPE, SLOT_DTYPE, all_resident, find_in
 from cometmq.store.read.reading import FileStep, Reading
+from cometmq.store.read.residency import settle
 
 BLOCK_ENTRIES = 1_000_000
 """Entries checked at once when a file is cut (20 MB)."""
-
-
-class IndexBytes(NamedTuple):
-    """The data in which kernels look keys up: see ``kernels.queries.rows.QueryOps.find``."""
-
-    image: Bytes
-    file: Bytes
-    resident: Bytes
-    is_held: bool
-    tail: Bytes
-    written: int
-    begin_time: int
-    end_time: int
-    next_entry: int
+_MISSING = int(QueryState.MISSING)
+_LEFT = int(QueryState.LEFT)
 
 
 class IndexFile:
@@ -176,86 +169,63 @@ class IndexFile:
 
     def find(self, key_hash: int, *, begin_time: int, end_time: int, max_count: int) -> Reading[list[int]]:
         """Find the CommitLog offsets of records with the key's hash, newest first."""
-        resident = self._find_resident(key_hash, begin_time, end_time, max_count)
-        if resident is not None:
-            return resident
+        if max_count <= 0:
+            return []
+        query = hash_query(key_hash, begin_time, end_time, max_count)
+        if self.find_ready(kernels.current().queries, query, 0, max_count) and query.rows[0].state != _LEFT:
+            return query.found(0)
         slot = slot_position(key_hash % self._slot_count)
-        image = None if self._image is None else _image_of_one(self._image[:HEADER_SIZE], self._image, slot)
-        tail = np.frombuffer(bytes(self._tail), np.uint8)
-        entries = slice(self._image_size, entry_position(self._written, self._slot_count))
+        held = None if self._image is None else self._image[slot : slot + SLOT_SIZE].copy()
+        tail, numbers = np.frombuffer(bytes(self._tail), np.uint8), self._numbers()
 
         def look(file: File) -> list[int]:
             data = np.frombuffer(file.view(), np.uint8)
-            return kernels.current().index_find(
-                _image_of_one(data[:HEADER_SIZE], data, slot) if image is None else image,
-                data[entries],
-                tail,
-                key_hash,
-                begin_time=begin_time,
-                end_time=end_time,
-                max_count=max_count,
+            # of one slot only: all that finding looks at, while others insert
+            image = np.concatenate(
+                (data[:HEADER_SIZE], data[slot : slot + SLOT_SIZE] if held is None else held)
             )
+            wanted = hash_query(key_hash, begin_time, end_time, max_count)
+            return find_in(IndexBytes(image, True, data, all_resident(data), tail, numbers), wanted)
 
         found = yield FileStep(self._files, self.path, look)
         return found or []
 
-    def bytes_for(self, mapped: FileMap) -> IndexBytes:
-        """Return the data for kernels; no key may be inserted while it is in use.
+    def find_ready(self, ops: QueryOps, queries: QueryRows, number: int, max_count: int) -> bool:
+        """Look up queries in what is in memory of the file: see ``QueryOps.find``.
 
-        Args:
-            mapped: the result of ``mapped``.
+        Returns:
+            Whether all were looked up; if not, some are still LOOKING.
+
+        Raises:
+            OSError: the file cannot be opened.
         """
-        file, header, held = np.frombuffer(mapped.view, np.uint8), self.header, self._image
+        mapped = self._files.get(self.path).mapped()
+        if mapped is None:
+            return False  # nothing is known of its pages
+        file = self._bytes_for(mapped)
+        for _ in range(HOPS_MAX + 1):
+            if not ops.find(file, number, max_count, HOPS_MAX, queries):
+                return True
+            for row in np.flatnonzero(queries.states[: queries.count] == _MISSING).tolist():
+                settle(mapped, queries.rows[row], QueryState.LOOKING)
+        return False  # memory is short: what was there is gone again
+
+    def _bytes_for(self, mapped: FileMap) -> IndexBytes:
+        """Return all that is looked at to find keys; nothing may be inserted while it is in use."""
+        file, held = np.frombuffer(mapped.view, np.uint8), self._image
         return IndexBytes(
             file[: self._image_size] if held is None else held,
+            held is not None,
             file,
             np.frombuffer(mapped.resident, np.uint8),
-            held is not None,
             np.frombuffer(self._tail, np.uint8),
-            self._written,
-            header.begin_time,
-            header.end_time,
-            header.next_entry,
+            self._numbers(),
         )
 
-    def mapped(self) -> FileMap | None:
-        """Return the file's map; None if the residency of its pages is unknown. Raises OSError."""
-        return self._files.get(self.path).mapped()
-
-    def _find_resident(
-        self, key_hash: int, begin_time: int, end_time: int, max_count: int
-    ) -> list[int] | None:
-        """Find offsets like ``find`` if all is in memory and the chain is short, nearly always; else None."""
-        file, header = self._files.get(self.path), self.header
-        slot = slot_position(key_hash % self._slot_count)
-        held = (
-            file.read_ready(slot, SLOT_SIZE) if self._image is None else self._image[slot : slot + SLOT_SIZE]
-        )
-        if held is None:
-            return None
-        number = int.from_bytes(held, "big", signed=True)
-        last = min(header.next_entry, self._written + len(self._tail) // ENTRY_SIZE)
-        found: list[int] = []
-        for _ in range(HOPS_MAX):
-            if not NO_ENTRY < number < last or len(found) >= max_count:
-                return found
-            if number < self._written:
-                data = file.read_ready(entry_position(number, self._slot_count), ENTRY_SIZE)
-            else:
-                at = (number - self._written) * ENTRY_SIZE
-                data = self._tail[at : at + ENTRY_SIZE]
-            if data is None:
-                return None
-            entry = IndexEntry.unpack(data)
-            store_time = entry.store_time(header.begin_time)
-            if entry.time_diff_s < 0:
-                return found
-            if entry.key_hash == key_hash and begin_time <= store_time <= end_time:
-                found.append(entry.physical_offset)
-            if store_time < begin_time:
-                return found
-            number, last = entry.previous, number
-        return None
+    def _numbers(self) -> tuple[int, int, int, int, int]:
+        """Return the numbers of ``IndexBytes``."""
+        header = self.header
+        return self._image_size, self._written, header.begin_time, header.end_time, header.next_entry
 
     @property
     def is_written(self) -> bool:
@@ -339,8 +309,3 @@ class IndexFile:
         self._header = None
         self._image[:HEADER_SIZE] = np.frombuffer(header.pack(), np.uint8)
         self._dirty[0] = True
-
-
-def _image_of_one(header: Bytes, image: Bytes, slot: int) -> Bytes:
-    """Build the image of a file with a single slot: a snapshot for a lookup while keys are inserted."""
-    return np.concatenate((header, image[slot : slot + SLOT_SIZE]))

@@ -15,7 +15,8 @@ from cometmq.format.index import (
     entry_position,
     slot_position,
 )
-from cometmq.kernels.ops import Bytes, Ints
+from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints
+from cometmq.kernels.queries.rows import NO_LIMIT, IndexBytes, QueryRows, hash_query
 
 ENTRY_DTYPE = np.dtype(
     [("key_hash", ">i4"), ("physical_offset", ">i8"), ("time_diff_s", ">i4"), ("previous", ">i4")]
@@ -105,12 +106,20 @@ class IndexView(NamedTuple):
     def find(self, key_hash: int) -> list[int]:
         """Find the CommitLog offsets of all records with the key's hash, newest first."""
         header = self.header
-        return kernels.current().index_find(
-            self.data[: slot_position(self.slot_count)],
-            self.data[slot_position(self.slot_count) :],
-            _NO_TAIL,
-            key_hash,
-            begin_time=0,
-            end_time=2**63 - 1,
-            max_count=header.next_entry,
-        )
+        entries_at, next_entry = slot_position(self.slot_count), header.next_entry
+        numbers = entries_at, next_entry, header.begin_time, header.end_time, next_entry
+        resident = all_resident(self.data)
+        file = IndexBytes(self.data[:entries_at], True, self.data, resident, _NO_TAIL, numbers)
+        most = max(min(header.next_entry, self.entry_count), 1)
+        return find_in(file, hash_query(key_hash, 0, 2**63 - 1, most))
+
+
+def find_in(file: IndexBytes, query: QueryRows) -> list[int]:
+    """Find the CommitLog offsets of records for a query, newest first, wherever they are: it may be slow."""
+    kernels.current().queries.find(file, 0, query.offsets.shape[1], NO_LIMIT, query)
+    return query.found(0)
+
+
+def all_resident(file: Bytes) -> Bytes:
+    """Return ``IndexBytes.resident`` of a file (uint8[]) that may be read though it takes time."""
+    return np.ones(-(-len(file) // PAGE_SIZE), np.uint8)

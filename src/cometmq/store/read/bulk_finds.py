@@ -1,7 +1,7 @@
-"""Answering queries by id and by key, many with one call of a kernel.
+"""Queries by id and by key, many at a time: looked up and answered by the leaf operations on queries.
 
-``index`` and ``query`` define what a query gives. Here are those that nearly all are: what is looked at is in
-memory, and their records lie sound in one file of the log. Of the others nothing is said.
+``query`` defines what a query finds. Here are those that nearly all are: what is read for them is in memory,
+and their records are sound and in one file of the log. The others are LEFT to it.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,45 +10,41 @@ from typing import Final
 import numpy as np
 
 from cometmq import kernels
-from cometmq.format.checksum import Crc
 from cometmq.io.files import FileMap
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.ops import Bytes
+from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.kernels.queries.rows import (
     ANSWERS_SIZE_MAX,
-    DONE,
-    ELSEWHERE,
-    FOUND,
     FOUND_MAX,
-    FULL,
-    HOPS_MAX,
-    LOOKING,
-    MISSING,
-    PLACE,
-    PLACE_END,
-    STATE,
-    STUCK,
-    UNUSUAL,
     QueryConstants,
     QueryOps,
+    QueryRows,
+    QueryState,
 )
 from cometmq.store.index.index import Index
-from cometmq.store.index.index_file import IndexFile
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at
+from cometmq.store.read.residency import settle
 
 LOOKS_MAX: Final = 2 * FOUND_MAX
-"""So often the system is asked for one query's records: for the beginning of each, and for all of it."""
+"""How often the system is asked for one query's records: for the beginning of each, and for all of it."""
 
-_NOTHING: Final = np.empty(0, np.uint8)
+_LOOKING: Final = int(QueryState.LOOKING)
+_LEFT: Final = int(QueryState.LEFT)
 
 
 class BulkFinds:
     """Finds records of one log by id and by key. For one thread.
 
+    Between ``begin`` and ``answer`` queries are added to ``queries``; answers stay until the next are made.
+
     Args:
-        max_count: how many records any query is given at most.
+        max_count: the most records of any query.
         catch_up: brings the index up to what is dispatched.
-        confirm_offset: gives the CommitLog offset before which records are given by id.
+        confirm_offset: returns the CommitLog offset before which a record must be to be found by id.
+
+    Attributes:
+        queries: the queries.
     """
 
     def __init__(
@@ -64,86 +60,69 @@ class BulkFinds:
         self._max_count = max_count
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset
-        self._answers = _NOTHING
+        self._answers: Bytes = np.empty(ANSWERS_SIZE_MAX, np.uint8)
+        self.queries = QueryRows()
+        self.begin()
 
-    def ops(self) -> QueryOps | None:
-        """Give the kernels, None if they are not loaded or check less than this log asks for."""
-        return kernels.current().queries if self._log.crc is Crc.BODY else None
+    def begin(self) -> QueryOps:
+        """Begin with no queries; return the leaf operations that serve until this is called again."""
+        self.queries.count = 0
+        self._ops = kernels.queries_for(self._log.crc)
+        return self._ops
 
-    def look_up(self, ops: QueryOps, queries: Longs, offsets: Longs) -> tuple[int, int]:
-        """Find where the records lie that queries are for; give ``Index.last_update`` as of then.
+    def look_up(self) -> tuple[int, int] | None:
+        """Find where the records of the queries by key are; return ``Index.last_update`` as of then.
 
-        Args:
-            queries: rows as ``ops.read`` makes them; of some the state is UNUSUAL after this.
-            offsets: gets the CommitLog offsets.
+        None is returned if no query is by key.
         """
-        states = queries[:, STATE]
+        states = self.queries.states[: self.queries.count]
+        if _LOOKING not in states.tolist():
+            return None
         if self._index is None:
-            states[states == LOOKING] = UNUSUAL
             return 0, 0
         self._catch_up()
         for number, file in enumerate(self._index.newest_first):
-            if not (states == LOOKING).any():
+            if _LOOKING not in states.tolist():
                 break
-            if not self._look_up_in(file, number, ops, queries, offsets):
-                states[states == LOOKING] = UNUSUAL
-        states[states == LOOKING] = FOUND
+            try:
+                are_looked_up = file.find_ready(self._ops, self.queries, number, self._max_count)
+            except OSError:
+                are_looked_up = False  # the reading will say so
+            if not are_looked_up:
+                states[states == _LOOKING] = _LEFT
         return self._index.last_update
 
-    def answer(
-        self, ops: QueryOps, constants: QueryConstants, queries: Longs, offsets: Longs, texts: Bytes
-    ) -> Iterator[tuple[int, int]]:
-        """Answer queries whose records are looked up: gives from which row to before which they are answered.
+    def answer(self, constants: QueryConstants) -> Iterator[tuple[int, int]]:
+        """Respond to the queries; iterate over from which row to before which they are done with.
 
-        Their answers, of those whose state is ANSWERED, stay until the next are asked for. A query is not
-        answered here if a record of another topic, or without the key, has the same hash.
-
-        Args:
-            texts: topics and keys, as ``ops.read`` gave them.
+        A query is ANSWERED then, has found NOTHING, or is LEFT. The responses of these rows stay until the
+        next are made.
         """
-        if not len(self._answers):
-            self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
+        queries, confirm_offset = self.queries, self._confirm_offset()
         begin = first = at = 0
-        mapped, file, looks = None, NOWHERE, 0
-        given = *constants, self._answers, queries, offsets, texts, self._confirm_offset()
-        while first < len(queries):
+        mapped, file = (self._file_of(0) if queries.rows[0].count else None) or (None, NOWHERE)
+        looks = 0
+        while first < queries.count:
             before = first
-            first, at, why = ops.answer(*given, *file, first, at)
-            looks = looks + 1 if first == before and why == STUCK else 0
-            if why == FULL and at:
+            first, at, stop = self._ops.answer(
+                queries, constants, self._answers, file, confirm_offset, first, at
+            )
+            looks = looks + 1 if first == before and stop is AnswerStop.MISSING else 0
+            if stop is AnswerStop.FULL and at:
                 yield begin, first
                 begin, at = first, 0
-            elif why == STUCK and mapped is not None and looks <= LOOKS_MAX:
-                _look_at(mapped, queries[first], FOUND)
-            elif why == ELSEWHERE and (opened := bytes_at(self._log, int(offsets[first, 0]))) is not None:
+            elif stop is AnswerStop.MISSING and mapped is not None and looks <= LOOKS_MAX:
+                settle(mapped, queries.rows[first], QueryState.FOUND)
+            elif stop is AnswerStop.ELSEWHERE and (opened := self._file_of(first)) is not None:
                 mapped, file = opened
-            elif why != DONE:
-                queries[first, STATE] = UNUSUAL
+            elif stop is not AnswerStop.DONE:
+                queries.rows[first].state = _LEFT
         yield begin, first
 
-    def _look_up_in(
-        self, file: IndexFile, number: int, ops: QueryOps, queries: Longs, offsets: Longs
-    ) -> bool:
-        """Look up in one file of the index, after so many others; False if that is for the plain way."""
-        try:
-            mapped = file.mapped()
-        except OSError:
-            return False  # the plain way will say so
-        if mapped is None:
-            return False
-        for _ in range(HOPS_MAX + 1):
-            if not ops.find(*file.bytes_for(mapped), number, self._max_count, queries, offsets):
-                return True
-            for row in np.flatnonzero(queries[:, STATE] == MISSING).tolist():
-                _look_at(mapped, queries[row], LOOKING)
-        return False  # memory is short: what was there is gone again
+    def _file_of(self, row: int) -> tuple[FileMap, LogBytes] | None:
+        """Return the file of the log that the newest record of a query is in."""
+        return bytes_at(self._log, int(self.queries.offsets[row, 0]))
 
     def answers(self, begin: int, end: int) -> bytes:
-        """Give a part of the answers."""
+        """Return a part of the responses."""
         return bytes(self._answers.data[begin:end])
-
-
-def _look_at(mapped: FileMap, query: Longs, state: int) -> None:
-    """Ask the system for what a query is MISSING; it has this state then if that is in memory."""
-    is_ready = mapped.ready(int(query[PLACE]), int(query[PLACE_END])) is not None
-    query[STATE] = state if is_ready else UNUSUAL

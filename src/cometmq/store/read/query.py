@@ -2,10 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from cometmq.errors import DamagedRecord
-from cometmq.format.checksum import Crc
-from cometmq.format.dispatch import KeyKind, has_key
-from cometmq.format.record import decode
+from cometmq.format.dispatch import KeyKind
+from cometmq.kernels.queries.plain import record_has_key
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.read.log_bytes import record_at
@@ -49,7 +47,8 @@ def query_records(
         offsets = yield from index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=limit)
         for offset in sorted(set(offsets).difference(compared), reverse=True):
             record = yield from record_at(log, offset)
-            compared[offset] = record if record is not None and _has(record, topic, key, kind) else None
+            is_found = record is not None and record_has_key(record, topic, key, kind)
+            compared[offset] = record if is_found else None
             if len(compared) % COMPARED_AT_ONCE == 0:
                 yield PAUSE
         found = sorted(offset for offset, record in compared.items() if record is not None)
@@ -58,10 +57,3 @@ def query_records(
         limit *= 2  # others have the same hash, or a record has the key twice
     records = [compared[offset] for offset in found[max(len(found) - max_count, 0) :]]
     return QueryResult([record for record in records if record is not None], *index.last_update)
-
-
-def _has(data: bytes, topic: str, key: str, kind: KeyKind) -> bool:
-    try:
-        return has_key(decode(data, crc=Crc.NONE), topic, key, kind)
-    except DamagedRecord:
-        return False

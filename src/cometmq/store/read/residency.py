@@ -1,9 +1,10 @@
-"""Whether records that a kernel chose are in memory."""
+"""Asking the system whether what leaf operations need is in memory."""
 
 from typing import Final
 
 from cometmq.io.files import FileMap
 from cometmq.kernels.ops import Longs
+from cometmq.kernels.queries.rows import QueryRow, QueryState
 
 DENSE: Final = 16
 """Records that fill at least this fraction (1/16) of their stretch are checked by one system call."""
@@ -24,3 +25,9 @@ def are_ready(mapped: FileMap, places: Longs, sizes: Longs) -> bool:
         mapped.ready(place, place + size) is not None
         for place, size in zip(places.tolist(), sizes.tolist(), strict=True)
     )
+
+
+def settle(mapped: FileMap, query: QueryRow, state: QueryState) -> None:
+    """Check the bytes that a query is MISSING: if they are in memory it gets ``state``, else it is LEFT."""
+    is_ready = mapped.ready(query.place, query.place_end) is not None
+    query.state = state if is_ready else QueryState.LEFT

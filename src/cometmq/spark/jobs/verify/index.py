@@ -162,7 +162,7 @@ class IndexByReads:
         return np.frombuffer(self._file.read(HEADER_SIZE, size), SLOT_DTYPE)
 
     def find(self, key_hash: int) -> list[int]:
-        """Return the CommitLog offsets of all records with the key's hash, as ``Ops.index_find`` does."""
+        """Return the CommitLog offsets of all records with the key's hash, as ``IndexView.find`` does."""
         found: list[int] = []
         last = len(self.entries)
         slot = slot_position(slot_of(key_hash, self.slot_count))

@@ -2,44 +2,13 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.broker.conftest import bodies, serving
+from tests.broker.conftest import serving
 
-from cometmq.broker.requests import query
+from cometmq.broker.requests import positions
 from cometmq.format.java.java_hash import tags_code
-from cometmq.format.message_id import parse_offset_message_id
 from cometmq.wire import headers
 from cometmq.wire.bodies import ListedEntries, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
-
-
-async def test_a_message_is_found_by_its_offset_id(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        await bench.send("T", b"other")
-        sent = await bench.send("T", b"wanted")
-        at = parse_offset_message_id(sent.ext_fields["msgId"]).physical_offset
-        answer = await bench.ask(RequestCode.VIEW_MESSAGE_BY_ID, headers.ViewMessageHeader(at))
-        assert bodies(answer) == [b"wanted"]
-        for nowhere in (at + 1, 10**9, -5):
-            answer = await bench.ask(RequestCode.VIEW_MESSAGE_BY_ID, headers.ViewMessageHeader(nowhere))
-            assert answer.code == ResponseCode.SYSTEM_ERROR
-            assert answer.remark == f"can not find message by the offset, {nowhere}"
-
-
-async def test_messages_are_found_by_key_and_unique_key_within_a_time(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        for n in range(3):
-            await bench.send("T", b"%d" % n, KEYS=f"shared own{n}", UNIQ_KEY=f"u{n}")
-            bench.clock.advance(10_000)
-        header = headers.QueryMessageHeader("T", "shared", 10, 0, 2**62)
-        answer = await bench.ask(RequestCode.QUERY_MESSAGE, header)
-        assert bodies(answer) == [b"0", b"1", b"2"]
-        assert int(answer.ext_fields["indexLastUpdatePhyoffset"]) > 0
-        by_unique = replace(header, key="u1", max_count=0, is_unique_key=True)
-        assert bodies(await bench.ask(RequestCode.QUERY_MESSAGE, by_unique)) == [b"1"]
-        first = replace(header, end_time=bench.clock.now_ms() - 25_000)
-        assert bodies(await bench.ask(RequestCode.QUERY_MESSAGE, first)) == [b"0"]
-        none = await bench.ask(RequestCode.QUERY_MESSAGE, replace(header, key="nothing"))
-        assert none.code == ResponseCode.QUERY_NOT_FOUND
 
 
 async def test_the_ends_of_a_queue_and_a_time_in_it(tmp_path: Path) -> None:
@@ -89,7 +58,7 @@ async def test_the_entries_of_a_queue_say_where_records_lie_and_how_long_they_ar
         assert (await listed(1, 1)).entries == [second]
         for queue_offset, count, queue_id in ((3, 1, 0), (-1, 5, 0), (0, 0, 0), (0, -1, 0), (0, 1, 9)):
             assert (await listed(queue_offset, count, queue_id)).entries == []
-        monkeypatch.setattr(query, "ENTRIES_MAX", 2)
+        monkeypatch.setattr(positions, "ENTRIES_MAX", 2)
         assert len((await listed(0, 1_000)).entries) == 2
 
 

@@ -1,23 +1,32 @@
-"""Queries in bulk get the answers that the plain path gives, for any reads."""
+"""Queries that are read as rows get what queries get that come as commands."""
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from tests.broker.desk import ROOT, TOPICS, USUAL, Desk, Result, binary_frame, both, desk, json_frame
+from msgspec.structs import replace
+from tests.broker.conftest import bodies, serving
+from tests.broker.desk import ROOT, TOPICS, USUAL, Desk, Result, binary_frame, desk, framed, json_frame
+from tests.broker.desk import both as both_of
 from tests.broker.requests.test_pull_rows import heartbeat, pull
 
 from cometmq import kernels
 from cometmq.format import layout
+from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.record import decode_many
+from cometmq.kernels import plain
 from cometmq.kernels.queries.rows import QUERIES_MAX
 from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire import headers
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.connection import FrameReader
-from cometmq.wire.frame import Command
+from cometmq.wire.frame import Command, decode
 
 BY_KEY, BY_ID = RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID
 FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
@@ -46,8 +55,17 @@ def by_id(offset: object, opaque: int = 1, frame: Callable[..., bytes] = json_fr
     return frame({"offset": str(offset), "topic": "TopicA"}, opaque, b"", code=BY_ID)
 
 
-async def results(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
-    return await both(reads, **LARGE | changes)
+async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
+    """Give what comes of reads whose queries are commands, and rows, and how many bytes went as rows.
+
+    With the plain body of the leaf operations the same must come of them as with the compiled one.
+    """
+    with patch.object(kernels, "queries_for", lambda _: plain.queries):
+        commands, rows, plainly_taken = await both_of(reads, **LARGE | changes)
+    assert rows == commands
+    commands, rows, taken = await both_of(reads, **LARGE | changes)
+    assert plainly_taken >= taken
+    return commands, rows, taken
 
 
 async def offsets_of(reads: Sequence[bytes]) -> list[int]:
@@ -73,7 +91,7 @@ def _offsets_are_known() -> None:
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-async def test_what_the_java_client_asks_goes_in_bulk(frame: Callable[..., bytes]) -> None:
+async def test_what_the_java_client_asks_goes_as_rows(frame: Callable[..., bytes]) -> None:
     reads = [
         b"".join(
             by_id(OFFSETS[(read * 7 + n) % len(OFFSETS)], read * 100 + n, frame)
@@ -82,17 +100,39 @@ async def test_what_the_java_client_asks_goes_in_bulk(frame: Callable[..., bytes
         )
         for read in (1, 3, 20)
     ]
-    plain, bulk, taken = await results([*SENDS, *reads])
-    assert plain == bulk
+    commands, rows, taken = await both([*SENDS, *reads])
+    assert commands == rows
     assert taken == len(b"".join([*SENDS, *reads]))
 
 
-async def test_what_finds_nothing_is_answered_as_on_the_plain_path() -> None:
+async def test_what_finds_nothing_is_refused_in_its_place() -> None:
     nothing = by_key(1, key="none") + by_id(OFFSETS[3] + 1, 2) + by_id(-7, 3) + by_id(1 << 40, 4)
-    reads = [by_id(OFFSETS[0], 8) + nothing + by_id(OFFSETS[1], 9)]
-    plain, bulk, taken = await results([*SENDS, *reads])
-    assert plain == bulk and len(plain.answers) == len(bulk.answers)
-    assert taken == len(b"".join(SENDS)) + len(by_id(OFFSETS[0], 8)), "the rest of the read is left to it too"
+    reads = [*SENDS, by_id(OFFSETS[0], 8) + nothing + by_id(OFFSETS[1], 9)]
+    commands, rows, taken = await both(reads)
+    assert commands == rows
+    assert taken == len(b"".join(reads))
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        for read in reads:
+            answers(made)
+            made.read(read)
+            await made.on_disk()
+        assert [answer.opaque for answer in answers(made)] == [8, 1, 2, 3, 4, 9]
+
+
+async def test_queries_are_known_by_their_code_however_the_header_is_written() -> None:
+    def blank(code: int, fields: dict[str, str], opaque: int) -> bytes:
+        header = {"opaque": opaque, "extFields": fields, "language": "PYTHON", "code": code, "flag": 0}
+        return framed(json.dumps(header).encode(), b"")
+
+    asked = [blank(BY_KEY, KEY, 1), blank(BY_ID, {"offset": str(OFFSETS[2])}, 2)]
+    mixed = [heartbeat("cg") + asked[0], asked[1] + send(1) + asked[0] + pull(9) + asked[1]]
+    commands, rows, taken = await both([*SENDS, *asked, *mixed])
+    assert commands == rows
+    assert taken == len(b"".join([*SENDS, *asked, *mixed])) - len(heartbeat("cg"))
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        made.read(b"".join(asked))
+        assert made.parts.rates.query_commands == 0
+        assert sum(made.parts.rates.query_rows.values()) == 2
 
 
 async def test_more_than_are_taken_at_once_and_more_than_fits_is_answered_whole() -> None:
@@ -101,8 +141,8 @@ async def test_more_than_are_taken_at_once_and_more_than_fits_is_answered_whole(
     ]
     asked = [by_key(n, key=f"own{n}") for n in range(300)]
     many = b"".join(asked) + b"".join(asked[:QUERIES_MAX])
-    plain, bulk, taken = await results([*sends, many], max_message_size=4_000, max_hash_slot_num=5_000)
-    assert plain == bulk
+    commands, rows, taken = await both([*sends, many], max_message_size=4_000, max_hash_slot_num=5_000)
+    assert commands == rows
     assert taken == len(b"".join([*sends, many]))
 
 
@@ -110,14 +150,15 @@ async def test_queries_sends_and_pulls_of_one_read_keep_their_order() -> None:
     frames = (
         by_key(1, key="own7") + send(7) + by_key(2, key="own7") + send(7) + pull(3) + by_key(4, key="own7")
     )
-    plain, bulk, _ = await results([heartbeat("cg"), frames, by_id(OFFSETS[0]) + frames])
-    assert plain == bulk
+    commands, rows, _ = await both([heartbeat("cg"), frames, by_id(OFFSETS[0]) + frames])
+    assert commands == rows
 
 
 async def test_one_way_queries_are_not_answered() -> None:
     frames = json_frame(KEY, 1, b"", code=BY_KEY, flag=2) + by_key(2)
-    plain, bulk, taken = await results([*SENDS, frames])
-    assert plain == bulk and taken == len(b"".join(SENDS)), "a read that begins so is left"
+    commands, rows, taken = await both([*SENDS, frames])
+    assert commands == rows
+    assert taken == len(b"".join(SENDS)) + len(by_key(2)), "the other is a command"
 
 
 async def test_of_equal_hashes_only_the_topic_and_the_key_that_are_asked_for_are_answered() -> None:
@@ -165,7 +206,7 @@ async def test_an_answer_says_how_far_the_index_is_at_that_time() -> None:
         assert len(set(seen)) == 3
 
 
-async def test_a_damaged_record_is_refused_as_on_the_plain_path() -> None:
+async def test_a_damaged_record_is_refused() -> None:
     kernels.load()
     files = MemoryDisk()
     with desk(ROOT, bulk=True, files=files, **LARGE) as made:
@@ -195,6 +236,36 @@ async def test_a_peer_that_takes_no_answers_gets_none() -> None:
         made.session.resume_writing()
         made.server.turn.handle()
         assert len(answers(made)) == 1
+
+
+async def test_a_peer_that_stops_taking_answers_gets_each_once_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), max_message_size=4_000, **LARGE) as made:
+        for part in range(0, 60, 20):
+            made.read(b"".join(send(n, body=bytes(3_700)) for n in range(part, part + 20)))
+        await made.on_disk()
+        answers(made)
+        write, sizes = made.wire.write, list[int]()
+
+        def write_and_stop(data: bytes) -> None:
+            write(data)
+            sizes.append(len(data))
+            made.session.pause_writing()
+
+        monkeypatch.setattr(made.wire, "write", write_and_stop)
+        monkeypatch.setattr(made.wire, "writelines", lambda data: write_and_stop(b"".join(data)))
+        asked = b"".join(by_key(n, key=f"own{n % 60}") for n in range(250))
+        for begin in range(0, len(asked), 50_000):
+            made.session.data_received(asked[begin : begin + 50_000])
+        for _ in range(20):
+            made.server.turn.handle()
+            await asyncio.sleep(0)
+            made.session.resume_writing()
+        await asyncio.sleep(0)
+        assert sorted(answer.opaque for answer in answers(made)) == list(range(250))
+        assert len(sizes) > 1 and made.parts.rates.rare_queries == made.parts.rates.query_commands > 0
 
 
 NUMBERS = ["0", "1", "-1", "3", "04", "x", "", " 1", "2147483648", "9223372036854775807", "9" * 19]
@@ -233,8 +304,69 @@ reads = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(reads)
-async def test_any_reads_come_to_the_same_on_both_paths(data: list[bytes]) -> None:
-    plain, bulk, _ = await results([*SENDS, *data])
-    assert plain == bulk
+async def test_any_reads_give_what_commands_give(data: list[bytes]) -> None:
+    commands, rows, taken = await both([*SENDS, *data])
+    event(f"rows: {taken > len(b''.join(SENDS))}")
+    assert commands == rows
+
+
+async def test_queries_are_counted_by_the_way_they_go() -> None:
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        made.read(send(1))
+        await made.on_disk()
+        rates = made.parts.rates
+        with patch.object(kernels, "queries_for", lambda _: plain.queries):
+            made.read(by_key(1) + by_key(2, key="none"))
+        kernels.load()
+        made.read(by_key(3))
+        assert rates.query_rows == {"plain": 2, "compiled": 1}
+        assert (rates.query_commands, rates.rare_queries) == (0, 0)
+        made.read(by_key(4, key="gr\u00fcn") + by_id(7, 5))
+        assert rates.query_rows == {"plain": 2, "compiled": 2}
+        assert (rates.query_commands, rates.rare_queries) == (1, 2)
+
+
+async def test_a_query_that_is_read_for_is_answered_once_its_peer_takes_answers() -> None:
+    with desk(ROOT, bulk=False, files=MemoryDisk(), **LARGE) as made:
+        made.read(send(1))
+        await made.on_disk()
+        answers(made)
+        made.session.pause_writing()
+        command = decode(by_key(7))
+        made.parts.requests.handle(made.session, [command])
+        assert not answers(made)
+        made.session.resume_writing()
+        made.server.turn.flush()
+        assert [(one.opaque, one.code) for one in answers(made)] == [(7, ResponseCode.SUCCESS)]
+
+
+async def test_a_message_is_found_by_its_offset_id(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"other")
+        sent = await bench.send("T", b"wanted")
+        at = parse_offset_message_id(sent.ext_fields["msgId"]).physical_offset
+        answer = await bench.ask(RequestCode.VIEW_MESSAGE_BY_ID, headers.ViewMessageHeader(at))
+        assert bodies(answer) == [b"wanted"]
+        for nowhere in (at + 1, 10**9, -5):
+            answer = await bench.ask(RequestCode.VIEW_MESSAGE_BY_ID, headers.ViewMessageHeader(nowhere))
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert answer.remark == f"can not find message by the offset, {nowhere}"
+
+
+async def test_messages_are_found_by_key_and_unique_key_within_a_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for n in range(3):
+            await bench.send("T", b"%d" % n, KEYS=f"shared own{n}", UNIQ_KEY=f"u{n}")
+            bench.clock.advance(10_000)
+        header = headers.QueryMessageHeader("T", "shared", 10, 0, 2**62)
+        answer = await bench.ask(RequestCode.QUERY_MESSAGE, header)
+        assert bodies(answer) == [b"0", b"1", b"2"]
+        assert int(answer.ext_fields["indexLastUpdatePhyoffset"]) > 0
+        by_unique = replace(header, key="u1", max_count=0, is_unique_key=True)
+        assert bodies(await bench.ask(RequestCode.QUERY_MESSAGE, by_unique)) == [b"1"]
+        first = replace(header, end_time=bench.clock.now_ms() - 25_000)
+        assert bodies(await bench.ask(RequestCode.QUERY_MESSAGE, first)) == [b"0"]
+        none = await bench.ask(RequestCode.QUERY_MESSAGE, replace(header, key="nothing"))
+        assert none.code == ResponseCode.QUERY_NOT_FOUND

@@ -1,4 +1,4 @@
-"""Finding messages and positions: by offset id, key, time; the ends of queues; committed offsets."""
+"""Positions in queues: by store time, the ends, the entries there; and the offsets that groups commit."""
 
 from functools import partial
 from typing import Final
@@ -6,14 +6,11 @@ from typing import Final
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
-from cometmq.broker.requests.bulk_queries import BulkQueries
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.topics import Topics
-from cometmq.format.dispatch import KeyKind
 from cometmq.format.queue_entry import QueueEntry
 from cometmq.net.server import Session
-from cometmq.store.read.query import QueryResult
 from cometmq.store.read.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import ListedEntries, ListedEntry, encode
@@ -27,30 +24,17 @@ from cometmq.wire.headers import (
     OffsetResponseHeader,
     QueryConsumeQueueHeader,
     QueryConsumerOffsetHeader,
-    QueryMessageHeader,
-    QueryMessageResponseHeader,
     SearchOffsetHeader,
     UpdateConsumerOffsetHeader,
-    ViewMessageHeader,
     fields,
 )
-from cometmq.wire.template import NumbersTemplate
 
-UNIQUE_KEY_COUNT_MAX: Final = 32
-"""Most messages that a query by unique key gives (RocketMQ: ``defaultQueryMaxNum``)."""
 ENTRIES_MAX: Final = 100
 """Most entries of a queue that one request is answered with."""
-_FOUND_BY_ID: Final = NumbersTemplate(None, ())
-_FOUND_BY_KEY: Final = NumbersTemplate(None, ("indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"))
-"""What ``QueryMessageResponseHeader`` says of a query that finds something."""
 
 
-class Queries:
-    """Answers questions about messages and positions.
-
-    Attributes:
-        bulk: takes those by id and key before anybody makes commands of them, once the kernels are loaded.
-    """
+class Positions:
+    """Answers requests about positions in queues."""
 
     def __init__(
         self, store: MessageStore, reads: Reads, topics: Topics, groups: Groups, offsets: Offsets
@@ -60,10 +44,9 @@ class Queries:
         self._topics = topics
         self._groups = groups
         self._offsets = offsets
-        self.bulk = BulkQueries(store.readings.finds, _FOUND_BY_ID, _FOUND_BY_KEY, UNIQUE_KEY_COUNT_MAX)
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handlers by request code."""
         return {
             RequestCode.QUERY_CONSUMER_OFFSET: self.committed_offset,
             RequestCode.UPDATE_CONSUMER_OFFSET: self.commit_offset,
@@ -72,51 +55,7 @@ class Queries:
             RequestCode.GET_MIN_OFFSET: self.min_offset,
             RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest_store_time,
             RequestCode.QUERY_CONSUME_QUEUE: self.entries,
-            RequestCode.VIEW_MESSAGE_BY_ID: self.message_by_id,
-            RequestCode.QUERY_MESSAGE: self.messages_by_key,
         }
-
-    def message_by_id(self, session: Session, command: Command, header: ViewMessageHeader) -> Command | None:
-        """VIEW_MESSAGE_BY_ID: the record that begins at a CommitLog offset."""
-
-        def make(record: bytes | None) -> None:
-            if record is None:
-                raise Refused(
-                    ResponseCode.SYSTEM_ERROR,
-                    f"can not find message by the offset, {header.physical_offset}",
-                )
-            _found(session, command, _FOUND_BY_ID.encode(command, (), len(record)), record)
-
-        reading = self._store.readings.record(header.physical_offset)
-        return self._reads.answer(session, command, reading, make)
-
-    def messages_by_key(
-        self, session: Session, command: Command, header: QueryMessageHeader
-    ) -> Command | None:
-        """QUERY_MESSAGE: the records of a topic with a key or a unique key, stored within a time range.
-
-        RocketMQ's broker also returns records of which only the hash of topic and key is the same.
-        """
-
-        def make(result: QueryResult) -> Command | None:
-            records, *last_update = result
-            if not records:
-                remark = "can not find message, maybe time range not correct"
-                answer = fields(QueryMessageResponseHeader(*last_update))
-                return response(command, ResponseCode.QUERY_NOT_FOUND, remark, answer)
-            size = sum(map(len, records))
-            _found(session, command, _FOUND_BY_KEY.encode(command, (*last_update,), size), *records)
-            return None
-
-        reading = self._store.readings.query(
-            header.topic,
-            header.key,
-            UNIQUE_KEY_COUNT_MAX if header.is_unique_key else header.max_count,
-            header.begin_time,
-            header.end_time,
-            KeyKind.UNIQUE if header.is_unique_key else KeyKind.ANY,
-        )
-        return self._reads.answer(session, command, reading, make)
 
     def offset_by_time(
         self, session: Session, command: Command, header: SearchOffsetHeader
@@ -161,7 +100,7 @@ class Queries:
     def committed_offset(
         self, session: Session, command: Command, header: QueryConsumerOffsetHeader
     ) -> Command | None:
-        """QUERY_CONSUMER_OFFSET: what was committed, or 0 for a new group at a young queue."""
+        """QUERY_CONSUMER_OFFSET: the committed offset, or 0 for a new group at a young queue."""
         offset = self._offsets.committed(header.consumer_group, header.topic, header.queue_id)
         if offset is not None:
             return _offset(command, offset)
@@ -201,17 +140,11 @@ class Queries:
         return response(command)
 
     def _is_young(self, topic: str, queue_id: int) -> Reading[bool]:
-        """Tell whether a queue's first message, if there is one, still counts as being in memory."""
+        """Check that a queue's first message counts as being in memory, or that it never had one."""
         if self._store.min_queue_offset(topic, queue_id) > 0:
             return False
         first = yield from self._store.readings.get(topic, queue_id, 0, 1)
         return not first.is_far_behind if first.runs else self._store.max_queue_offset(topic, queue_id) == 0
-
-
-def _found(session: Session, command: Command, *parts: bytes) -> None:
-    """Answer with a frame that is encoded already."""
-    if not command.is_oneway:
-        session.send(b"".join(parts))
 
 
 def _offset(command: Command, offset: int) -> Command:
