@@ -24,6 +24,7 @@ from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, encode
+from cometmq.wire.template import ResponseTemplate
 
 HOST: Final = pack_host("127.0.0.1", 10911)
 KEY_DIGITS: Final = 8
@@ -34,7 +35,6 @@ ADDED: Final = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "CLUSTER": "D
 BODY_SIZE: Final = 128
 ROUND_MIN: Final = 10_000
 """So many frames are made, however few queues: the processor's caches shall not make few of them cheap."""
-NO_ANSWERS: Final = 13 * [b""]
 
 
 def main() -> None:
@@ -72,9 +72,10 @@ class Fill:
         self.queues = [(f"bench-{topic}", queue) for queue in range(queues) for topic in range(topics)]
         self._store = store
         store.on_arrival(lambda _: None, lambda: False)  # nobody waits
-        table = TopicHashTable()
+        table = TopicHashTable[None]()
         for name, queue in self.queues:
-            table.put(name, queues, queue, store.bulk.queue_number(name, queue))
+            table.put(name, None, queues)
+            table.put_queue(name, queue, store.appending.queue_number(name, queue))
         body = bytes(ord("a") + at % 26 for at in range(body_size))
         frames = [_frame(name, queue, body) for name, queue in self.queues]
         frames *= -(-ROUND_MIN // len(frames))
@@ -83,10 +84,9 @@ class Fill:
         keys = [data.index(UNIQUE_KEY.encode(), begin) + len(UNIQUE_KEY) for begin in begins]
         self._key_places = np.array(keys)[:, None] + np.arange(KEY_DIGITS)
         self._frames = np.frombuffer(data, np.uint8).copy()
-        ops = kernels.load().sends
-        assert ops is not None
-        constants = constants_of(NO_ANSWERS, properties.encode(ADDED), HOST)
-        self._batch = SendBatch(ops, table, constants, 1 << 22)
+        kernels.load()
+        template = ResponseTemplate(("msgId", "queueId", "queueOffset", "transactionId"), {})
+        self._batch = SendBatch(table, constants_of(template, properties.encode(ADDED), HOST), 1 << 22)
 
     def up_to(self, size: int) -> None:
         """Append until the log has ``size`` bytes, but for what a round may take."""
@@ -106,8 +106,9 @@ class Fill:
     def _append(self, frames: bytes, position: int) -> int:
         """Append the messages of the frames at ``position``; give where they end."""
         store, batch = self._store, self._batch
-        ((end, others_end, _),) = store.bulk.append(batch, [(frames, position, HOST)])
-        self.count += batch.count
+        appending = store.appending
+        ((end, others_end, _),) = appending.sends(appending.ops, batch, [(frames, position, HOST)])
+        self.count += batch.message_count
         if others_end > end:
             name, queue = self.queues[0]
             store.append(

@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 
-from cometmq.broker.requests.bulk_sends import BulkSends
+from cometmq.broker.requests.send import Sends
 from cometmq.cli.main import main as cometmq
 from cometmq.kernels.compiling.jit import (
     Bytes,
@@ -119,7 +119,7 @@ def answer_sends(data: Bytes, start: int, answers: Bytes) -> Any:
     return position, size
 
 
-class NullSends(BulkSends):
+class NullSends(Sends):
     """Takes sends and forgets them."""
 
     _room = np.empty(1 << 20, np.uint8)
@@ -137,5 +137,5 @@ class NullSends(BulkSends):
 
 
 if __name__ == "__main__":
-    with mock.patch("cometmq.broker.requests.send.BulkSends", NullSends):
+    with mock.patch("cometmq.broker.assembly.Sends", NullSends):
         cometmq()

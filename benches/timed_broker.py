@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from cometmq.cli.main import main as cometmq
-from cometmq.kernels.sends.rows import SendBatch
 from cometmq.net.server import Session
 from cometmq.net.turn import Turn
+from cometmq.store.appending import Appending
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.store import MessageStore
 from cometmq.store.upkeep.dispatch import Dispatcher
@@ -28,7 +28,7 @@ DISPATCH: Final = "dispatch"
 TURN: Final = "rest of the turn"
 STAGES: Final[dict[str, tuple[type, str]]] = {
     "take in what was read": (Session, "data_received"),
-    "decode; record, CRC, answer (kernel)": (SendBatch, "take"),
+    "decode; record, CRC, answer (mostly kernel)": (Appending, "sends"),
     "append to the CommitLog": (CommitLog, "append_encoded"),
     DISPATCH: (Dispatcher, "add_sends"),
     "answers to the sockets": (Session, "send_at_once"),

@@ -1,4 +1,4 @@
-"""A broker's parts without a socket, fed the bytes of reads: what the tests of what goes in bulk share."""
+"""A broker's parts without a socket, fed the bytes of reads: what the tests of rows share."""
 
 import asyncio
 import json
@@ -142,7 +142,7 @@ class Desk:
 
 
 class Counting:
-    """Counts the bytes that go in bulk."""
+    """Counts the bytes that become rows."""
 
     def __init__(self, bulk: Any) -> None:
         self.taken = 0
@@ -156,7 +156,13 @@ class Counting:
 
 @contextmanager
 def desk(
-    root: Path, *, bulk: bool, host: str = "127.0.0.1", files: FileLayer | None = None, **changes: Any
+    root: Path,
+    *,
+    bulk: bool,
+    host: str = "127.0.0.1",
+    files: FileLayer | None = None,
+    topics: Sequence[str] = TOPICS,
+    **changes: Any,
 ) -> Iterator[Desk]:
     """Open a broker's parts whose topics have had a message in each queue."""
     files, clock = files or Disk(), ManualClock()
@@ -175,7 +181,7 @@ def desk(
         made = Desk(store, server, parts, host)
         if bulk:
             server.bulk = made.bulk
-        for topic in TOPICS * 2:  # so that each queue has two messages
+        for topic in [*topics, *topics]:  # so that each queue has two messages
             for queue_id in range(4):
                 made.read(json_frame(USUAL | {"b": topic, "e": str(queue_id)}))
         try:
@@ -236,13 +242,16 @@ def binary_frame(
     )
 
 
-async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
-    """Give what comes of reads on the plain path, and in bulk, and how many bytes went in bulk."""
+async def both(
+    reads: Sequence[bytes], *, topics: Sequence[str] = TOPICS, **changes: Any
+) -> tuple[Result, Result, int]:
+    """Give what comes of reads as commands, and as rows, and how many bytes became rows."""
     kernels.load()
     results, taken = [], 0
     for bulk in (False, True):
         files = MemoryDisk()
-        with desk(ROOT, bulk=bulk, files=files, **changes) as made:
+        with desk(ROOT, bulk=bulk, files=files, topics=topics, **changes) as made:
+            await made.on_disk()
             made.bulk.taken = 0
             for data in reads:
                 made.read(data)

@@ -1,4 +1,4 @@
-"""Frames of sends, and a batch that reads them: what the tests of the kernels of sends share."""
+"""Frames of sends, and a batch that they are encoded into: what the tests of the operation on sends share."""
 
 import json
 import struct
@@ -8,13 +8,23 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.format.host import pack_host
-from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends.rows import MESSAGES_MAX, SEND, SendBatch, constants_of
+from cometmq.kernels.sends.rows import (
+    ANSWERS_SIZE_MAX,
+    MESSAGES_MAX,
+    RECORDS_SIZE_MAX,
+    SEND,
+    SendBatch,
+    SendOps,
+    constants_of,
+)
 from cometmq.kernels.sends.topic_table import TopicHashTable
+from cometmq.wire.template import ResponseTemplate
 
 ADDED: Final = b"CLUSTER\x01c\x02"
 HOST: Final = pack_host("127.0.0.1", 10911)
-PIECES: Final = [b"{%d}" % number for number in range(13)]
+TEMPLATE: Final = ResponseTemplate(
+    ("msgId", "queueId", "queueOffset", "transactionId"), {"MSG_REGION": "50 %", "TRACE_ON": "true"}
+)
 USUAL: Final = {
     "a": "group",
     "b": "T",
@@ -33,52 +43,57 @@ USUAL: Final = {
 
 
 class Reader:
-    """A batch whose table knows queues 0 to 3 of topic ``T`` by the numbers 0 to 3.
+    """Encodes sends of topic ``T``, whose queues 0 to 3 have the numbers 0 to 3.
 
     Attributes:
-        entries: what the batch gave of queue entries.
+        entries: the rows of the queue entries.
+        topics: may be added to.
     """
 
     def __init__(
         self,
-        ops: Ops,
+        ops: SendOps,
         *,
-        pieces: Sequence[bytes] = PIECES,
         born_host: bytes = HOST,
         store_host: bytes = HOST,
         next_offsets: Sequence[int] = (0, 10, 20, 30),
         body_length_max: int = 1000,
+        records_max: int = RECORDS_SIZE_MAX,
+        answers_max: int = ANSWERS_SIZE_MAX,
     ) -> None:
-        table = TopicHashTable()
+        self.topics = TopicHashTable[str]()
+        self.topics.put("T", "T", 4)
         for queue_id in range(4):
-            table.put("T", 4, queue_id, queue_id)
-        assert ops.sends is not None
+            self.topics.put_queue("T", queue_id, queue_id)
         self.next_offsets = np.array(next_offsets)
         self.entries = np.zeros((MESSAGES_MAX, 5), np.int64)
-        constants = constants_of(pieces, ADDED, store_host)
-        self.batch = SendBatch(ops.sends, table, constants, body_length_max)
+        constants = constants_of(TEMPLATE, ADDED, store_host)
+        self.batch = SendBatch(self.topics, constants, body_length_max, records_max, answers_max)
+        self._ops = ops
         self._born_host = born_host
 
     def read(
         self, data: bytes, start: int = 0, *, physical_offset: int = 0, room: int = 1 << 30, time: int = 0
     ) -> tuple[int, int]:
-        """Take frames: gives where the sends end, and where the others after them do."""
+        """Encode frames: gives where the sends end, and where the others after them do."""
         self.batch.begin(self.next_offsets, self.entries, 0, physical_offset, room, time)
         return self.read_more(data, start)
 
     def read_more(self, data: bytes, start: int = 0) -> tuple[int, int]:
-        """Take the frames of another read into the same batch."""
-        end, others_end, _ = self.batch.take(data, start, self._born_host)
+        """Encode the frames of another read into the same batch."""
+        *ends, answers_end = self._ops.encode(self.batch, data, start, self._born_host)
+        assert answers_end == len(self.batch.answers())
+        end, others_end = ends
         return end, others_end
 
     def takes(self, data: bytes) -> bool:
-        """Tell whether the one frame is taken."""
+        """Tell whether the one frame is encoded."""
         end, _ = self.read(data)
         return end == len(data)
 
     def send(self) -> dict[str, int]:
-        """Give the last send's numbers by name."""
-        return {name: int(self.batch.last[0][name]) for name in SEND.names or ()}
+        """Give the numbers of the last send by name, as the compiled body has parsed it."""
+        return {name: int(self.batch.send[0][name]) for name in SEND.names or ()}
 
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tests.kernels.sending import PIECES, json_frame
+from tests.kernels.sending import TEMPLATE, json_frame
 
 from cometmq import kernels
 from cometmq.format.record import decode_many
@@ -16,13 +16,13 @@ def append(store: MessageStore, messages: Sequence[NewMessage], queue_count: int
 
     Raises StoreNotWritable.
     """
-    table = TopicHashTable()
+    table = TopicHashTable[None]()
     for message in messages:
-        number = store.bulk.queue_number(message.topic, message.queue_id)
-        table.put(message.topic, queue_count, message.queue_id, number)
-    ops, host = kernels.load().sends, messages[0].store_host
-    assert ops is not None
-    batch = SendBatch(ops, table, constants_of(PIECES, b"", host), store.settings.max_message_size)
+        table.put(message.topic, None, queue_count)
+        number = store.appending.queue_number(message.topic, message.queue_id)
+        table.put_queue(message.topic, message.queue_id, number)
+    host = messages[0].store_host
+    batch = SendBatch(table, constants_of(TEMPLATE, b"", host), store.settings.max_message_size)
     frames = b"".join(
         json_frame(
             {
@@ -34,6 +34,6 @@ def append(store: MessageStore, messages: Sequence[NewMessage], queue_count: int
         )
         for number, message in enumerate(messages)
     )
-    ((end, _, _),) = store.bulk.append(batch, [(frames, 0, host)])
+    ((end, _, _),) = store.appending.sends(kernels.load().sends, batch, [(frames, 0, host)])
     assert end == len(frames) or store._log.file_room < len(frames), "these are usual sends"
     return [(record.physical_offset, record.queue_offset) for record in decode_many(bytes(batch.records))]

@@ -101,15 +101,11 @@ COMPILED_PARAMETERS_MAX: Final = 12
 """Of a function that is compiled, or declared by the protocol of one: Numba passes no structs."""
 COMPILING: Final = {"kernel", "inlined", "array_maker"}
 
-_ARRAYS = "its arrays and numbers are one call of a kernel: Numba passes no structs"
 _OPTIONS = "one parameter for each option of the command"
 _CLIENT = "one keyword for each option of the client: its public signature"
 _JOB = "source, target and one parameter for each option of the job, for programs"
 LONG_SIGNATURES: Final = {
     "format/record.py: encode_fields": "the fields of a record: an append must not build a tuple first",
-    "kernels/sends/kernel.py: take": _ARRAYS,
-    "kernels/sends/frames.py: read_send": _ARRAYS,
-    "kernels/sends/rows.py: SendOps.take": _ARRAYS,
     "client/consumer/consumer.py: Consumer.__init__": _CLIENT,
     "client/consumer/lite_pull.py: LitePullConsumer.__init__": _CLIENT,
     "client/producer/producer.py: Producer.__init__": _CLIENT,

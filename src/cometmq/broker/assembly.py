@@ -227,7 +227,7 @@ class Assembly:
             StoreAdmin(self.topics, store, self.offsets, self.reads),
             self.schedule,
         )
-        self.bulk = Bulk(sends.bulk, self.pulls, queries)
+        self.bulk = Bulk(sends, self.pulls, queries)
         self.requests = Requests(
             sends.handle,
             merged(part.handlers() for part in parts),

@@ -189,8 +189,13 @@ def encode_text(text: str) -> bytes:
 
 def decode(data: Buffer) -> dict[str, str]:
     """Decode a properties string to a dict by name; ignores what the list above says, and never fails."""
+    return parse(str(data, "utf-8", "replace"))
+
+
+def parse(text: str) -> dict[str, str]:
+    """Parse a properties string that is text already: see ``decode``."""
     found = {}
-    for piece in str(data, "utf-8", "replace").split(VALUE_END):
+    for piece in text.split(VALUE_END):
         name, _, value = piece.partition(NAME_END)
         if name and value:
             found[name] = value

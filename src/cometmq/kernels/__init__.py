@@ -15,6 +15,7 @@ from cometmq.kernels.compiling.loading import (
     load_in_background,
     pulls_for,
     queries_for,
+    sends_for,
     serving,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "load_in_background",
     "pulls_for",
     "queries_for",
+    "sends_for",
     "serving",
 ]

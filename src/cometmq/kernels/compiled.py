@@ -16,7 +16,7 @@ from cometmq.kernels.records.keys import read_keys
 from cometmq.kernels.records.scan import scan
 from cometmq.kernels.records.selection import select
 from cometmq.kernels.records.text import java_hash_many
-from cometmq.kernels.sends import kernel as sends
+from cometmq.kernels.sends import compiled as sends
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:

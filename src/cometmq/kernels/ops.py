@@ -159,14 +159,14 @@ class Ops(Protocol):
     """The bulk operations. Buffers are only read where nothing else is stated.
 
     Attributes:
-        sends: the bulk operations on sends, or None.
+        sends: the operation on sends.
         pulls: the operations on pulls.
         queries: the operations on queries by id and key.
     """
 
     @property
-    def sends(self) -> "SendOps | None":
-        """The bulk operations on sends, which only the compiled ones have."""
+    def sends(self) -> "SendOps":
+        """The operation on sends."""
         ...
 
     @property

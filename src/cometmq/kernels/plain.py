@@ -34,13 +34,14 @@ from cometmq.kernels.ops import (
 )
 from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.kernels.queries.plain import PlainQueries
+from cometmq.kernels.sends.plain import PlainSends
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-sends: Final = None
-"""There are no plain bulk operations on sends."""
+sends: Final = PlainSends()
+"""The plain operation on sends."""
 pulls: Final = PlainPulls(Crc.BODY)
 """The plain operations on pulls."""
 queries: Final = PlainQueries(Crc.BODY)

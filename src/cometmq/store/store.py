@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cometmq.arguments import check, instance_of, or_none
-from cometmq.errors import IllegalName, MessageIllegal, StoreLocked, StoreNotWritable
+from cometmq.errors import StoreLocked, StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.record import RecordHead
 from cometmq.io.clock import Clock, SystemClock
@@ -20,7 +20,7 @@ from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
-from cometmq.store.bulk_append import BulkAppend
+from cometmq.store.appending import Appending
 from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.log.commit_log import describe
 from cometmq.store.log.flush import Flusher
@@ -38,7 +38,7 @@ from cometmq.store.recovery.mend import mend
 from cometmq.store.recovery.recent import recent_records
 from cometmq.store.recovery.recover import recover
 from cometmq.store.settings import StoreSettings
-from cometmq.store.upkeep.dispatch import NO_QUEUE, Arrival, Dispatcher, has_queue_entry
+from cometmq.store.upkeep.dispatch import Arrival, Dispatcher
 from cometmq.store.upkeep.retention import Retention
 from cometmq.store.upkeep.upkeep import Upkeep
 
@@ -62,7 +62,7 @@ class MessageStore(Messages, HasPointers):
     Attributes:
         recovered: the outcome of recovery.
         clock: the clock, which detects steps of the wall clock.
-        bulk: appends many sends at a time.
+        appending: appends messages, and sends that leaf operations encode.
         flusher: syncs the CommitLog.
         on_synced: called by ``run_soon`` after each commit, and each sync under SYNC_FLUSH, done or failed.
         retention: deletes expired files.
@@ -134,8 +134,9 @@ class MessageStore(Messages, HasPointers):
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
         self.calculate_bitmaps(lambda _: b"")
         self.flusher = Flusher(parts.log, settings, clock, self._in_flusher)
-        self.bulk = BulkAppend(
-            parts, self._dispatcher, clock, self._begin_append, self._end_append, lambda: self.confirm_offset
+        self.appending = Appending(
+            *(parts, settings, self._dispatcher, clock),
+            *(self._begin_append, self._end_append, lambda: self.confirm_offset),
         )
         self._readers = ThreadPoolExecutor(READ_THREADS, "cometmq-read")
         self._upkeep = Upkeep(
@@ -164,23 +165,7 @@ class MessageStore(Messages, HasPointers):
             MessageIllegal: a message breaks a limit of the format.
             StoreNotWritable: disk full, a sync failed, or the store is closed.
         """
-        store_time = self.clock.now_ms()
-        self._begin_append(store_time)
-        numbers, queue_offsets = list[int](), list[int]()
-        try:
-            for message in messages:
-                number, queue_offset = self._take_offset(message)
-                numbers.append(number)
-                queue_offsets.append(queue_offset)
-            appended = self._log.append(messages, queue_offsets, store_time)
-        except BaseException:
-            for number in numbers:
-                if number != NO_QUEUE:
-                    self._queues.next_offsets.values[number] -= 1
-            raise
-        self._dispatcher.add(numbers, messages, appended, self.confirm_offset)
-        self._end_append()
-        return appended
+        return self.appending.messages(messages)
 
     def wait_flushed(self, offset: int | None = None) -> "Future[None]":
         """Return a future that is done once all that is written (before ``offset``) is synced."""
@@ -350,15 +335,6 @@ class MessageStore(Messages, HasPointers):
             self._parts.ledger.record_files(self._queues, index_files, self._log.min_offset)
         except OSError as error:
             log.warning("the list of files is not saved: %s", describe(error, self.root))
-
-    def _take_offset(self, message: NewMessage) -> tuple[int, int]:
-        """Return the number of a message's queue, or NO_QUEUE, and the queue offset that it gets."""
-        if not has_queue_entry(message.sys_flag):
-            return NO_QUEUE, 0
-        try:
-            return self._queues.take_offset(message.topic, message.queue_id)
-        except IllegalName as error:
-            raise MessageIllegal(str(error)) from None
 
     def _finish(self) -> None:
         """Sync everything and mark the store as closed. Raises OSError."""

@@ -34,6 +34,7 @@ __all__ = [
     "decode",
     "decode_parts",
     "encode",
+    "frame_end",
     "response",
     "with_prefix",
 ]
@@ -122,6 +123,19 @@ def check_prefix(length: int, header_word: int) -> int:
             f"at most {min(length - 4, HEADER_LENGTH_MAX)} are possible"
         )
     return header_length
+
+
+def frame_end(data: bytes, position: int) -> int:
+    """Return where the frame at ``position`` ends, -1 if it is cut off or malformed."""
+    if position + PREFIX_SIZE > len(data):
+        return -1
+    length, header_word = _PREFIX.unpack_from(data, position)
+    end = position + 4 + int(length)
+    try:
+        check_prefix(length, header_word)
+    except ProtocolError:
+        return -1
+    return end if end <= len(data) else -1
 
 
 def decode_parts(header_word: int, header: bytes, body: bytes) -> Command:

@@ -33,14 +33,18 @@ async def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) ->
         assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000
 
 
-async def test_the_runtime_info_tells_which_way_pulls_and_queries_go(tmp_path: Path) -> None:
+async def test_the_runtime_info_tells_which_way_sends_pulls_and_queries_go(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         rates = bench.parts.rates
+        rates.send_rows.update({"compiled": 8, "plain": 7})
+        rates.rare_sends = 6
         rates.pull_rows.update({"compiled": 5, "plain": 4})
         rates.pull_commands, rates.rare_pulls = 3, 2
         rates.query_rows.update({"compiled": 9, "plain": 8})
         rates.query_commands, rates.rare_queries = 7, 6
         table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+        of_sends = "sendRowsCompiled", "sendRowsPlain", "sendsRare"
+        assert [table[name] for name in of_sends] == ["8", "7", "6"]
         names = "pullRowsCompiled", "pullRowsPlain", "pullsAsCommands", "pullsRare"
         assert [table[name] for name in names] == ["5", "4", "3", "2"]
         names = "queryRowsCompiled", "queryRowsPlain", "queriesAsCommands", "queriesRare"

@@ -1,24 +1,344 @@
+"""Sends as frames and as commands: stored, counted and answered in the same way, whoever encodes them."""
+
 import asyncio
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.broker.conftest import Bench, Client, bodies, send_header, serving
+from tests.broker.conftest import SYNC, Bench, Client, GatedDisk, bodies, pull_header, send_header, serving
+from tests.broker.desk import ROOT, TOPICS, USUAL, Desk, Wire, binary_frame, both, desk, json_frame
+from tests.kernels.sends.test_compiled import BATCH, frames, spelled
 
+from cometmq import kernels
+from cometmq.errors import StoreNotWritable
 from cometmq.format import properties, record
 from cometmq.format.message_id import parse_offset_message_id
-from cometmq.store.settings import FlushDiskType
+from cometmq.kernels import plain
+from cometmq.net.server import Session
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import batch
 from cometmq.wire.batch import BatchMessage
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, SerializeType
-from cometmq.wire.headers import SendHeader, SendResponseHeader, fields, parse
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.frame import ONEWAY_FLAG, Command, SerializeType, encode
+from cometmq.wire.headers import SendResponseHeader, fields, parse
 
 V2 = RequestCode.SEND_MESSAGE_V2
-ROOT = Path("/disk/store")
-SYNC = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
+FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
+MIB = 1 << 20
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def body(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let sends be encoded by the plain operation, then by the compiled one; give which."""
+    kernels.load()
+    if request.param == "plain":
+        monkeypatch.setattr(kernels, "sends_for", lambda **_: plain.sends)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.usefixtures("body")
+async def test_usual_sends_and_batches_give_what_they_give_as_commands(frame: Callable[..., bytes]) -> None:
+    def members(first: int, count: int) -> bytes:
+        return batch.encode(
+            BatchMessage(b"x" * 9, b"UNIQ_KEY\x01K%d\x02WAIT\x01true\x02" % number, number)
+            for number in range(first, first + count)
+        )
+
+    def one(read: int, n: int) -> bytes:
+        changes = {"b": TOPICS[n % 3], "e": str(n % 4), "i": f"UNIQ_KEY\x01K{read}x{n}\x02WAIT\x01true\x02"}
+        flag, opaque = ONEWAY_FLAG if n == 5 else 0, read * 100 + n
+        if n % 2:
+            return frame(USUAL | changes, opaque, b"%d" % n * 20, flag=flag)
+        return frame(
+            USUAL | changes | {"m": "true"}, opaque, members(opaque, 1 + n % 5), code=BATCH, flag=flag
+        )
+
+    reads = [b"".join(one(read, n) for n in range(read)) for read in (1, 3, 26, 64)]
+    commands, rows, taken = await both(reads, mapped_file_size_commit_log=MIB)
+    assert commands == rows
+    assert taken == sum(map(len, reads)), "none of them is rare"
+
+
+@pytest.mark.usefixtures("body")
+async def test_of_usual_sends_only_the_first_record_of_each_commitlog_file_is_rare() -> None:
+    reads = [b"".join(json_frame(USUAL, read * 100 + n, b"x" * 400) for n in range(40)) for read in range(3)]
+    commands, rows, taken = await both(reads)
+    assert commands == rows
+    assert 0.95 * sum(map(len, reads)) < taken < sum(map(len, reads))
+
+
+@pytest.mark.usefixtures("body")
+async def test_a_batch_is_usual_however_many_reads_bring_it() -> None:
+    members = batch.encode([BatchMessage(bytes(1000), b"")] * 300)
+    frame = json_frame(USUAL | {"m": "true"}, 7, members, code=BATCH)
+    cuts = [0, 10, 5_000, 100_000, 200_000, len(frame) - 1, len(frame) + 3]
+    reads = [(frame + frame[:9])[begin:end] for begin, end in pairwise(cuts)] + [frame[3:]]
+    sizes: dict[str, Any] = {"mapped_file_size_commit_log": MIB, "max_message_size": MIB}
+    commands, rows, taken = await both(reads, **sizes)
+    assert commands == rows
+    assert taken == 2 * len(frame)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.usefixtures("body")
+async def test_sends_with_an_idempotence_key_are_rare_and_keep_their_place(
+    frame: Callable[..., bytes],
+) -> None:
+    def batch_of(opaque: int, *keys: str) -> bytes:
+        members = [
+            BatchMessage(b"x" * 9, b"UNIQ_KEY\x01K\x02WAIT\x01true\x02" + key.encode()) for key in keys
+        ]
+        return frame(
+            USUAL | {"i": "UNIQ_KEY\x01B\x02", "m": "true"}, opaque, batch.encode(members), code=BATCH
+        )
+
+    usual = frame(USUAL, 1), batch_of(2, "", ""), frame(USUAL, 3)
+    keyed = (
+        frame(USUAL | {"i": USUAL["i"] + "IDEMPOTENCE_KEY\x01k\x02"}, 4),
+        batch_of(5, "", "", "IDEMPOTENCE_KEY\x01l\x02"),
+        batch_of(6, "IDEMPOTENCE_KEY\x01k\x02", "IDEMPOTENCE_KEY\x01l\x02", ""),
+    )
+    reads = [
+        b"".join(usual),
+        keyed[0] + b"".join(usual),
+        keyed[1] + keyed[2] + usual[0],
+        b"".join(usual) + keyed[1],
+    ]
+    commands, rows, taken = await both(reads)
+    assert commands == rows
+    assert commands.counts[0] == 2 * 4 * len(TOPICS) + 4 + (1 + 4) + (3 + 1 + 1) + (4 + 2)
+    assert taken == 3 * len(b"".join(usual)) + len(usual[0])
+
+
+@given(
+    st.lists(frames | spelled, min_size=1, max_size=12),
+    st.lists(st.integers(0, 4_000), max_size=3),
+    st.sampled_from([b"", b"", b"\0\0\0\3"]) | st.binary(max_size=20),
+    st.sampled_from([{}, SYNC]),
+    st.sampled_from(["plain", "compiled"]),
+)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+async def test_any_frames_give_what_they_give_as_commands(
+    drawn: list[bytes], cuts: list[int], garbage: bytes, changes: dict[str, Any], body: str
+) -> None:
+    data = b"".join(drawn)
+    ends = sorted(cut % (len(data) + 1) for cut in cuts)
+    reads = [data[begin:end] for begin, end in zip([0, *ends], [*ends, len(data)], strict=True)]
+    chosen = {"plain": plain.sends, "compiled": kernels.load().sends}[body]
+    with patch.object(kernels, "sends_for", lambda **_: chosen):
+        commands, rows, taken = await both([*reads, garbage], topics=["T", "U"], **changes)
+    event(f"encoded: {taken > 0}")
+    assert commands == rows
+
+
+async def test_sends_are_counted_by_the_body_that_encodes_them_and_rare_ones_by_themselves() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), mapped_file_size_commit_log=MIB) as made:
+        rates = made.parts.rates
+        before, rare = rates.send_rows["compiled"], rates.rare_sends
+        with patch.object(kernels, "sends_for", lambda **_: plain.sends):
+            made.read(json_frame(USUAL) * 2)
+        members = batch.encode([BatchMessage(b"x", b"")] * 5)
+        made.read(json_frame(USUAL | {"m": "true"}, body=members, code=BATCH))
+        assert (rates.send_rows["plain"], rates.send_rows["compiled"] - before) == (2, 1)
+        made.read(json_frame(USUAL | {"i": "DELAY\x011\x02"}) + json_frame(USUAL | {"b": "New"}))
+        assert rates.rare_sends - rare == 2
+        made.read(json_frame(USUAL | {"b": "no/topic"}))
+        assert (rates.rare_sends - rare, rates.refused.total) == (2, 1)
+
+
+def frames_of(count: int, first: int = 0) -> bytes:
+    """Make usual sends to the queues of TopicA in turn."""
+    return b"".join(json_frame(USUAL | {"e": str(n % 4)}, first + n) for n in range(count))
+
+
+def answers(made: Desk) -> list[Command]:
+    data, made.wire.data = made.wire.data, b""
+    return FrameReader().receive_data(data)
+
+
+@pytest.mark.usefixtures("body")
+async def test_a_held_pull_is_answered_when_its_message_comes() -> None:
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        answers(made)
+        pull = fields(pull_header("TopicA", 2, wait_ms=10_000, queue_id=1))
+        made.read(encode(Command(RequestCode.PULL_MESSAGE, 99, ext_fields=pull)))
+        assert answers(made) == [] and made.parts.pulls.held_count == 1
+        made.bulk.taken = 0
+        made.read(data := frames_of(3))
+        assert made.bulk.taken == len(data)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        found = answers(made)
+        assert [answer.opaque for answer in found] == [0, 1, 2, 99]
+        assert bodies(found[-1]) == [b"body"] and made.parts.pulls.held_count == 0
+
+
+@pytest.mark.usefixtures("body")
+async def test_a_full_disk_refuses_frames_too_and_sending_goes_on_when_there_is_space() -> None:
+    disk = MemoryDisk()
+    with desk(ROOT, bulk=True, files=disk, mapped_file_size_commit_log=MIB) as made:
+        answers(made)
+        disk.space_bytes = 0
+        made.read(frames_of(50))
+        refused = answers(made)
+        assert {answer.code for answer in refused} == {ResponseCode.SERVICE_NOT_AVAILABLE}
+        assert len(refused) == 50 and "disk full" in (refused[0].remark or "")
+        disk.space_bytes = 1 << 40
+        made.read(frames_of(4, 50))
+        assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
+
+
+@pytest.mark.usefixtures("body")
+async def test_a_topic_that_is_deleted_and_made_again_begins_anew() -> None:
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        delete = Command(RequestCode.DELETE_TOPIC_IN_BROKER, 7, ext_fields={"topic": "TopicA"})
+        answers(made)
+        made.read(frames_of(8) + encode(delete) + frames_of(8, 10))
+        offsets = [answer.ext_fields.get("queueOffset") for answer in answers(made)]
+        assert offsets == ["2"] * 4 + ["3"] * 4 + [None] + ["0"] * 4 + ["1"] * 4
+        made.read(frames_of(4))
+        assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
+
+
+@pytest.mark.usefixtures("body")
+async def test_a_new_topic_lets_the_others_be() -> None:
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        made.read(json_frame(USUAL | {"b": "New"}))
+        made.bulk.taken = 0
+        for topic in [*TOPICS, "New"]:
+            frame = json_frame(USUAL | {"b": topic})
+            made.read(frame)
+            assert made.bulk.taken == len(frame)
+            made.bulk.taken = 0
+
+
+@pytest.mark.usefixtures("body")
+async def test_a_topic_that_has_changed_is_judged_anew() -> None:
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        config = made.parts.topics.find("TopicA")
+        assert config is not None
+        made.parts.topics.put(replace(config, read_queue_count=1, write_queue_count=1))
+        made.read(json_frame(USUAL | {"e": "3"}))
+        made.read(json_frame(USUAL | {"e": "0"}))
+        codes = [answer.code for answer in FrameReader().receive_data(made.wire.data)]
+        assert codes[-2:] == [ResponseCode.INVALID_PARAMETER, ResponseCode.SUCCESS]
+
+
+@pytest.mark.usefixtures("body")
+async def test_where_an_append_fails_all_that_is_left_of_the_read_is_answered_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: object) -> None:
+        raise KeyError("a secret")
+
+    files = MemoryDisk()
+    with desk(ROOT, bulk=True, files=files) as made:
+        before, made.wire.data = made.store.written_offset, b""
+        reads = b"".join(json_frame(USUAL, opaque) for opaque in range(3))
+        with monkeypatch.context() as patch:
+            patch.setattr(made.store._log, "_write", fail)
+            made.read(reads)
+        answers = FrameReader().receive_data(made.wire.data)
+        assert [(one.opaque, one.code) for one in answers] == [
+            (opaque, ResponseCode.SYSTEM_ERROR) for opaque in range(3)
+        ]
+        assert "KeyError" in (answers[0].remark or "") and not made.wire.is_closed
+        assert made.store.written_offset == before
+        made.wire.data = b""
+        made.read(reads)
+        result = made.result(ROOT, files)
+        assert [answer.code for answer in FrameReader().receive_data(made.wire.data)] == 3 * [0]
+        assert result.next_offsets["TopicA", 0] == 5  # no gap: what failed has taken none
+    assert any(record.exc_info for record in caplog.records)
+
+
+@pytest.mark.usefixtures("body")
+async def test_under_sync_flush_usual_sends_are_answered_and_readable_when_they_are_on_the_disk() -> None:
+    disk = GatedDisk()
+    with desk(ROOT, bulk=True, files=disk, **SYNC) as made:
+        await made.on_disk()
+        answers(made)
+        made.bulk.taken = 0
+        disk.gate.clear()
+        made.read(data := frames_of(8))
+        assert made.bulk.taken == len(data)
+        assert answers(made) == [] and made.store.max_queue_offset("TopicA", 0) == 2
+        disk.gate.set()
+        await made.on_disk()
+        assert [answer.opaque for answer in answers(made)] == list(range(8))
+        assert made.store.max_queue_offset("TopicA", 0) == 4
+
+
+@pytest.mark.usefixtures("body")
+async def test_usual_sends_whose_sync_fails_are_told_that_they_are_stored_but_may_be_lost() -> None:
+    disk = GatedDisk()
+    with desk(ROOT, bulk=True, files=disk, **SYNC) as made:
+        await made.on_disk()
+        answers(made)
+        disk.gate.clear()
+        made.read(frames_of(3))
+        disk.fails = True
+        disk.gate.set()
+        with pytest.raises(StoreNotWritable):
+            await made.on_disk()
+        await asyncio.sleep(0)
+        told = answers(made)
+        assert [answer.code for answer in told] == [ResponseCode.FLUSH_DISK_TIMEOUT] * 3
+        assert "sync failed" in (told[0].remark or "") and told[0].ext_fields["queueOffset"] == "2"
+
+
+@pytest.mark.parametrize("changes", [{}, SYNC], ids=["async", "sync"])
+@pytest.mark.usefixtures("body")
+async def test_what_many_connections_send_in_a_turn_is_stored_at_once_and_answered_to_each(
+    changes: dict[str, Any],
+) -> None:
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **changes, mapped_file_size_commit_log=MIB) as made:
+        await made.on_disk()
+        wires = [Wire(host) for host in ("10.0.0.7", "::1", "10.0.0.8")]
+        sessions = [Session(made.server) for _ in wires]
+        for session, wire in zip(sessions, wires, strict=True):
+            session.connection_made(wire)  # type: ignore[arg-type]  # it is one as far as a session cares
+        made.bulk.taken = 0
+        get = encode(Command(RequestCode.GET_MAX_OFFSET, 99, ext_fields={"topic": "TopicA", "queueId": "0"}))
+        first = made.store.written_offset
+        sessions[0].data_received(frames_of(2))
+        sessions[1].data_received(json_frame(USUAL, 2) + get + json_frame(USUAL, 3))
+        sessions[2].data_received(json_frame(USUAL, 4)[:-1])
+        made.server.turn.handle()
+        sessions[2].data_received(b"y" + json_frame(USUAL, 5))
+        made.server.turn.handle()
+        await made.on_disk()
+        await asyncio.sleep(0)
+        told = [FrameReader().receive_data(wire.data) for wire in wires]
+        assert [sorted(one.opaque for one in each) for each in told] == [[0, 1], [2, 3, 99], [4, 5]]
+        assert made.bulk.taken == len(frames_of(2)) + 4 * len(json_frame(USUAL, 2))
+        hosts = []
+        while first < made.store.written_offset:
+            data = made.store.read_record(first)
+            assert data is not None
+            hosts.append(record.decode(data).born_host)
+            first += len(data)
+        assert hosts == [wires[n].packed for n in (0, 0, 1, 1, 2, 2)]
+        for session in sessions:
+            made.server.remove(session)
+
+
+@pytest.mark.parametrize("setting", ["enable_consume_queue_ext", "enabled_append_prop_crc"])
+async def test_in_a_store_with_extended_queues_or_the_property_crc_all_sends_are_rare(setting: str) -> None:
+    reads = [json_frame(USUAL, number) for number in range(3)]
+    changes: dict[str, Any] = {setting: True}
+    commands, rows, taken = await both(reads, **changes)
+    assert commands == rows
+    assert taken == 0
 
 
 def stored(bench: Bench, topic: str, queue_id: int = 0) -> list[record.Record]:
@@ -52,15 +372,6 @@ async def test_a_message_is_stored_as_it_was_sent_and_the_answer_says_where(
         assert (where.region, where.trace_on) == ("DefaultRegion", True)
         offset_id = parse_offset_message_id(where.message_id)
         assert offset_id == (message.store_host, message.physical_offset)
-
-
-async def test_the_old_form_of_the_header_says_the_same(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        v2 = send_header("T", 1, TAGS="TagA")
-        old = SendHeader(*(getattr(v2, name) for name in v2.__struct_fields__))
-        answer = await bench.ask(RequestCode.SEND_MESSAGE, old, b"x")
-        assert answer.ext_fields["queueId"] == "1"
-        assert bodies(bench.store.get("T", 1, 0).records) == [b"x"]
 
 
 async def test_sends_of_one_read_are_one_batch_and_a_bad_one_harms_no_other(tmp_path: Path) -> None:
@@ -99,57 +410,6 @@ async def test_a_oneway_send_is_stored_and_not_answered(tmp_path: Path) -> None:
         await bench.send("T", b"last")
         assert bodies(bench.store.get("T", 0, 0).records) == [b"first", b"oneway", b"last"]
         assert bench.told.empty()
-
-
-async def test_a_negative_queue_id_means_any_queue_in_turn(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        answers = [await bench.send("T", queue_id=-1) for _ in range(4)]
-        assert {answer.ext_fields["queueId"] for answer in answers} == {"0", "1", "2", "3"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "code", "says"),
-    [
-        ({"topic": "../x"}, ResponseCode.INVALID_PARAMETER, "only the characters"),
-        ({"topic": "a" * 128}, ResponseCode.INVALID_PARAMETER, "at most 127"),
-        ({"topic": ""}, ResponseCode.INVALID_PARAMETER, "empty"),
-        ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION, "broker's own"),
-        ({"default_topic": "none"}, ResponseCode.TOPIC_NOT_EXIST, "autoCreateTopicEnable"),
-        ({"queue_id": 4}, ResponseCode.INVALID_PARAMETER, "no queue 4: it has 4"),
-        ({"sys_flag": 4}, ResponseCode.MESSAGE_ILLEGAL, "TRAN_MSG is not true"),
-        ({"properties": "TRAN_MSG\x01true\x02"}, ResponseCode.MESSAGE_ILLEGAL, "without property PGROUP"),
-        ({"properties": "TIMER_DELAY_SEC\x01x\x02"}, ResponseCode.MESSAGE_ILLEGAL, "TIMER_DELAY_SEC"),
-        ({"properties": "a\x01" + "x" * 32767 + "\x02"}, ResponseCode.MESSAGE_ILLEGAL, "limit is 32767"),
-        ({"topic": "%RETRY%"}, ResponseCode.SYSTEM_ERROR, "group is empty"),
-        ({"batch": True}, ResponseCode.SYSTEM_ERROR, "batch message at 0"),
-        ({"batch": True, "properties": "DELAY\x013\x02"}, ResponseCode.MESSAGE_ILLEGAL, "one by one"),
-    ],
-)
-async def test_what_cannot_be_stored_is_refused_with_rocketmqs_code_and_the_remedy(
-    tmp_path: Path, changes: dict[str, Any], code: ResponseCode, says: str
-) -> None:
-    async with serving(tmp_path) as bench:
-        answer = await bench.ask(V2, replace(send_header("T"), **changes), b"x")
-        assert (answer.code, says in (answer.remark or "")) == (code, True), answer
-        assert bench.store.written_offset == 0
-        assert (await bench.send("T")).code == ResponseCode.SUCCESS
-
-
-async def test_a_delay_that_is_none_is_no_delay(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        for delay in ("0", "-1"):
-            assert (await bench.send("T", DELAY=delay)).code == ResponseCode.SUCCESS
-
-
-async def test_an_empty_body_is_refused(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        assert (await bench.send("T", b"")).code == ResponseCode.MESSAGE_ILLEGAL
-
-
-async def test_a_header_field_that_is_missing_is_named(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        answer = await bench.ask(V2)
-        assert answer.code == ResponseCode.SYSTEM_ERROR and "missing" in (answer.remark or "")
 
 
 async def test_under_sync_flush_the_answer_means_that_the_disk_has_it(tmp_path: Path) -> None:
@@ -246,60 +506,3 @@ async def test_many_clients_share_a_queue_without_gap_or_repeat(tmp_path: Path) 
         assert sorted(offsets) == list(range(200))
         for client in clients:
             await client.connection.close()
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"DELAY": "4Pinpoint"},
-        {"DELAY": "abc"},
-        {"DELAY": " 3"},
-        {"DELAY": "1.0"},
-        {"DELAY": "2147483648"},
-        {"DELAY": "2", "TIMER_DELIVER_MS": "soon"},
-        {"TIMER_DELAY_SEC": "1e1"},
-        {"TRAN_MSG": "true", "PGROUP": "pg", "CHECK_IMMUNITY_TIME_IN_SECONDS": "1.5"},
-        {"TRAN_MSG": "true", "PGROUP": "pg", "TRANSACTION_CHECK_TIMES": "many"},
-        {"TRAN_MSG": "true", "PGROUP": "pg", "DELAY": "x"},
-    ],
-)
-async def test_a_property_that_is_no_number_is_refused_with_its_value(
-    tmp_path: Path, named: dict[str, str]
-) -> None:
-    async with serving(tmp_path) as bench:
-        header = replace(send_header("T"), properties=properties.encode({"UNIQ_KEY": "u"} | named).decode())
-        answer = await bench.ask(V2, header, b"x")
-        name, value = list(named.items())[-1]
-        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
-        assert f"property {name} = {value!r}: give a whole number" in (answer.remark or "")
-
-
-@pytest.mark.parametrize(("delay", "level"), [("0" * 19 + "1", 1), ("+2", 2), ("\u0663", 3), ("99", 18)])
-async def test_a_delay_is_read_as_java_reads_it(tmp_path: Path, delay: str, level: int) -> None:
-    async with serving(tmp_path) as bench:
-        answer = await bench.ask(V2, send_header("T", UNIQ_KEY="u", DELAY=delay), b"x")
-        assert answer.code == ResponseCode.SUCCESS
-        assert bench.store.max_queue_offset("SCHEDULE_TOPIC_XXXX", level - 1) == 1
-
-
-async def test_a_half_message_that_could_not_be_committed_is_refused(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        header = send_header("T", UNIQ_KEY="u", TRAN_MSG="true", PGROUP="pg", TIMER_DELAY_SEC="999999999")
-        answer = await bench.ask(V2, header, b"x")
-        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
-        assert "timerMaxDelaySec" in (answer.remark or "")
-
-
-@pytest.mark.parametrize("named", [{"DELAY": "3"}, {"TIMER_DELAY_SEC": "10"}, {"TRAN_MSG": "true"}])
-async def test_a_batch_takes_no_message_that_asks_to_wait(tmp_path: Path, named: dict[str, str]) -> None:
-    members = [
-        batch.BatchMessage(b"x", properties.encode({"UNIQ_KEY": "u"} | given)) for given in ({}, named)
-    ]
-    async with serving(tmp_path) as bench:
-        header = replace(send_header("T", UNIQ_KEY="b"), batch=True)
-        answer = await bench.ask(RequestCode.SEND_BATCH_MESSAGE, header, batch.encode(members))
-        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
-        assert "send them one by one" in (answer.remark or "")
-        plain = [batch.BatchMessage(b"x", properties.encode({"UNIQ_KEY": "u", "DELAY": "0"}))]
-        answer = await bench.ask(RequestCode.SEND_BATCH_MESSAGE, header, batch.encode(plain))
-        assert answer.code == ResponseCode.SUCCESS

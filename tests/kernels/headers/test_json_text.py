@@ -13,7 +13,7 @@ TAIL = "UNIQ_KEY\x01abc\x02"
 
 @given(st.text(), st.booleans())
 def test_properties_read_as_json_has_them(compiled: Ops, text: str, ascii_only: bool) -> None:
-    reader = Reader(compiled)
+    reader = Reader(compiled.sends)
     text = text.replace("\x01", "").replace("\x02", "").encode("utf-8", "replace").decode()
     value = f"x\x01{text}\x02{TAIL}"
     data = framed(json.dumps(header({"i": value}), ensure_ascii=ascii_only).encode())
@@ -26,22 +26,22 @@ def test_properties_read_as_json_has_them(compiled: Ops, text: str, ascii_only: 
 @pytest.mark.parametrize("escape", [r"\v", r"\u12", r"\u12g4", r"\ud800", "\\", "\n", "\x00", r"\u00"])
 def test_what_is_no_json_text_leaves_the_frame(compiled: Ops, escape: str) -> None:
     data = json.dumps(header({"i": f"x\x01MARK\x02{TAIL}"}), separators=(",", ":")).replace("MARK", escape)
-    assert not Reader(compiled).takes(framed(data.encode()))
+    assert not Reader(compiled.sends).takes(framed(data.encode()))
 
 
 @pytest.mark.parametrize("malformed", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\x80"])
 def test_what_is_no_utf8_leaves_the_frame(compiled: Ops, malformed: bytes) -> None:
     data = json.dumps(header({"i": f"x\x01MARK\x02{TAIL}"})).encode().replace(b"MARK", malformed)
-    assert not Reader(compiled).takes(framed(data))
+    assert not Reader(compiled.sends).takes(framed(data))
 
 
 @given(st.integers(-(10**18) + 1, 10**18 - 1))
 def test_numbers_of_up_to_18_digits_are_read(compiled: Ops, number: int) -> None:
-    reader = Reader(compiled)
+    reader = Reader(compiled.sends)
     assert reader.takes(json_frame({"g": str(number)}))
     assert reader.send()["born_time"] == number
 
 
 @pytest.mark.parametrize("number", ["", "-", "+1", "01", "-0", "1e3", "0x1", " 1", "1 ", "1" * 19])
 def test_other_numbers_leave_the_frame(compiled: Ops, number: str) -> None:
-    assert not Reader(compiled).takes(json_frame({"g": number}))
+    assert not Reader(compiled.sends).takes(json_frame({"g": number}))

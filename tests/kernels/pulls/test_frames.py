@@ -15,7 +15,6 @@ from cometmq.kernels.pulls.rows import (
     PullOps,
     PullState,
 )
-from cometmq.kernels.sends.frames import SEND_CODE
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import PullFlag
 
@@ -53,7 +52,9 @@ def test_without_a_limit_of_bytes_there_is_none(reader: Reader) -> None:
     assert NO_LIMIT in reader.rows[0]
 
 
-@pytest.mark.parametrize("changes", [{"code": SEND_CODE}, {"flag": 1}, {"flag": 2}, {"body": b"x"}])
+@pytest.mark.parametrize(
+    "changes", [{"code": RequestCode.SEND_MESSAGE_V2}, {"flag": 1}, {"flag": 2}, {"body": b"x"}]
+)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_other_frames_are_left(
     reader: Reader, frame: Callable[..., bytes], changes: dict[str, object]

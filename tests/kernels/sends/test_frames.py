@@ -2,27 +2,17 @@ import pytest
 from tests.kernels.sending import Reader, binary_frame, framed, json_frame
 
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends import frames as send_frames
-from cometmq.kernels.sends.rows import SENDS_MAX
-from cometmq.wire import frame
-from cometmq.wire.codes import RequestCode
+from cometmq.kernels.sends.rows import SENDS_MAX, SendOps
 
 
 @pytest.fixture
-def reader(compiled: Ops) -> Reader:
-    return Reader(compiled)
-
-
-def test_the_constants_are_those_of_the_wire() -> None:
-    assert int(RequestCode.SEND_MESSAGE_V2) == send_frames.SEND_CODE
-    assert int(RequestCode.SEND_BATCH_MESSAGE) == send_frames.BATCH_CODE
-    assert send_frames.FRAME_LENGTH_MAX == frame.FRAME_LENGTH_MAX
-    assert send_frames.HEADER_LENGTH_MAX == frame.HEADER_LENGTH_MAX
-    assert send_frames.ONEWAY_FLAG == frame.ONEWAY_FLAG
+def reader(send_ops: SendOps) -> Reader:
+    return Reader(send_ops)
 
 
 @pytest.mark.parametrize("one", [json_frame, binary_frame])
-def test_a_send_is_read_with_all_its_numbers(reader: Reader, one: type) -> None:
+def test_a_send_is_read_with_all_its_numbers(compiled: Ops, one: type) -> None:
+    reader = Reader(compiled.sends)
     data = one({"g": "-5", "h": "-7", "f": "1", "j": "2", "e": "3"}, flag=2)
     assert reader.takes(data)
     send = reader.send()
@@ -46,7 +36,7 @@ def test_sends_are_read_up_to_the_first_other_frame_and_the_others_up_to_the_nex
     send, other = json_frame(), json_frame(code=34)
     data = send * 3 + other * 2 + send
     assert reader.read(data) == (3 * len(send), 3 * len(send) + 2 * len(other))
-    assert reader.batch.count == 3
+    assert reader.batch.message_count == 3
     assert reader.read(data, 3 * len(send) + 2 * len(other)) == (len(data), len(data))
 
 
@@ -74,9 +64,7 @@ def test_no_more_are_read_than_a_batch_holds(reader: Reader) -> None:
         {"f": "8"},
         {"m": "true"},
         {"k": "maybe"},
-        {"d": "4.0"},
         {"h": "2147483648"},
-        {"g": "9223372036854775807"},
     ],
 )
 def test_what_needs_a_closer_look_is_left(reader: Reader, fields: dict[str, str]) -> None:

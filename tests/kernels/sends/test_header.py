@@ -9,7 +9,7 @@ from cometmq.kernels.ops import Ops
 
 @pytest.fixture
 def reader(compiled: Ops) -> Reader:
-    return Reader(compiled)
+    return Reader(compiled.sends)
 
 
 def test_members_come_in_any_order_and_with_blanks(reader: Reader) -> None:

@@ -13,7 +13,6 @@ from cometmq.format.properties import (
     CLUSTER,
     MAX_LENGTH,
     MSG_REGION,
-    NAME_END,
     POP_CK,
     TRACE_ON,
     UNIQ_KEY,
@@ -69,18 +68,13 @@ class Additions:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Read a properties string that is text already: gives what ``properties.decode`` would.
+    """Parse the properties string of a message by name.
 
-    Raises MessageIllegal if it is too long to be stored: reading it takes the longer the more there is.
+    Raises MessageIllegal if it is too long to be stored: parsing takes the longer the more there is.
     """
     if len(text) > MAX_LENGTH:
         raise MessageIllegal(
             f"the properties have {len(text)} characters: the limit is {MAX_LENGTH} bytes; "
             "send fewer or shorter ones"
         )
-    named = {}
-    for piece in text.split(VALUE_END):
-        name, _, value = piece.partition(NAME_END)
-        if name and value:
-            named[name] = value
-    return named
+    return properties.parse(text)

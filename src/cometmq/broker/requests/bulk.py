@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from cometmq.broker.requests.bulk_sends import BulkSends
 from cometmq.broker.requests.message_queries import MessageQueries
 from cometmq.broker.requests.pull import PullRequests
+from cometmq.broker.requests.send import Sends
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import PREFIX_SIZE
@@ -25,11 +25,11 @@ _QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSA
 class Bulk:
     """Takes the usual sends, pulls and queries (a ``net.turn.BulkHandler``).
 
-    The kernel of sends looks at all frames; those that are others by the look of their first bytes are spared
-    that.
+    The leaf operation on sends looks at all frames; those that are others by the look of their first bytes
+    are spared that.
     """
 
-    def __init__(self, sends: BulkSends, pulls: PullRequests, queries: MessageQueries) -> None:
+    def __init__(self, sends: Sends, pulls: PullRequests, queries: MessageQueries) -> None:
         self._sends = sends
         self._pulls = pulls
         self._queries = queries

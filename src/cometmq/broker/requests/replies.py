@@ -86,7 +86,7 @@ class ReplyRequests:
 
     def _handle(self, session: Session, command: Command, header: SendHeader) -> Command | None:
         """Check a reply, store its copy and push it. Raises CometMQError: see ``code_of``."""
-        target = self._targets.find(header, command.version)
+        target = self._targets.find_or_create(header, command.version)
         queue_id = self._targets.queue_id(header.queue_id, target)
         size_max = self._store.settings.max_message_size
         if not 0 < len(command.body) <= size_max:

@@ -41,10 +41,11 @@ class Target(NamedTuple):
 
 
 class Targets:
-    """Finds where sends go; remembers the answer for plain topics that are known, until they change.
+    """Finds where sends go, and creates topics that they may create.
 
     Attributes:
-        table: the plain topics and those of their queues that have had a message, for the bulk path.
+        table: the plain topics that are known, until they change, and those of their queues that have had a
+            message.
     """
 
     def __init__(self, topics: Topics, groups: Groups, locks: QueueLocks, *, permission: int) -> None:
@@ -52,17 +53,19 @@ class Targets:
         self._groups = groups
         self._locks = locks
         self._permission = permission
-        self._checked: dict[str, Target] = {}
         self._turn = count()
-        self.table = TopicHashTable()
+        self.table = TopicHashTable[Target]()
         topics.on_change.append(self._forget)
 
-    def find(self, header: SendHeader, version: int) -> Target:
-        """Give where a message goes. Raises Refused."""
-        return self._checked.get(header.topic) or self._check(header, version)
+    def find_or_create(self, header: SendHeader, version: int) -> Target:
+        """Return where a message goes; its topic or its group's retry topic is created if need be.
+
+        Raises Refused.
+        """
+        return self.table.find(header.topic) or self._check(header, version)
 
     def queue_id(self, wanted: int, target: Target) -> int:
-        """Give the queue that a send goes to: the one it names, or any in turn. Raises Refused."""
+        """Return the queue that a send goes to: the one it names, or any in turn. Raises Refused."""
         if wanted >= target.queue_count:
             raise Refused(
                 ResponseCode.INVALID_PARAMETER,
@@ -75,9 +78,9 @@ class Targets:
         return next(self._turn) % target.write_queue_count
 
     def learn(self, topic: str, queue_id: int, queue: int) -> None:
-        """Keep the number of a queue, if its topic is a plain one; once that is known, if it is new."""
-        if (target := self._checked.get(topic)) is not None:
-            self.table.put(topic, target.queue_count, queue_id, queue)
+        """Store the number of a queue, if its topic is a plain one; once that is known, if it is new."""
+        if self.table.find(topic) is not None:
+            self.table.put_queue(topic, queue_id, queue)
         elif _is_plain(topic) and (creation := self._topics.creation(topic)) is not None:
             creation.when_known(partial(self._learn_known, topic, queue_id, queue))
 
@@ -89,14 +92,12 @@ class Targets:
     def _remember(self, target: Target) -> None:
         if target.creation is not None:
             return
-        if len(self._checked) >= TARGETS_MAX:
-            self._checked.clear()
+        if len(self.table) >= TARGETS_MAX:
             self.table.clear()
-        self._checked[target.topic] = target
+        self.table.put(target.topic, target, target.queue_count)
 
     def _forget(self, topics: Iterable[str]) -> None:
         for topic in topics:
-            self._checked.pop(topic, None)
             self.table.forget(topic)
 
     def _check(self, header: SendHeader, version: int) -> Target:

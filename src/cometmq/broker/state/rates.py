@@ -70,6 +70,8 @@ class Rates:
         missed: pulls answered without messages.
         delivered: messages sent to consumers.
         put_times: times of sends.
+        send_rows: usual sends, by the body of the leaf operation that encoded them.
+        rare_sends: sends that it left, and that were checked as commands.
         pull_rows: pulls that were read as rows, by the body of the leaf operations that read them.
         pull_commands: pulls that were decoded as commands: in an unusual form, or from a congested peer.
         rare_pulls: pulls that the leaf operations did not answer or hold: refused, or answered by a reading.
@@ -85,6 +87,8 @@ class Rates:
         self.missed = Rate()
         self.delivered = Rate()
         self.put_times = PutTimes(clock)
+        self.send_rows: Counter[str] = Counter()
+        self.rare_sends = 0
         self.pull_rows: Counter[str] = Counter()
         self.pull_commands = 0
         self.rare_pulls = 0

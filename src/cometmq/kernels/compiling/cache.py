@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PACKAGE: Final = Path(__file__).parents[1]
 _IMPORT: Final = re.compile(
-    r"^from cometmq\.(format|kernels)((?:\.\w+)*) import (\([^)]*\)|[^\n]*)", re.MULTILINE
+    r"^from cometmq\.(format|kernels|wire)((?:\.\w+)*) import (\([^)]*\)|[^\n]*)", re.MULTILINE
 )
 """An import at the top of a module: of names from a module, or of modules."""
 _WORD: Final = re.compile(r"\w+")
@@ -145,7 +145,7 @@ def read_sources() -> Sources:
 
 
 def _sources() -> dict[str, bytes]:
-    """Read the modules that decide the machine code: the kernels, and what they import from ``format``.
+    """Read the modules that decide the machine code: the kernels, and what they import of the formats.
 
     (Nothing that they import from elsewhere, such as errors, gets into machine code.)
     """

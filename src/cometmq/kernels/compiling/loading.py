@@ -24,6 +24,8 @@ from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.kernels.pulls.rows import PullOps
 from cometmq.kernels.queries.plain import PlainQueries
 from cometmq.kernels.queries.rows import QueryOps
+from cometmq.kernels.sends.plain import NoSends
+from cometmq.kernels.sends.rows import SendOps
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ COMPILED: Final = "compiled"
 
 _PULLS: Final = {crc: PlainPulls(crc) for crc in Crc}
 _QUERIES: Final = {crc: PlainQueries(crc) for crc in Crc}
+_NO_SENDS: Final = NoSends()
 _current: Ops = plain
 _lock = threading.Lock()
 _said_no_numba = False
@@ -63,6 +66,14 @@ def pulls_for(crc: Crc) -> PullOps:
 def queries_for(crc: Crc) -> QueryOps:
     """Return the operations on queries of a log whose records are checked by ``crc``: see ``pulls_for``."""
     return _current.queries if crc is Crc.BODY else _QUERIES[crc]
+
+
+def sends_for(*, are_usual: bool) -> SendOps:
+    """Return the operation on sends to a store, whose records and queue entries ``are_usual`` or not.
+
+    Neither body encodes records with the property CRC or entries with an extension: see ``NoSends``.
+    """
+    return _current.sends if are_usual else _NO_SENDS
 
 
 def serving() -> str:

@@ -13,6 +13,7 @@ from cometmq.kernels.compiling.jit import (
     uint64,
     word_at,
 )
+from cometmq.kernels.headers.places import NOT_A_NUMBER
 from cometmq.kernels.records.text import MALFORMED, code_point
 
 _QUOTE: Final = ord('"')
@@ -32,8 +33,6 @@ _TOO_LARGE: Final = _ONES * uint64(0x80 - 10)
 """Added to a byte, it sets the highest bit unless the byte is at most 9."""
 _WORD: Final = 8
 _DIGITS_MAX: Final = 18
-NOT_A_NUMBER: Final = -(2**63)
-"""What stands for a missing number; it has more than ``_DIGITS_MAX`` digits."""
 
 
 @inlined

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Final, TypeVar
 
-from cometmq.errors import CometMQError, ProtocolError
-from cometmq.wire.frame import PREFIX_SIZE, Command, check_prefix, decode_parts
+from cometmq.errors import CometMQError
+from cometmq.wire.frame import PREFIX_SIZE, Command, decode_parts, frame_end
 from cometmq.wire.headers import Header, parse
 
 ReadT = TypeVar("ReadT")
 
-_PREFIX: Final = Struct(">iI")
 _WORD: Final = Struct(">I")
 _HEADER_LENGTH: Final = 0xFFFFFF
 _JSON_START: Final = b'{"code":'
@@ -38,16 +37,16 @@ def read_frames(
     found: list[ReadT] = []
     position = found_end = begin
     while position < end and len(found) < room:
-        frame_end = _frame_end(data, position)
-        if not 0 <= frame_end <= end:
+        one_end = frame_end(data, position)
+        if not 0 <= one_end <= end:
             return found, found_end, end
-        one = read_one(data, position, frame_end)
+        one = read_one(data, position, one_end)
         if one is not None:
             if position > found_end:  # there are others between
                 break
             found.append(one)
-            found_end = frame_end
-        position = frame_end
+            found_end = one_end
+        position = one_end
     return found, found_end, position
 
 
@@ -92,16 +91,3 @@ class RequestFrames:
             return command, parse(self._headers[command.code], command.ext_fields)
         except CometMQError:
             return None  # as a command it is refused
-
-
-def _frame_end(data: bytes, position: int) -> int:
-    """Return where the frame at ``position`` ends, -1 if it is cut or no frame."""
-    if position + PREFIX_SIZE > len(data):
-        return -1
-    length, word = _PREFIX.unpack_from(data, position)
-    end = position + 4 + int(length)
-    try:
-        check_prefix(length, word)
-    except ProtocolError:
-        return -1
-    return end if end <= len(data) else -1

@@ -24,7 +24,8 @@ from cometmq.kernels.compiling.jit import (
     uint64,
     word_at,
 )
-from cometmq.kernels.headers.json_text import NOT_A_NUMBER
+from cometmq.kernels.headers.compiled import HEADER_LENGTH_MASK, PREFIX_SIZE, frame_end, int_field, long_field
+from cometmq.kernels.headers.places import CODE, FLAG, NOT_A_NUMBER, OPAQUE
 from cometmq.kernels.pulls import header
 from cometmq.kernels.pulls.pull_table import KEY_AT, KEY_SIZE, KEY_SIZE_MAX, MIX, NO_TARGET, ROW_SIZE
 from cometmq.kernels.pulls.rows import (
@@ -47,8 +48,6 @@ from cometmq.kernels.pulls.rows import (
     UNKNOWN_END,
     PullState,
 )
-from cometmq.kernels.sends.frames import frame_end
-from cometmq.kernels.sends.header import CODE, FLAG, OPAQUE, int_field, long_field
 
 PULL_CODE: Final = 11
 """The request code of PULL_MESSAGE."""
@@ -59,7 +58,6 @@ WITH_COMMIT: Final = 1
 WITH_SUBSCRIPTION: Final = 4
 """The bit of ``sysFlag`` for a pull that carries its filter."""
 
-_PREFIX_SIZE: Final = 8
 _KEY_NUMBERS_SIZE: Final = 32
 _ABSENT: Final = -1
 _ASKED: Final = int(PullState.ASKED)
@@ -141,15 +139,15 @@ def _find(data: Bytes, begin: int, end: int, value: int, keys: Bytes, rows: Long
 def _read_pull(data: Bytes, position: int, end: int, row: Longs, places: Longs, scratch: Bytes) -> bool:
     """Parse the frame from ``position`` to ``end``, except its target; return False if it is unusual."""
     word = int64(int_at(data, position + 4))
-    begin = position + _PREFIX_SIZE
-    if begin + (word & 0xFFFFFF) != end:
+    begin = position + PREFIX_SIZE
+    if begin + (word & HEADER_LENGTH_MASK) != end:
         return False
     places[:] = NOT_A_NUMBER
     is_binary = word >> 24
     if is_binary:
-        is_read = header.read_binary(data, begin, end, places)
+        is_read = header.read_binary(data, begin, end, places, scratch)
     else:
-        is_read = header.read_json(data, begin, end, places, scratch, 0) >= 0
+        is_read = header.read_json(data, begin, end, places, scratch)
     if not is_read or (places[CODE] != PULL_CODE and places[CODE] != LITE_PULL_CODE):
         return False
     if places[FLAG] != NOT_A_NUMBER and places[FLAG]:

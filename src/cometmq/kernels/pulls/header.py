@@ -1,8 +1,8 @@
-"""Parsing a PULL_MESSAGE header inside kernels: see ``named_fields``."""
+"""Parsing a PULL_MESSAGE header inside kernels: see ``headers.compiled``."""
 
 from typing import Final
 
-from cometmq.kernels.headers.named_fields import readers_of
+from cometmq.kernels.headers.compiled import readers_of
 
 NAMES: Final = (
     b"consumerGroup",

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
+from cometmq.kernels.headers.places import PLACES_SIZE
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, PullTable
-from cometmq.kernels.sends.rows import PLACES_SIZE
 
 PAGE_SIZE: Final = mmap.PAGESIZE
 

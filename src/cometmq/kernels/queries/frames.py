@@ -22,8 +22,15 @@ from cometmq.kernels.compiling.jit import (
     rows_out,
     types,
 )
-from cometmq.kernels.headers.json_text import NOT_A_NUMBER
-from cometmq.kernels.headers.named_fields import readers_of
+from cometmq.kernels.headers.compiled import (
+    HEADER_LENGTH_MASK,
+    PREFIX_SIZE,
+    frame_end,
+    int_field,
+    long_field,
+    readers_of,
+)
+from cometmq.kernels.headers.places import CODE, FLAG, NOT_A_NUMBER, OPAQUE
 from cometmq.kernels.queries.rows import (
     TEXTS_SIZE,
     UNIQUE_COUNT,
@@ -31,8 +38,6 @@ from cometmq.kernels.queries.rows import (
 )
 from cometmq.kernels.records.keys import topic_seed
 from cometmq.kernels.records.text import hash_text
-from cometmq.kernels.sends.frames import frame_end
-from cometmq.kernels.sends.header import CODE, FLAG, OPAQUE, int_field, long_field
 
 BY_KEY_CODE: Final = 12
 """The request code of QUERY_MESSAGE."""
@@ -51,7 +56,6 @@ TOPIC, KEY, COUNT_FIELD, BEGIN, END, UNIQUE_FIELD, OFFSET = range(len(NAMES))
 
 _LOOKING: Final = int(QueryState.LOOKING)
 _FOUND: Final = int(QueryState.FOUND)
-_PREFIX_SIZE: Final = 8
 _LONG_MAX: Final = 2**63 - 1
 _LONG_MAX_TEXT: Final = np.frombuffer(str(_LONG_MAX).encode(), np.uint8)
 _TRUE: Final = np.frombuffer(b"true", np.uint8)
@@ -125,15 +129,15 @@ def _read_query(
 ) -> bool:
     """Parse the frame from ``position`` to ``end``; return False if it is not a usual query."""
     word = int64(int_at(data, position + 4))
-    begin = position + _PREFIX_SIZE
-    if begin + (word & 0xFFFFFF) != end:
+    begin = position + PREFIX_SIZE
+    if begin + (word & HEADER_LENGTH_MASK) != end:
         return False
     places[:] = NOT_A_NUMBER
     is_binary = word >> 24
     if is_binary:
-        is_read = read_binary(data, begin, end, places)
+        is_read = read_binary(data, begin, end, places, texts)
     else:
-        is_read = read_json(data, begin, end, places, data, 0) >= 0
+        is_read = read_json(data, begin, end, places, texts)
     if not is_read or (places[FLAG] != NOT_A_NUMBER and places[FLAG]):
         return False
     row.frame_at, row.frame_end = position, end

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cometmq.kernels.headers.places import PLACES_SIZE
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
-from cometmq.kernels.sends.rows import PLACES_SIZE
 
 QUERIES_MAX: Final = 256
 """The most queries that are read, and answered, together."""

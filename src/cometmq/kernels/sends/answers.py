@@ -3,26 +3,26 @@
 from typing import Any, Final
 
 from cometmq.kernels.compiling.jit import Bytes, Longs, copy_bytes, inlined, int64, put_int, uint8, uint64
+from cometmq.kernels.headers.compiled import PREFIX_SIZE
 from cometmq.kernels.sends.rows import (
     ANSWER_SIZE_MAX,
     BINARY_PIECES,
     HOST_ID,
     JSON_PIECES,
+    OFFSET_DIGITS,
     PHYSICAL_OFFSET,
     QUEUE_OFFSET,
 )
 
-_PREFIX_SIZE: Final = 8
 _ZERO: Final = ord("0")
 _LETTERS_FROM: Final = ord("A") - 10
 _COMMA: Final = ord(",")
-_OFFSET_DIGITS: Final = 16
 
 
 @inlined
 def answer_size(send: Any, constants: Bytes, bounds: Longs) -> Any:
     """Return the most bytes that the response to a send can take."""
-    id_size = bounds[HOST_ID + 1] - bounds[HOST_ID] + _OFFSET_DIGITS + 1
+    id_size = bounds[HOST_ID + 1] - bounds[HOST_ID] + OFFSET_DIGITS + 1
     return ANSWER_SIZE_MAX + len(constants) + send.key_length + send.message_count * id_size
 
 
@@ -40,12 +40,12 @@ def put_answer(
     """Write the response to a send to ``out[begin:]``; return where it ends.
 
     Args:
-        entries: int64[n, 5], see ``sends.QUEUE`` and the others.
+        entries: int64[n, 5], see ``rows.QUEUE`` and the others.
         row: the row of its first message in ``entries``.
         texts: uint8[], with the unique key at ``send.key_at``.
         constants, bounds: the fields of ``SendConstants``.
     """
-    at = begin + _PREFIX_SIZE
+    at = begin + PREFIX_SIZE
     if send.is_binary:
         at = _put_piece(constants, bounds, BINARY_PIECES, out, at)
         put_int(out, at, send.opaque)
@@ -56,7 +56,7 @@ def put_answer(
         end = _put_values(out, at, send, entries, row, texts, constants, bounds, JSON_PIECES)
         end = put_decimal(out, end, send.opaque)
         end = _put_piece(constants, bounds, JSON_PIECES + 5, out, end)
-    header_size = end - begin - _PREFIX_SIZE
+    header_size = end - begin - PREFIX_SIZE
     put_int(out, begin, 4 + header_size)
     put_int(out, begin + 4, send.is_binary << 24 | header_size)
     return end
@@ -132,7 +132,7 @@ def put_decimal(out: Bytes, at: int, number: int) -> Any:
 @inlined
 def _put_hexadecimal(out: Bytes, at: int, number: int) -> Any:
     """Write an offset as 16 upper-case hex digits; return the position after it."""
-    for i in range(_OFFSET_DIGITS):
-        digit = number >> 4 * (_OFFSET_DIGITS - 1 - i) & 0xF
+    for i in range(OFFSET_DIGITS):
+        digit = number >> 4 * (OFFSET_DIGITS - 1 - i) & 0xF
         out[at + i] = uint8(digit + (_ZERO if digit < 10 else _LETTERS_FROM))
-    return at + _OFFSET_DIGITS
+    return at + OFFSET_DIGITS

@@ -4,9 +4,8 @@ from typing import Any, Final
 
 from cometmq.kernels.compiling.jit import Bytes, inlined, int64, int_at, short_at
 from cometmq.kernels.sends.properties import read_member
+from cometmq.wire.batch import HEAD_SIZE, SIZE_MIN
 
-HEAD_SIZE: Final = 20
-SIZE_MIN: Final = 22
 _FLAG_AT: Final = 12
 _BODY_LENGTH_AT: Final = 16
 _PROPERTIES_LENGTH_SIZE: Final = SIZE_MIN - HEAD_SIZE

@@ -4,83 +4,42 @@ from typing import Any, Final
 
 from cometmq.format.record import TOPIC_MAX_LENGTH_V1
 from cometmq.format.sys_flag import TRANSACTION_MASK
-from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Longs,
-    byte_at,
-    inlined,
-    int64,
-    int_at,
-    uint32,
-)
-from cometmq.kernels.headers.json_text import NOT_A_NUMBER
+from cometmq.kernels.compiling.jit import Bytes, Longs, byte_at, inlined, int64, int_at, uint32
+from cometmq.kernels.headers.compiled import HEADER_LENGTH_MASK, PREFIX_SIZE, int_field, long_field
+from cometmq.kernels.headers.places import CODE, FLAG, NOT_A_NUMBER, OPAQUE
 from cometmq.kernels.records.text import hash_on
+from cometmq.kernels.sends import header
 from cometmq.kernels.sends.batches import batch_count
-from cometmq.kernels.sends.header import (
-    CODE,
-    FIRST_FIELD,
-    FLAG,
-    OPAQUE,
-    PROPERTIES,
-    int_field,
-    long_field,
-    read_binary,
-    read_json,
-)
 from cometmq.kernels.sends.properties import is_utf8, read_properties
-from cometmq.kernels.sends.rows import BATCH_COUNT_MAX
-from cometmq.kernels.sends.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, QUEUE_COUNT, ROW_SIZE
+from cometmq.kernels.sends.rows import BATCH_COUNT_MAX, BODY_LENGTH_MAX, PROPERTIES_LENGTH_MAX
+from cometmq.kernels.sends.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, NO_NAME, QUEUE_COUNT
+from cometmq.wire import frame
+from cometmq.wire.codes import RequestCode
 
-SEND_CODE: Final = 310
-"""The request code of SEND_MESSAGE_V2."""
-BATCH_CODE: Final = 320
-"""The request code of SEND_BATCH_MESSAGE."""
-FRAME_LENGTH_MAX: Final = 16 * 1024 * 1024
-HEADER_LENGTH_MAX: Final = 512 * 1024
-ONEWAY_FLAG: Final = 2
-
-_PREFIX_SIZE: Final = 8
-_TOPIC, _QUEUE_COUNT, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG = (ord(name) - FIRST_FIELD for name in "bdefgh")
-_RECONSUME_TIMES, _UNIT_MODE, _RECONSUME_TIMES_MAX, _BATCH = (ord(name) - FIRST_FIELD for name in "jklm")
-_REQUIRED: Final = 9
-"""How many fields, from the first on, are required; the properties, with the unique key, come after them."""
+_SEND_CODE: Final = int(RequestCode.SEND_MESSAGE_V2)
+_BATCH_CODE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
+_ONEWAY_FLAG: Final = frame.ONEWAY_FLAG
 _WORD_MAX: Final = 8
 _TRUE: Final = int.from_bytes(b"true", "big")
 _FALSE: Final = int.from_bytes(b"false", "big")
 
 
 @inlined
-def frame_end(data: Bytes, position: int) -> Any:
-    """Return where the frame at ``position`` ends, -1 if it is cut off or malformed."""
-    if position + _PREFIX_SIZE > len(data):
-        return -1
-    length = int64(int_at(data, position))
-    if length < 4 or length > FRAME_LENGTH_MAX or position + 4 + length > len(data):
-        return -1
-    word = int64(int_at(data, position + 4))
-    header_length = word & 0xFFFFFF
-    if word < 0 or word >> 24 > 1 or header_length > length - 4 or header_length > HEADER_LENGTH_MAX:
-        return -1
-    return position + 4 + length
-
-
-@inlined
-def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, rows: Longs, slots: Longs) -> Any:
-    """Return a topic's row in the ``TopicHashTable``, -1 if it has none."""
+def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, slots: Any) -> Any:
+    """Return a topic's slot in the ``TopicHashTable``, -1 if it has none."""
     value = uint32(0)
     for i in range(begin, end):
         value = hash_on(value, byte_at(data, i))
     slot = int64(uint32(value * uint32(MIX)) >> uint32(8)) & (len(slots) - 1)
-    while slots[slot] >= 0:
-        row = slots[slot] * ROW_SIZE
-        if rows[row + NAME_LENGTH] == end - begin:
-            at, same = rows[row + NAME_AT], True
+    while slots[slot, NAME_AT] != NO_NAME:
+        if slots[slot, NAME_LENGTH] == end - begin:
+            at, same = slots[slot, NAME_AT], True
             for i in range(end - begin):
                 if names[at + i] != byte_at(data, begin + i):
                     same = False
                     break
             if same:
-                return slots[slot]
+                return slot
         slot = (slot + 1) & (len(slots) - 1)
     return int64(-1)
 
@@ -102,83 +61,108 @@ def _bool_field(data: Bytes, places: Longs, field: int) -> Any:
 
 
 @inlined
+def _is_usual_header(data: Bytes, places: Longs) -> bool:
+    """Check what a header says besides where its message goes and what that holds."""
+    if places[CODE] != _SEND_CODE and places[CODE] != _BATCH_CODE:
+        return False
+    if places[FLAG] != NOT_A_NUMBER and places[FLAG] & ~_ONEWAY_FLAG:
+        return False
+    for field in range(header.REQUIRED):
+        if places[2 * field] == NOT_A_NUMBER:
+            return False
+    return bool(
+        int_field(data, places, header.QUEUE_COUNT, 0) != NOT_A_NUMBER
+        and int_field(data, places, header.RECONSUME_TIMES_MAX, 0) != NOT_A_NUMBER
+        and _bool_field(data, places, header.UNIT_MODE) >= 0
+        and _bool_field(data, places, header.BATCH) >= 0
+    )
+
+
+@inlined
+def _read_target(
+    data: Bytes,
+    places: Longs,
+    send: Any,
+    names: Bytes,
+    slots: Any,
+    cells: Longs,
+    next_offsets: Longs,
+) -> bool:
+    """Find where a send goes; return False if its topic or queue is not known."""
+    begin, end = places[2 * header.TOPIC], places[2 * header.TOPIC + 1]
+    send.topic_at, send.topic_length = begin, end - begin
+    send.queue_id = int_field(data, places, header.QUEUE_ID, 0)
+    slot = _find_topic(data, begin, end, names, slots)
+    if slot < 0 or send.topic_length > TOPIC_MAX_LENGTH_V1:
+        return False
+    if send.queue_id < 0 or send.queue_id >= slots[slot, QUEUE_COUNT]:
+        return False
+    send.queue = cells[slots[slot, CELLS_AT] + send.queue_id]
+    return bool(send.queue >= 0 and next_offsets[send.queue] >= 0)
+
+
+@inlined
 def read_send(
     data: Bytes,
     position: int,
     end: int,
     send: Any,
     texts: Bytes,
+    places: Longs,
     names: Bytes,
-    rows: Longs,
-    slots: Longs,
+    slots: Any,
     cells: Longs,
     next_offsets: Longs,
-    body_length_max: int,
-    properties_length_max: int,
-    places: Longs,
+    numbers: Longs,
 ) -> bool:
-    """Parse the frame from ``position`` to ``end`` into ``send``; return False if it is not a usual send."""
+    """Parse the frame from ``position`` to ``end`` into ``send``; return False if it is not a usual send.
+
+    Args:
+        texts: uint8[], gets the unescaped properties.
+        places: int64[PLACES_SIZE], gets the positions of the header's fields.
+        names, slots, cells: the arrays of a ``TopicHashTable``.
+        numbers: those of a ``SendBatch``.
+    """
     word = int64(int_at(data, position + 4))
-    header, body = position + _PREFIX_SIZE, position + _PREFIX_SIZE + (word & 0xFFFFFF)
-    if end == body or end - body > body_length_max:
+    begin = position + PREFIX_SIZE
+    body = begin + (word & HEADER_LENGTH_MASK)
+    if end == body or end - body > numbers[BODY_LENGTH_MAX]:
         return False
     places[:] = NOT_A_NUMBER
     send.is_binary = word >> 24
     if send.is_binary:
-        is_read = read_binary(data, header, body, places, texts, 0) >= 0
+        is_read = header.read_binary(data, begin, body, places, texts)
     else:
-        is_read = read_json(data, header, body, places, texts, 0) >= 0
-    if not is_read or (places[CODE] != SEND_CODE and places[CODE] != BATCH_CODE):
+        is_read = header.read_json(data, begin, body, places, texts)
+    if not is_read or not _is_usual_header(data, places):
         return False
-    flag = int64(0) if places[FLAG] == NOT_A_NUMBER else places[FLAG]
-    if flag & ~ONEWAY_FLAG:
-        return False
-    for field in range(_REQUIRED):
-        if places[2 * field] == NOT_A_NUMBER:
-            return False
 
     send.frame_end = end
     send.opaque = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
-    send.is_oneway = flag & ONEWAY_FLAG
+    send.is_oneway = int64(0) if places[FLAG] == NOT_A_NUMBER else places[FLAG]
     send.body_at, send.body_length = body, end - body
-    send.queue_id = int_field(data, places, _QUEUE_ID, 0)
-    send.sys_flag = int_field(data, places, _SYS_FLAG, 0)
-    send.born_time = long_field(data, places, _BORN_TIME, 0)
-    send.flag = int_field(data, places, _FLAG, 0)
-    send.reconsume_times = int_field(data, places, _RECONSUME_TIMES, 0)
-    is_batch = _bool_field(data, places, _BATCH)
+    send.sys_flag = int_field(data, places, header.SYS_FLAG, 0)
+    send.born_time = long_field(data, places, header.BORN_TIME, 0)
+    send.flag = int_field(data, places, header.FLAG, 0)
+    send.reconsume_times = int_field(data, places, header.RECONSUME_TIMES, 0)
     if (
         send.sys_flag == NOT_A_NUMBER
         or send.sys_flag & TRANSACTION_MASK
         or send.born_time == NOT_A_NUMBER
         or send.flag == NOT_A_NUMBER
         or send.reconsume_times == NOT_A_NUMBER
-        or int_field(data, places, _QUEUE_COUNT, 0) == NOT_A_NUMBER
-        or int_field(data, places, _RECONSUME_TIMES_MAX, 0) == NOT_A_NUMBER
-        or _bool_field(data, places, _UNIT_MODE) < 0
-        or is_batch < 0
+        or not _read_target(data, places, send, names, slots, cells, next_offsets)
     ):
         return False
 
-    topic, topic_end = places[2 * _TOPIC], places[2 * _TOPIC + 1]
-    send.topic_at, send.topic_length = topic, topic_end - topic
-    row = _find_topic(data, topic, topic_end, names, rows, slots) * ROW_SIZE
-    if row < 0 or send.topic_length > TOPIC_MAX_LENGTH_V1:
-        return False
-    if send.queue_id < 0 or send.queue_id >= rows[row + QUEUE_COUNT]:
-        return False
-    send.queue = cells[rows[row + CELLS_AT] + send.queue_id]
-    if send.queue < 0 or next_offsets[send.queue] < 0:
-        return False
-
-    begin, properties_end = places[2 * PROPERTIES], places[2 * PROPERTIES + 1]
+    begin, properties_end = places[2 * header.PROPERTIES], places[2 * header.PROPERTIES + 1]
     send.properties_at, send.properties_length = begin, properties_end - begin
-    if send.properties_length > properties_length_max:
+    if send.properties_length > numbers[PROPERTIES_LENGTH_MAX]:
         return False
     if not read_properties(texts, begin, properties_end, send):
         return False
     if send.is_binary and not is_utf8(texts, begin, properties_end):
         return False  # in JSON, ``unescape`` has checked that
-    send.is_batch = is_batch or places[CODE] == BATCH_CODE
+    send.is_batch = _bool_field(data, places, header.BATCH) or places[CODE] == _BATCH_CODE
     send.message_count = batch_count(data, body, end) if send.is_batch else 1
     return bool(0 < send.message_count <= BATCH_COUNT_MAX)

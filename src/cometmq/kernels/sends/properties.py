@@ -46,7 +46,9 @@ def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
                     return False
             elif code == _WAIT:
                 if not _is_true(texts, name_end + 1, value_end):
-                    return False  # the sender does not wait for the flush: the plain path responds
+                    return (
+                        False  # the sender does not wait for the flush: as a command it is answered at once
+                    )
             elif _is_one_of(code, _UNUSUAL):
                 return False
         position = value_end + 1

@@ -28,7 +28,6 @@ from cometmq.format.record import (
 from cometmq.format.sys_flag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
 from cometmq.kernels.compiling.jit import Bytes, Longs, copy_bytes, inlined, put_int, put_long, uint8
 from cometmq.kernels.records.crc import crc32_of
-from cometmq.kernels.sends.batches import SIZE_MIN
 from cometmq.kernels.sends.rows import (
     ADDED,
     ENTRY_SIZE,
@@ -38,6 +37,7 @@ from cometmq.kernels.sends.rows import (
     STORE_HOST,
     TAGS_CODE,
 )
+from cometmq.wire.batch import SIZE_MIN
 
 
 @inlined

@@ -1,22 +1,27 @@
-"""Sends in bulk: the data that broker, store and the kernel of sends pass each other.
+"""Sends as the broker, the store and the leaf operation on them pass them to each other.
 
-One socket read holds many SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE frames. One call of the kernel builds the
-records, queue entries and responses of the usual ones; Python does nothing per message, and little per read.
-The records from all connections in a turn of the event loop are written together. A frame with anything
-unusual is left to the plain path, which defines what a send does.
+One call of the operation encodes the usual SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE frames of a socket read:
+their records, queue entries and responses; nothing is done per message outside it, and little per read. The
+records from all connections in a turn of the event loop are written together. The operation has a plain body
+(``plain``, the readable definition) and a compiled one (``compiled``); both do the same for the same
+arguments. Frames that it leaves are handled as commands: see ``broker.requests.rare_sends``.
+
+It is one operation, not one that reads rows and one that encodes them: a second call costs a read 0.4 µs, and
+the plain body would take 0.6 µs a message to write its numbers to an array and to read them back.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from array import array
 from itertools import accumulate
-from typing import Final, NamedTuple, Protocol
+from struct import Struct
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cometmq.format.properties import MAX_LENGTH
+from cometmq.kernels.headers.places import PLACES_SIZE
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.sends.topic_table import TopicHashTable
+from cometmq.wire.template import ResponseTemplate
 
 SEND: Final = np.dtype(
     [
@@ -53,27 +58,43 @@ SEND: Final = np.dtype(
 """The dtype of one parsed send; lengths and sizes in bytes, times in ms since 1970."""
 
 SENDS_MAX: Final = 1024
-"""From so many messages on, a call takes no further send."""
+"""From so many messages on, no further send is taken into a batch."""
 BATCH_COUNT_MAX: Final = 4096
-"""The most messages of a batch; a larger one is left to the plain path."""
+"""The most messages of a SEND_BATCH_MESSAGE; a larger one is left."""
 MESSAGES_MAX: Final = SENDS_MAX + BATCH_COUNT_MAX
-"""The most messages that can be taken together."""
+"""The most messages of a batch."""
 RECORDS_SIZE_MAX: Final = 1 << 21
-"""The most bytes of records taken together; a send whose records take more is left to the plain path."""
+"""The most bytes of a batch's records; a send whose records take more is left."""
 ANSWERS_SIZE_MAX: Final = 1 << 19
-"""The most bytes of responses to sends taken together."""
+"""The most bytes of a batch's responses."""
 ANSWER_SIZE_MAX: Final = 256
 """The most bytes of a response besides its constant parts, the unique key and further message ids."""
 TEXTS_SIZE: Final = 512 * 1024
 """The most bytes of a header, and so of its texts."""
+OFFSET_DIGITS: Final = 16
+"""The hex digits of a physical offset in a message id."""
 
 QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
 """The columns of an entry's row."""
 
-FIELD_COUNT: Final = 14
-"""The number of a header's fields, "a" to "n"."""
-PLACES_SIZE: Final = 2 * FIELD_COUNT + 3
-"""The number of a header's positions: where each field begins and ends, and its three own numbers."""
+# The numbers of a batch: its limits, where it goes, how far it has come; then the bounds of the constants.
+(
+    BODY_LENGTH_MAX,
+    PROPERTIES_LENGTH_MAX,  # of a producer's properties, so that the added ones fit too
+    RECORDS_MAX,
+    ANSWERS_MAX,
+    FIRST_ROW,  # the row of the first message's entry
+    BEGIN_OFFSET,  # the CommitLog offset of the first record
+    FILE_ROOM,  # bytes left in the log's file, including those for a blank record
+    STORE_TIME,  # ms since 1970
+    SEND_COUNT,
+    MESSAGE_COUNT,
+    RECORDS_END,
+    ANSWERS_END,
+    DATA_AT,  # where the first frame of a read begins
+) = range(13)
+BOUNDS: Final = 13
+_STATE: Final = Struct(f"{DATA_AT - FIRST_ROW}q")
 
 # The numbers of the constants.
 JSON_PIECES: Final = 0
@@ -84,7 +105,7 @@ STORE_HOST: Final = 15
 
 
 class SendConstants(NamedTuple):
-    """The bytes that are the same in all records and responses.
+    """What is the same in all records and responses.
 
     Constant ``i`` is ``data[bounds[i]:bounds[i + 1]]``. The first ones are the parts of success responses
     around the values that differ::
@@ -94,183 +115,169 @@ class SendConstants(NamedTuple):
 
     Constant 13 is the beginning of each message id, the broker's address in hex; 14 the properties that the
     broker adds; 15 its address as in records.
+
+    Attributes:
+        data: uint8[].
+        bounds: int64[constants + 1].
+        template: encodes success responses.
+        host_id: constant 13.
+        added: constant 14.
+        store_host: constant 15: packed address and port, 8 or 20 bytes.
     """
 
     data: Bytes
     bounds: Longs
+    template: ResponseTemplate
+    host_id: str
+    added: bytes
+    store_host: bytes
 
 
-def constants_of(pieces: Sequence[bytes], added: bytes, store_host: bytes) -> SendConstants:
+def constants_of(template: ResponseTemplate, added: bytes, store_host: bytes) -> SendConstants:
     """Join the constants.
 
     Args:
-        pieces: the parts of responses, see ``ResponseTemplate.pieces``.
+        template: of responses with message id, queue id, queue offset and unique key.
         added: the properties that the broker adds to each message.
         store_host: the broker's packed address and port, 8 or 20 bytes.
     """
+    pieces, host_id = template.pieces(), store_host.hex().upper()
     assert len(pieces) == HOST_ID
-    parts = [*pieces, store_host.hex().upper().encode(), added, store_host]
+    parts = [*pieces, host_id.encode(), added, store_host]
     data = np.frombuffer(b"".join(parts), np.uint8)
-    return SendConstants(data, np.array([0, *accumulate(map(len, parts))]))
-
-
-class SendOps(Protocol):
-    """The bulk operation on sends; the plain path defines what it does."""
-
-    def take(
-        self,
-        constants: Bytes,
-        bounds: Longs,
-        sends: NDArray[np.void],
-        texts: Bytes,
-        records: Bytes,
-        answers: Bytes,
-        places: Longs,
-        body_length_max: int,
-        properties_length_max: int,
-        names: Bytes,
-        rows: Longs,
-        slots: Longs,
-        cells: Longs,
-        next_offsets: Longs,
-        entries: Longs,
-        first_row: int,
-        physical_offset: int,
-        file_room: int,
-        store_time: int,
-        data: bytes,
-        start: int,
-        born_host: bytes,
-        count: int,
-        size: int,
-        answers_size: int,
-    ) -> tuple[int, int, int, int, int]:
-        """Build records, entries and responses of the sends from ``start`` on, up to the first other frame.
-
-        A batch is taken whole or not at all. All arguments are passed by position, and the call builds no
-        objects: with few sends in a read, that would be most of the cost.
-
-        Args:
-            constants, bounds: the fields of ``SendConstants``.
-            sends: SEND[1], written: the last send that was parsed.
-            texts: uint8[TEXTS_SIZE], scratch space for the unescaped texts of one send.
-            records: uint8[RECORDS_SIZE_MAX], written: the records, one after another.
-            answers: uint8[ANSWERS_SIZE_MAX], written: the responses, one frame after another.
-            places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
-            body_length_max: the most bytes of a body.
-            properties_length_max: the most bytes of a producer's properties, so that the added ones fit too.
-            names, rows, slots, cells: the arrays of a ``TopicHashTable``.
-            next_offsets: int64[queues], for each queue's number its next queue offset; increased.
-            entries: int64[n, 5], written from row ``first_row`` on: see ``QUEUE`` and the others.
-            first_row: the row of the first message; there must be room for MESSAGES_MAX rows.
-            physical_offset: CommitLog offset of the first record.
-            file_room: how many bytes are left in the log's file, including those for a blank record.
-            store_time: ms since 1970.
-            data: what a socket read returned.
-            start: position of the first frame.
-            born_host: the client's packed address and port, 8 or 20 bytes.
-            count: how many messages were taken before.
-            size: bytes of their records.
-            answers_size: bytes of the responses to them.
-
-        Returns:
-            Where the sends end that were taken; where the frames after them end that the plain path must
-            handle (also a cut frame, and one that does not fit into the log's file), the same position if
-            there is no more room; and the new ``count``, ``size`` and ``answers_size``.
-        """
-        ...
-
-
-_NONE: Final = np.empty(0, np.int64)
+    return SendConstants(
+        data, np.array([0, *accumulate(map(len, parts))]), template, host_id, added, store_host
+    )
 
 
 class SendBatch:
-    """The sends of one turn of the event loop; reused for each turn.
+    """The usual sends of one turn of the event loop; reused for each turn.
 
     Args:
-        ops: the bulk operation.
-        table: the topics that sends may go to.
+        topics: the topics that sends may go to.
         constants: see ``constants_of``.
-        body_length_max: the most bytes of a body; sends with a longer one are left to the plain path.
+        body_length_max: the most bytes of a body; sends with a longer one are left.
+        records_max: the most bytes of records.
+        answers_max: the most bytes of responses.
 
     Attributes:
-        count: how many messages were taken.
-        size: how many bytes their records take.
-        last: SEND[1], the last send that was parsed.
+        values: the numbers, see ``BODY_LENGTH_MAX`` and the others.
+        numbers: int64[], the same memory.
+        room: uint8[], the records, the responses, and scratch space for the unescaped texts of one send.
+        send: SEND[1], the last send that the compiled body has parsed.
+        places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
+        next_offsets: int64[queues], for each queue's number its next queue offset; increased.
+        entries: int64[n, 5], written from row FIRST_ROW on: see ``QUEUE`` and the others.
     """
 
+    __slots__ = (
+        "_room",
+        "constants",
+        "entries",
+        "next_offsets",
+        "numbers",
+        "places",
+        "room",
+        "send",
+        "topics",
+        "values",
+    )
+
     def __init__(
-        self, ops: SendOps, table: TopicHashTable, constants: SendConstants, body_length_max: int
+        self,
+        topics: TopicHashTable[Any],
+        constants: SendConstants,
+        body_length_max: int,
+        records_max: int = RECORDS_SIZE_MAX,
+        answers_max: int = ANSWERS_SIZE_MAX,
     ) -> None:
-        self.count = self.size = self._answers_size = 0
-        self.last = np.zeros(1, SEND)
-        self._table = table
-        self._next_offsets, self._rows = _NONE, _NONE
-        added_length = int(constants.bounds[ADDED + 1] - constants.bounds[ADDED])
-        records, answers = np.empty(RECORDS_SIZE_MAX, np.uint8), np.empty(ANSWERS_SIZE_MAX, np.uint8)
-        self._records, self._answers = records.data, answers.data
-        self._take = partial(
-            ops.take,
-            constants.data,
-            constants.bounds,
-            self.last,
-            np.empty(TEXTS_SIZE, np.uint8),
-            records,
-            answers,
-            np.empty(PLACES_SIZE, np.int64),
-            body_length_max,
-            MAX_LENGTH - added_length,
+        self.topics, self.constants = topics, constants
+        limits = body_length_max, MAX_LENGTH - len(constants.added), records_max, answers_max
+        self.values: array[int] = array(
+            "q", (*limits, *[0] * (BOUNDS - len(limits)), *constants.bounds.tolist())
         )
-        self._take_here: Callable[..., tuple[int, int, int, int, int]] = self._take
+        self.numbers: Longs = np.frombuffer(self.values, np.int64)
+        self.room: Bytes = np.empty(records_max + answers_max + TEXTS_SIZE, np.uint8)
+        self._room = self.room.data
+        self.send = np.zeros(1, SEND)
+        self.places: Longs = np.empty(PLACES_SIZE, np.int64)
+        self.next_offsets: Longs = np.empty(0, np.int64)
+        self.entries: Longs = np.empty((0, 5), np.int64)
 
     def begin(
         self,
         next_offsets: Longs,
         entries: Longs,
         first_row: int,
-        physical_offset: int,
+        begin_offset: int,
         file_room: int,
         store_time: int,
     ) -> None:
-        """Start a turn without sends, with the positions for the next ones: see ``SendOps.take``."""
-        self.count = self.size = self._answers_size = 0
-        self._next_offsets, self._rows, table = next_offsets, entries[first_row:], self._table
-        self._take_here = partial(
-            self._take,
-            table.names,
-            table.rows,
-            table.slots,
-            table.cells,
-            next_offsets,
-            entries,
-            first_row,
-            physical_offset,
-            file_room,
-            store_time,
-        )
+        """Begin a turn without sends: where those go that are encoded next.
 
-    def take(self, data: bytes, start: int, born_host: bytes) -> tuple[int, int, int]:
-        """Build records and responses of the sends from ``start`` on, while they are usual and fit.
-
-        Returns where they end; where the frames after them end that the plain path must handle; and where
-        the responses to them end.
+        Args:
+            next_offsets: as the attribute.
+            entries: as the attribute.
+            first_row: the row of the first message; there must be room for MESSAGES_MAX rows.
+            begin_offset: CommitLog offset of the first record.
+            file_room: how many bytes are left in the log's file, including those for a blank record.
+            store_time: ms since 1970.
         """
-        end, others_end, self.count, self.size, self._answers_size = self._take_here(
-            data, start, born_host, self.count, self.size, self._answers_size
-        )
-        return end, others_end, self._answers_size
+        self.next_offsets, self.entries = next_offsets, entries
+        place = first_row, begin_offset, file_room, store_time
+        _STATE.pack_into(self.values, 8 * FIRST_ROW, *place, 0, 0, 0, 0)
+
+    @property
+    def send_count(self) -> int:
+        """How many sends are in the batch."""
+        return self.values[SEND_COUNT]
+
+    @property
+    def message_count(self) -> int:
+        """How many messages are in the batch."""
+        return self.values[MESSAGE_COUNT]
 
     @property
     def records(self) -> memoryview:
-        """The records, one after another; valid until the next sends are taken."""
-        return self._records[: self.size]
+        """The records, one after another; valid until the next turn."""
+        return self._room[: self.values[RECORDS_END]]
 
     def answers(self, begin: int = 0, end: int | None = None) -> bytes:
-        """Return the responses, one frame after another, or a part of them; sends without one have none."""
-        return bytes(self._answers[begin : self._answers_size if end is None else end])
+        """Return the responses, one frame after another, or a part of them; one-way sends have none."""
+        base = self.values[RECORDS_MAX]
+        return bytes(self._room[base + begin : base + (self.values[ANSWERS_END] if end is None else end)])
 
     def take_back(self) -> None:
         """Revert the queue offsets that were assigned, because the records could not be written."""
-        for queue in self._rows[: self.count, QUEUE].tolist():
-            self._next_offsets[queue] -= 1
-        self.count = 0
+        row = self.values[FIRST_ROW]
+        for queue in self.entries[row : row + self.message_count, QUEUE].tolist():
+            self.next_offsets[queue] -= 1
+        self.values[MESSAGE_COUNT] = 0
+
+
+class SendOps(Protocol):
+    """The leaf operation on sends."""
+
+    @property
+    def body(self) -> str:
+        """Which body of the operation this is: sends are counted by it."""
+        ...
+
+    def encode(self, batch: SendBatch, data: bytes, begin: int, born_host: bytes, /) -> tuple[int, int, int]:
+        """Encode the usual sends of a read from ``begin`` on, up to the first other frame, into a batch.
+
+        A SEND_BATCH_MESSAGE is encoded whole or not at all. A send in an unusual spelling may be left like
+        one that is rare: what is made of it as a command is the same.
+
+        Args:
+            batch: its topics say where sends may go.
+            data: what a socket read returned.
+            begin: position of the first frame.
+            born_host: the client's packed address and port, 8 or 20 bytes.
+
+        Returns:
+            Where the sends end that were encoded; where the frames after them end that are to be handled as
+            commands (also a cut frame, and a send that does not fit into the log's file), the same position
+            if there is no more room; and where the responses to all sends in the batch end.
+        """
+        ...

@@ -1,106 +1,139 @@
 """The topics that sends may go to without further checks, as arrays that kernels can search.
 
-A hash table with open addressing: ``slots`` hold row numbers (-1 for none), and a row says where the topic's
-name is, how many queues it has, and where its ``cells`` begin: for each queue id the number of the queue in
-the array of next queue offsets, -1 as long as that is unknown.
+A hash table with open addressing: a row of ``slots`` says where the topic's name is, how many queues it has,
+and where its ``cells`` begin: for each queue id the number of the queue in the array of next queue offsets,
+or NO_QUEUE as long as that is unknown.
 """
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 
 from cometmq.format.java.java_hash import java_hash
 from cometmq.kernels.ops import Bytes, Longs
 
-ROW_SIZE: Final = 4
-NAME_AT: Final = 0
-NAME_LENGTH: Final = 1
-QUEUE_COUNT: Final = 2
-CELLS_AT: Final = 3
+# The columns of a slot.
+(
+    NAME_AT,  # NO_NAME if the slot is free
+    NAME_LENGTH,
+    QUEUE_COUNT,
+    CELLS_AT,
+) = range(4)
+SLOT_SIZE: Final = 4
 SLOTS_MIN: Final = 64
+NO_NAME: Final = -1
+NO_QUEUE: Final = -1
 MIX: Final = 0x9E3779B1
 """Similar names have similar hashes: multiplied by this, they differ in their high bits."""
 _MASK: Final = 0xFFFFFFFF
 
+TargetT = TypeVar("TargetT")
 
-class TopicHashTable:
-    """A table of topics by name. A row stays until ``clear``; sends to one without queues are not taken.
+
+class TopicHashTable(Generic[TargetT]):
+    """Topics by name: what sends to each go by, and the numbers of its queues.
+
+    A topic that is forgotten keeps its slot until ``clear``, without queues.
 
     Attributes:
-        count: how many rows there are.
         names: uint8[], the names of all topics in ASCII, one after another.
-        rows: int64[4 × rows], see ``NAME_AT`` and the others.
-        slots: int64[slots], for each slot a row number, or -1; a power of two of slots.
-        cells: int64[], for each queue of each topic its number, or -1.
+        slots: int64[slots, 4], a power of two of slots: see ``NAME_AT`` and the others.
+        cells: int64[], for each queue of each topic its number, or NO_QUEUE.
     """
 
     def __init__(self) -> None:
         self.clear()
 
+    def __len__(self) -> int:
+        """Return how many slots are taken, those of forgotten topics too."""
+        return len(self._slot_of)
+
     def clear(self) -> None:
         """Remove all topics."""
-        self.count = 0
         self.names: Bytes = np.zeros(1024, np.uint8)
-        self.rows: Longs = np.zeros((SLOTS_MIN // 2) * ROW_SIZE, np.int64)
-        self.slots: Longs = np.full(SLOTS_MIN, -1, np.int64)
-        self.cells: Longs = np.full(1024, -1, np.int64)
-        self._row_of: dict[str, int] = {}
-        self._rooms: list[int] = []  # for each row, how many cells it has
+        self.slots: Longs = _no_slots(SLOTS_MIN)
+        self.cells: Longs = np.full(1024, NO_QUEUE, np.int64)
+        self._targets: dict[str, TargetT] = {}
+        self._numbers: dict[str, dict[int, int]] = {}  # what ``cells`` have, for Python
+        self._slot_of: dict[str, int] = {}
+        self._rooms: dict[str, int] = {}  # how many cells each topic has
         self._names_end = self._cells_end = 0
 
-    def put(self, topic: str, queue_count: int, queue_id: int, queue: int) -> None:
-        """Store that queue ``queue_id`` of a topic, whose name is ASCII, has the number ``queue``."""
-        row = self._row_of.get(topic)
-        if row is None:
-            row = self._add(topic)
-        if self.rows[row * ROW_SIZE + QUEUE_COUNT] != queue_count:
-            self._set_queue_count(row, queue_count)
-        self.cells[self.rows[row * ROW_SIZE + CELLS_AT] + queue_id] = queue
+    def find(self, topic: str) -> TargetT | None:
+        """Return what was put for a topic, None if it is not known."""
+        return self._targets.get(topic)
+
+    def queue_number(self, topic: str, queue_id: int) -> int:
+        """Return the number of a queue, NO_QUEUE if it is not known."""
+        numbers = self._numbers.get(topic)
+        return NO_QUEUE if numbers is None else numbers.get(queue_id, NO_QUEUE)
+
+    def put(self, topic: str, target: TargetT, queue_count: int) -> None:
+        """Store a topic, whose name is ASCII; the numbers of its queues are unknown unless it is known."""
+        slot = self._slot_of.get(topic)
+        if slot is None:
+            slot = self._add(topic)
+        self._targets[topic] = target
+        if self.slots[slot, QUEUE_COUNT] != queue_count:
+            self._set_queue_count(topic, slot, queue_count)
+
+    def put_queue(self, topic: str, queue_id: int, number: int) -> None:
+        """Store the number of a queue of a known topic."""
+        numbers = self._numbers[topic]
+        if numbers.get(queue_id) != number:
+            numbers[queue_id] = number
+            self.cells[self.slots[self._slot_of[topic], CELLS_AT] + queue_id] = number
 
     def forget(self, topic: str) -> None:
-        """Remove a topic's queues, because it has changed."""
-        if (row := self._row_of.get(topic)) is not None:
-            self.rows[row * ROW_SIZE + QUEUE_COUNT] = 0
+        """Remove a topic and its queues, because it has changed."""
+        if self._targets.pop(topic, None) is not None:
+            self.slots[self._slot_of[topic], QUEUE_COUNT] = 0
+            self._numbers[topic] = {}
 
-    def _set_queue_count(self, row: int, queue_count: int) -> None:
+    def _set_queue_count(self, topic: str, slot: int, queue_count: int) -> None:
         """Reserve cells for a topic's queues, all of whose numbers are unknown."""
-        if queue_count > self._rooms[row]:
-            self.cells = _with_room(self.cells, self._cells_end + queue_count, -1)
-            self.rows[row * ROW_SIZE + CELLS_AT] = self._cells_end
-            self._rooms[row] = queue_count
+        if queue_count > self._rooms[topic]:
+            self.cells = _with_room(self.cells, self._cells_end + queue_count, NO_QUEUE)
+            self.slots[slot, CELLS_AT] = self._cells_end
+            self._rooms[topic] = queue_count
             self._cells_end += queue_count
-        begin = self.rows[row * ROW_SIZE + CELLS_AT]
-        self.cells[begin : begin + queue_count] = -1
-        self.rows[row * ROW_SIZE + QUEUE_COUNT] = queue_count
+        begin = self.slots[slot, CELLS_AT]
+        self.cells[begin : begin + queue_count] = NO_QUEUE
+        self._numbers[topic] = {}
+        self.slots[slot, QUEUE_COUNT] = queue_count
 
     def _add(self, topic: str) -> int:
+        """Add a topic without queues; return its slot."""
+        if 2 * (len(self._slot_of) + 1) > len(self.slots):
+            rows, self.slots = self.slots, _no_slots(2 * len(self.slots))
+            self._slot_of = {other: self._place(other, rows[slot]) for other, slot in self._slot_of.items()}
         name = topic.encode("ascii")
-        row = self._row_of[topic] = self.count
-        self.count += 1
         self.names = _with_room(self.names, self._names_end + len(name), 0)
-        self.rows = _with_room(self.rows, self.count * ROW_SIZE, 0)
         self.names[self._names_end : self._names_end + len(name)] = np.frombuffer(name, np.uint8)
-        self.rows[row * ROW_SIZE : self.count * ROW_SIZE] = (self._names_end, len(name), 0, 0)
-        self._rooms.append(0)
+        slot = self._slot_of[topic] = self._place(topic, np.array((self._names_end, len(name), 0, 0)))
+        self._rooms[topic], self._numbers[topic] = 0, {}
         self._names_end += len(name)
-        if 2 * self.count > len(self.slots):
-            self.slots = np.full(2 * len(self.slots), -1, np.int64)
-            for other, number in self._row_of.items():
-                self._place(other, number)
-        else:
-            self._place(topic, row)
-        return row
+        return slot
 
-    def _place(self, topic: str, row: int) -> None:
+    def _place(self, topic: str, row: Longs) -> int:
+        """Write a topic's row into a free slot; return which."""
         slot = slot_of(java_hash(topic), len(self.slots))
-        while self.slots[slot] >= 0:
+        while self.slots[slot, NAME_AT] != NO_NAME:
             slot = (slot + 1) % len(self.slots)
         self.slots[slot] = row
+        return slot
 
 
 def slot_of(name_hash: int, slot_count: int) -> int:
     """Return the slot where the search for a name begins."""
     return ((name_hash * MIX & _MASK) >> 8) % slot_count
+
+
+def _no_slots(count: int) -> Longs:
+    """Return so many free slots."""
+    slots = np.zeros((count, SLOT_SIZE), np.int64)
+    slots[:, NAME_AT] = NO_NAME
+    return slots
 
 
 def _with_room(array: np.ndarray, size: int, empty: int) -> np.ndarray:

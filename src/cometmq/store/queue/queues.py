@@ -90,16 +90,24 @@ class Queues:
         """
         return self.find(topic, queue_id) or self._create(topic, queue_id)
 
-    def take_offset(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """Reserve the next queue offset of a queue; return the queue's number and the offset.
+    def number_of(self, topic: str, queue_id: int) -> int:
+        """Return the number of a queue, created if it does not exist; staged entries stay so.
 
-        The queue is created if it does not exist; staged entries stay so. Raises like ``find_or_create``.
+        Raises like ``find_or_create``.
         """
         numbers = self._numbers.get(topic, _NO_NUMBERS)
         number = numbers[queue_id] if 0 <= queue_id < len(numbers) else _NO_NUMBER
         if number == _NO_NUMBER:
             queue = self._topics.get(topic, _NO_QUEUES).get(queue_id) or self._create(topic, queue_id)
             number = queue.number
+        return number
+
+    def take_offset(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """Reserve the next queue offset of a queue; return the queue's number and the offset.
+
+        Creates queues and raises like ``number_of``.
+        """
+        number = self.number_of(topic, queue_id)
         next_offsets = self.next_offsets.values
         queue_offset = next_offsets[number]
         next_offsets[number] = queue_offset + 1

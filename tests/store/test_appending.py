@@ -32,13 +32,15 @@ def bodies(store: MessageStore, queue_id: int) -> list[bytes]:
 
 @pytest.fixture
 def reader() -> Reader:
-    return Reader(kernels.load())
+    return Reader(kernels.load().sends)
 
 
 def append(reader: Reader, store: MessageStore, count: int, queue_id: int) -> int:
     """Append sends to a queue; give how many were taken."""
-    store.bulk.append(reader.batch, [(json_frame({"e": str(queue_id)}) * count, 0, V4)])
-    return reader.batch.count
+    store.appending.sends(
+        store.appending.ops, reader.batch, [(json_frame({"e": str(queue_id)}) * count, 0, V4)]
+    )
+    return reader.batch.message_count
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_both_ways_of_appending_number_messages_together_and_one_makes_files(
     disk = MemoryDisk()
     settings = msgspec.structs.replace(SMALL, **path)
     with MessageStore.open(ROOT, settings, files=disk, clock=ManualClock()) as store:
-        assert [store.bulk.queue_number("T", queue_id) for queue_id in range(4)] == [0, 1, 2, 3]
+        assert [store.appending.queue_number("T", queue_id) for queue_id in range(4)] == [0, 1, 2, 3]
         assert append(reader, store, 1, 1) == 0  # there is no file yet
         told: list[int] = []
         store.on_arrival(lambda arrivals: told.extend(arrival.next_offset for arrival in arrivals))

@@ -1,9 +1,9 @@
-"""Headers whose fields have names: which there may be. ``test_pull_header`` reads whole ones."""
+"""Which fields a header may have. The tests of pulls and sends read whole headers and frames."""
 
 import pytest
 
-from cometmq.kernels.headers.named_fields import readers_of
-from cometmq.kernels.sends.rows import FIELD_COUNT
+from cometmq.kernels.headers.compiled import readers_of
+from cometmq.kernels.headers.places import FIELD_COUNT
 
 
 def test_names_must_be_told_apart_by_length_and_first_letter() -> None:

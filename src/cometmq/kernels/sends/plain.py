@@ -1,0 +1,266 @@
+"""The operation on sends in plain Python: the definition, which serves until the compiled one is loaded."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from struct import Struct
+from typing import Final, TypeAlias
+
+from cometmq.errors import CometMQError
+from cometmq.format import properties
+from cometmq.format.java.java_hash import tags_code
+from cometmq.format.properties import (
+    CLUSTER,
+    DELAY,
+    IDEMPOTENCE_KEY,
+    MSG_REGION,
+    POP_CK,
+    TAGS,
+    TIMER_ASKS,
+    TRACE_ON,
+    TRANSACTION_PREPARED,
+    UNIQ_KEY,
+    VALUE_END,
+    WAIT,
+)
+from cometmq.format.record import END_FILE_MIN_BLANK, encode_fields
+from cometmq.format.sys_flag import TRANSACTION_MASK
+from cometmq.kernels.sends.rows import (
+    ANSWER_SIZE_MAX,
+    ANSWERS_END,
+    ANSWERS_MAX,
+    BATCH_COUNT_MAX,
+    BEGIN_OFFSET,
+    BODY_LENGTH_MAX,
+    FILE_ROOM,
+    FIRST_ROW,
+    MESSAGE_COUNT,
+    OFFSET_DIGITS,
+    PROPERTIES_LENGTH_MAX,
+    RECORDS_END,
+    RECORDS_MAX,
+    SEND_COUNT,
+    SENDS_MAX,
+    STORE_TIME,
+    SendBatch,
+)
+from cometmq.wire import batch as batches
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import ONEWAY_FLAG, PREFIX_SIZE, Command, decode_parts, frame_end
+from cometmq.wire.headers import SendHeaderV2, parse
+
+RARE_IN_BATCHES: Final = frozenset({TRANSACTION_PREPARED, DELAY, *TIMER_ASKS, IDEMPOTENCE_KEY})
+"""A batch is rare if one of its messages has one of these properties."""
+RARE: Final = RARE_IN_BATCHES | {MSG_REGION, TRACE_ON, CLUSTER, POP_CK}
+"""A send is rare if it has one of these properties: it asks for something, or the broker replaces them."""
+
+_CODES: Final = frozenset((RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE))
+_JSON_STARTS: Final = tuple(b'{"code":%d,' % code for code in _CODES)
+_JSON_CODE: Final = re.compile(rb'"code"\s*:\s*(?:%s)\b' % b"|".join(b"%d" % code for code in _CODES))
+_BINARY_STARTS: Final = tuple(code.to_bytes(2, "big") for code in _CODES)
+_WORD: Final = Struct(">I")
+_HEADER_LENGTH: Final = 0xFFFFFF
+_BATCH_CODE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
+_ENTRY: Final = Struct("5q")
+_ID: Final = f"%s%0{OFFSET_DIGITS}X"
+_TAGS_LENGTH_MAX: Final = 100
+_TAGS_KNOWN_MAX: Final = 10_000
+_END: Final = VALUE_END.encode()
+
+_Message: TypeAlias = tuple[bytes, bytes, int, str | None]
+"""A message's body, its properties as they are stored, its flag and its tags."""
+_UsualSend: TypeAlias = tuple[Command, SendHeaderV2, int, str, Sequence[_Message], bool]
+"""A send: its queue's number, its unique key, its message or those of its batch, and whether one is rare."""
+
+
+class PlainSends:
+    """The plain body of the operation (a ``rows.SendOps``)."""
+
+    body = "plain"
+
+    def encode(self, batch: SendBatch, data: bytes, begin: int, born_host: bytes, /) -> tuple[int, int, int]:
+        """Encode the usual sends of a read: see ``rows.SendOps.encode``."""
+        encoder = _Encoder(batch, born_host)
+        try:
+            sends_end, others_end = encoder.encode(data, begin)
+        finally:  # also what has queue offsets when something fails, so that they can be taken back
+            encoder.store()
+        return sends_end, others_end, batch.values[ANSWERS_END]
+
+
+class NoSends:
+    """The body for stores whose records or queue entries the others do not know: all sends are rare."""
+
+    body = "none"
+
+    def encode(self, _: SendBatch, data: bytes, begin: int, __: bytes, /) -> tuple[int, int, int]:
+        """Leave all frames: see ``rows.SendOps.encode``."""
+        return begin, len(data), 0
+
+
+class _Encoder:
+    """Encodes the sends of a read into a batch, which gets them by ``store``."""
+
+    def __init__(self, batch: SendBatch, born_host: bytes) -> None:
+        self._batch = batch
+        self._values = values = batch.values
+        self._constants = constants = batch.constants
+        self._next_offsets = batch.next_offsets.data
+        self._born_host = born_host
+        self._records: list[bytes] = []
+        self._answers: list[bytes] = []
+        self._sends = values[SEND_COUNT]
+        self._count = values[MESSAGE_COUNT]
+        self._records_end = values[RECORDS_END]
+        self._answers_end = values[ANSWERS_END]
+        self._answer_size = ANSWER_SIZE_MAX + len(constants.data)
+        self._id_size = len(constants.host_id) + OFFSET_DIGITS + 1
+
+    def encode(self, data: bytes, begin: int) -> tuple[int, int]:
+        """Encode the usual sends from ``begin`` on; return where they end, and the frames that are left."""
+        values = self._values
+        position = sends_end = begin
+        while self._count < SENDS_MAX:
+            end = frame_end(data, position)
+            if end < 0:
+                return sends_end, len(data)
+            send = self._read(data, position, end)
+            if send is None:
+                position = end
+                continue
+            if position > sends_end:  # other frames lie between
+                return sends_end, position
+            records, ids, size = self._encoded(send)
+            records_end = self._records_end + size
+            if records_end + END_FILE_MIN_BLANK > values[FILE_ROOM]:
+                return sends_end, end
+            command, header, queue, unique_key, _, is_rare = send
+            answer_size = self._answer_size + len(unique_key) + len(ids) * self._id_size
+            if records_end > values[RECORDS_MAX] or self._answers_end + answer_size > values[ANSWERS_MAX]:
+                return sends_end, sends_end if self._count else end
+            position = end
+            if is_rare:
+                continue
+            if not command.flag & ONEWAY_FLAG:
+                offset = str(self._next_offsets[queue])
+                fields = ",".join(ids), str(header.queue_id), offset, unique_key
+                self._answers.append(answer := self._constants.template.encode(command, fields))
+                self._answers_end += len(answer)
+            self._next_offsets[queue] += len(records)
+            self._records += records
+            self._records_end = records_end
+            self._count += len(records)
+            self._sends += 1
+            sends_end = end
+        return sends_end, sends_end
+
+    def store(self) -> None:
+        """Write what was encoded to the batch."""
+        self._write(self._records, 0, RECORDS_END)
+        self._write(self._answers, self._values[RECORDS_MAX], ANSWERS_END)
+        self._values[SEND_COUNT], self._values[MESSAGE_COUNT] = self._sends, self._count
+
+    def _write(self, parts: Sequence[bytes], base: int, end: int) -> None:
+        """Write records or responses behind those in the batch, whose number ``end`` moves on."""
+        if parts:
+            data, begin = b"".join(parts), base + self._values[end]
+            self._batch.room.data[begin : begin + len(data)] = data
+            self._values[end] += len(data)
+
+    def _read(self, data: bytes, position: int, end: int) -> _UsualSend | None:
+        """Read the frame from ``position`` to ``end``; None if it is not a usual send."""
+        (word,) = _WORD.unpack_from(data, position + 4)
+        begin = position + PREFIX_SIZE
+        body_at = begin + (word & _HEADER_LENGTH)
+        if not 0 < end - body_at <= self._values[BODY_LENGTH_MAX]:
+            return None
+        if not _may_be_send(data, begin, body_at, is_binary=word > _HEADER_LENGTH):
+            return None
+        try:
+            command = decode_parts(word, data[begin:body_at], data[body_at:end])
+            if command.code not in _CODES or command.flag & ~ONEWAY_FLAG:
+                return None
+            header = parse(SendHeaderV2, command.ext_fields)
+            encoded = header.properties.encode()
+        except (CometMQError, UnicodeEncodeError):
+            return None  # as a command it is refused
+        queue = self._batch.topics.queue_number(header.topic, header.queue_id)
+        if queue < 0 or self._next_offsets[queue] < 0 or header.sys_flag & TRANSACTION_MASK:
+            return None
+        if not encoded.endswith(_END) or len(encoded) > self._values[PROPERTIES_LENGTH_MAX]:
+            return None
+        named = properties.parse(header.properties)
+        unique_key = named.get(UNIQ_KEY, "")
+        if not (unique_key.isascii() and unique_key.isalnum()) or named.get(WAIT, "true") != "true":
+            return None
+        if not RARE.isdisjoint(named):
+            return None
+        if header.batch or command.code == _BATCH_CODE:
+            return _with_members(command, header, queue, unique_key)
+        message = command.body, encoded + self._constants.added, header.flag, named.get(TAGS)
+        return command, header, queue, unique_key, (message,), False
+
+    def _encoded(self, send: _UsualSend) -> tuple[list[bytes], list[str], int]:
+        """Return the records of a send, its messages' ids and the records' size; write the queue entries."""
+        _, header, queue, _, messages, _ = send
+        values, constants, entries = self._values, self._constants, self._batch.entries.data
+        queue_offset = self._next_offsets[queue]
+        begin = physical_offset = values[BEGIN_OFFSET] + self._records_end
+        row_at = (values[FIRST_ROW] + self._count) * _ENTRY.size
+        records: list[bytes] = []
+        ids: list[str] = []
+        for body, stored_properties, flag, tags in messages:
+            record = encode_fields(
+                header.topic,
+                body,
+                stored_properties,
+                header.queue_id,
+                queue_offset,
+                physical_offset,
+                flag,
+                header.sys_flag,
+                header.born_time,
+                self._born_host,
+                values[STORE_TIME],
+                constants.store_host,
+                header.reconsume_times,
+            )
+            size = len(record)
+            records.append(record)
+            ids.append(_ID % (constants.host_id, physical_offset))
+            _ENTRY.pack_into(entries, row_at, queue, queue_offset, physical_offset, size, _tags_code(tags))
+            queue_offset += 1
+            physical_offset += size
+            row_at += _ENTRY.size
+        return records, ids, physical_offset - begin
+
+
+def _may_be_send(data: bytes, begin: int, end: int, *, is_binary: bool) -> bool:
+    """Check by its code, before it is decoded, whether a header may be that of a send."""
+    if is_binary:
+        return data.startswith(_BINARY_STARTS, begin)
+    return data.startswith(_JSON_STARTS, begin) or _JSON_CODE.search(data, begin, end) is not None
+
+
+def _with_members(command: Command, header: SendHeaderV2, queue: int, unique_key: str) -> _UsualSend | None:
+    """Return a send with the messages of its batch, None if that is malformed or too long."""
+    try:
+        members = batches.decode(command.body)
+    except CometMQError:
+        return None
+    if len(members) > BATCH_COUNT_MAX:
+        return None
+    named = [properties.decode(member.properties) for member in members]
+    is_rare = not all(map(RARE_IN_BATCHES.isdisjoint, named))
+    messages = [
+        (body, stored, flag, one.get(TAGS)) for (body, stored, flag), one in zip(members, named, strict=True)
+    ]
+    return command, header, queue, unique_key, messages, is_rare
+
+
+def _tags_code(tags: str | None) -> int:
+    """Return the hash of a message's tags; those of short ones are kept."""
+    return _short_tags_code(tags) if tags is None or len(tags) <= _TAGS_LENGTH_MAX else tags_code(tags)
+
+
+_short_tags_code: Final = lru_cache(_TAGS_KNOWN_MAX)(tags_code)

@@ -1,0 +1,115 @@
+"""Appending to a store: messages, and the sends that leaf operations encode.
+
+Both are written behind the last record, dispatched, and numbered from the same next queue offsets.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from cometmq import kernels
+from cometmq.errors import IllegalName, MessageIllegal
+from cometmq.io.clock import Clock
+from cometmq.kernels.sends.rows import MESSAGES_MAX, SendBatch, SendOps
+from cometmq.store.append import Appended, NewMessage
+from cometmq.store.parts import Parts
+from cometmq.store.settings import StoreSettings
+from cometmq.store.upkeep.dispatch import NO_QUEUE, Dispatcher, has_queue_entry
+
+
+class Appending:
+    """Appends to one store.
+
+    Args:
+        begin: checks that the store takes messages at a store time, ms; raises StoreNotWritable.
+        end: called after each append.
+        readable_offset: returns the log's offset up to which messages may be read.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: StoreSettings,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        begin: Callable[[int], None],
+        end: Callable[[], None],
+        readable_offset: Callable[[], int],
+    ) -> None:
+        self._log = parts.log
+        self._queues = parts.queues
+        self._staged = parts.queues.staged
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._begin = begin
+        self._end = end
+        self._readable_offset = readable_offset
+        self._are_usual = not (settings.enable_consume_queue_ext or settings.enabled_append_prop_crc)
+
+    @property
+    def ops(self) -> SendOps:
+        """The leaf operation that encodes sends to this store."""
+        return kernels.sends_for(are_usual=self._are_usual)
+
+    def queue_number(self, topic: str, queue_id: int) -> int:
+        """Return the number of a queue, which is created if need be. Raises like ``Queues.number_of``."""
+        return self._queues.number_of(topic, queue_id)
+
+    def messages(self, messages: Sequence[NewMessage]) -> list[Appended]:
+        """Append messages, all or none: see ``MessageStore.append``."""
+        store_time = self._clock.now_ms()
+        self._begin(store_time)
+        numbers, queue_offsets = list[int](), list[int]()
+        try:
+            for message in messages:
+                number, queue_offset = self._next_offset(message)
+                numbers.append(number)
+                queue_offsets.append(queue_offset)
+            appended = self._log.append(messages, queue_offsets, store_time)
+        except BaseException:
+            for number in numbers:
+                if number != NO_QUEUE:
+                    self._queues.next_offsets.values[number] -= 1
+            raise
+        self._dispatcher.add(numbers, messages, appended, self._readable_offset())
+        self._end()
+        return appended
+
+    def sends(
+        self, ops: SendOps, batch: SendBatch, reads: Iterable[tuple[bytes, int, bytes]]
+    ) -> list[tuple[int, int, int]]:
+        """Encode the usual sends of some reads, and append them.
+
+        A send that does not fit into the log's file, and the first of all, are for ``messages``. Raises
+        StoreNotWritable; nothing is stored then.
+
+        Args:
+            ops: see ``ops``.
+            batch: gets the sends.
+            reads: what was read, where to begin in it, and the client's packed address.
+
+        Returns:
+            What ``SendOps.encode`` returns for each read.
+        """
+        log, staged, time = self._log, self._staged, self._clock.now_ms()
+        entries, next_offsets = staged.with_room(MESSAGES_MAX), self._queues.next_offsets.longs
+        batch.begin(next_offsets, entries, staged.end, log.written_offset, log.file_room, time)
+        try:
+            ends = [ops.encode(batch, *read) for read in reads]
+            if not batch.message_count:
+                return ends
+            self._begin(time)
+            log.append_encoded(batch.records, time)
+        except BaseException:
+            batch.take_back()
+            raise
+        self._dispatcher.add_sends(batch.message_count, self._readable_offset())
+        self._end()
+        return ends
+
+    def _next_offset(self, message: NewMessage) -> tuple[int, int]:
+        """Return the number of a message's queue, or NO_QUEUE, and the queue offset that it gets."""
+        if not has_queue_entry(message.sys_flag):
+            return NO_QUEUE, 0
+        try:
+            return self._queues.take_offset(message.topic, message.queue_id)
+        except IllegalName as error:
+            raise MessageIllegal(str(error)) from None
