@@ -39,6 +39,8 @@ BLOCK_MESSAGES: Final = 512
 BLOCKS: Final = 60
 TOPICS: Final = 64
 QUEUES: Final = 8
+SAVED_S: Final = 0.5
+"""By then the topics are saved: until that sends to them only wait."""
 BODY: Final = bytes(range(128))
 SEND_MESSAGE_V2: Final = 310
 PATHS: Final = {
@@ -109,8 +111,10 @@ async def measure(directory: Path, settings: StoreSettings, *, is_null: bool) ->
     """Give what reads cost, by how many frames they have."""
     reads = {count: [b"".join(block) for block in cut(frames_of(BLOCK_MESSAGES), count)] for count in FRAMES}
     times: dict[int, list[float]] = {count: [] for count in FRAMES}
-    with connected(directory, settings, is_null=is_null) as (server, session, _):
+    with connected(directory, settings, is_null=is_null) as (server, session, store):
         turn = server.turn
+        await asyncio.sleep(SAVED_S)
+        assert store.max_queue_offset(f"bench-{TOPICS - 1}", QUEUES - 1), "the topics are not saved yet"
         for _ in range(BLOCKS):
             for count in FRAMES:
                 began = time.thread_time_ns()
