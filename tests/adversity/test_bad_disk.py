@@ -161,7 +161,7 @@ async def test_a_read_only_disk_is_read_by_new_groups_and_shown_from_the_first_f
             found = await client.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, headers.GroupHeader(group))
             assert says(found, ResponseCode.SUCCESS), group
         await client.connection.close()
-    in_memory = [record for record in caplog.records if "is in memory only" in record.message]
+    in_memory = [record for record in caplog.records if "are in memory only" in record.message]
     assert len(in_memory) == 2, "said once for each table"
 
 
