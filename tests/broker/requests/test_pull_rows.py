@@ -94,7 +94,7 @@ async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, 
     reads = [heartbeat(*GROUPS), *reads]
     with patch.object(kernels, "pulls_for", lambda _: plain.pulls):
         commands, rows, plainly_taken = await both_of(reads, **LARGE | changes)
-    assert rows == commands
+    assert without_order(rows) == without_order(commands)
     commands, rows, taken = await both_of(reads, **LARGE | changes)
     assert plainly_taken >= taken
     return commands, rows, taken
@@ -312,7 +312,12 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 async def test_any_reads_give_what_commands_give(reads: list[bytes]) -> None:
     commands, rows, taken = await both(reads)
     event(f"rows: {taken > 0}")
-    assert commands == rows
+    assert without_order(commands) == without_order(rows)
+
+
+def without_order(result: Result) -> Result:
+    """Drop the offsets that groups have pulled: of several pulls of a queue in a turn any may be the last."""
+    return result._replace(pulled={key: dict.fromkeys(queues, 0) for key, queues in result.pulled.items()})
 
 
 def answers(made: Desk) -> list[Command]:
