@@ -39,8 +39,6 @@ BLOCK_MESSAGES: Final = 512
 BLOCKS: Final = 60
 TOPICS: Final = 64
 QUEUES: Final = 8
-SAVED_S: Final = 0.5
-"""By then the topics are saved: until that sends to them only wait."""
 BODY: Final = bytes(range(128))
 SEND_MESSAGE_V2: Final = 310
 PATHS: Final = {
@@ -113,8 +111,7 @@ async def measure(directory: Path, settings: StoreSettings, *, is_null: bool) ->
     times: dict[int, list[float]] = {count: [] for count in FRAMES}
     with connected(directory, settings, is_null=is_null) as (server, session, store):
         turn = server.turn
-        await asyncio.sleep(SAVED_S)
-        assert store.max_queue_offset(f"bench-{TOPICS - 1}", QUEUES - 1), "the topics are not saved yet"
+        await wait_for_topics(store)
         for _ in range(BLOCKS):
             for count in FRAMES:
                 began = time.thread_time_ns()
@@ -125,6 +122,14 @@ async def measure(directory: Path, settings: StoreSettings, *, is_null: bool) ->
                 times[count].append((time.thread_time_ns() - began) / 1000 / len(reads[count]))
                 await asyncio.sleep(0)
     return {count: Cost(min(taken), sum(taken) / len(taken)) for count, taken in times.items()}
+
+
+async def wait_for_topics(store: MessageStore) -> None:
+    """Wait until the topics are saved, and the first messages stored: until then sends only wait."""
+    topic, stored = f"bench-{TOPICS - 1}", asyncio.Event()
+    store.on_arrival_of(topic, stored.set)
+    if not store.max_queue_offset(topic, QUEUES - 1):
+        await stored.wait()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 import uvloop
-from benches.bench_bulk_sends import QUEUES, TOPICS, connected, frame_of
+from benches.bench_bulk_sends import QUEUES, TOPICS, connected, frame_of, wait_for_topics
 
 from cometmq import kernels
 from cometmq.net.server import Server, Session
@@ -55,7 +55,8 @@ def main() -> None:
 
 async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
     """Give what each case costs, µs."""
-    with connected(directory, StoreSettings(), is_null=False) as (server, session, _):
+    with connected(directory, StoreSettings(), is_null=False) as (server, session, store):
+        await wait_for_topics(store)
         bench = Bench(server, session, kind)
         alone = min([bench.sends() async for _ in rounds()])
         for _ in range(DEPTH):

@@ -19,7 +19,7 @@ from types import CodeType, FrameType
 from typing import Final
 
 import uvloop
-from benches.bench_bulk_sends import connected, frame_of
+from benches.bench_bulk_sends import connected, frame_of, wait_for_topics
 from benches.bench_pulls import Bench
 
 import cometmq
@@ -62,9 +62,9 @@ def main() -> None:
 async def trace(directory: Path) -> dict[str, Counter[CodeType]]:
     """Return the calls of one send and of one pull that finds a message."""
     with connected(directory, StoreSettings(), is_null=False) as (server, session, store):
+        await wait_for_topics(store)
         bench = Bench(server, session, SerializeType.JSON)
-        # The first sends wait until their topic is saved.
-        while store.max_queue_offset("bench-0", 0) < WARM_UPS:
+        for _ in range(WARM_UPS):
             _handle(server, session, frame_of(0, 0, bench.number()))
             _handle(server, session, bench.pull(0, 0, 0, 1))
             await asyncio.sleep(0)
