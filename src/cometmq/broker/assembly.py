@@ -20,6 +20,7 @@ from cometmq.broker.requests.lock_requests import LockRequests
 from cometmq.broker.requests.message_queries import MessageQueries
 from cometmq.broker.requests.positions import Positions
 from cometmq.broker.requests.pull import PullRequests
+from cometmq.broker.requests.rare_sends import RareSends
 from cometmq.broker.requests.recalls import Recalls
 from cometmq.broker.requests.relay import Relay
 from cometmq.broker.requests.replies import ReplyRequests
@@ -144,16 +145,13 @@ class Assembly:
         targets = Targets(self.topics, groups, self.locks, permission=permission)
         constants = {"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()}
         delays = Delays(store.settings, clock)
-        sends = Sends(
-            store,
-            targets,
-            _additions(own, host, clock),
-            self.rates,
-            self.idempotence,
-            delays,
-            own,
+        rare = RareSends(
+            *(targets, _additions(own, host, clock), self.idempotence, delays, own),
+            body_size_max=store.settings.max_message_size,
             store_host=host,
-            constants=constants,
+        )
+        sends = Sends(
+            *(store, targets, rare, self.rates, self.idempotence, own), store_host=host, constants=constants
         )
         rules = _transaction_rules(settings)
         self.ops = OpQueue(

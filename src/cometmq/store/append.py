@@ -49,7 +49,7 @@ class Appended(NamedTuple):
 
 
 def once_more(record: Record) -> NewMessage:
-    """Give the message of a record, to be appended again."""
+    """Return the message of a record, to be appended again."""
     return NewMessage(
         record.topic,
         record.queue_id,

@@ -23,7 +23,7 @@ _QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSA
 
 
 class Bulk:
-    """Takes the usual sends, pulls and queries (a ``net.turn.BulkHandler``).
+    """Hands a turn's frames to sends, pulls and queries (a ``net.turn.BulkHandler``).
 
     The leaf operation on sends looks at all frames; those that are others by the look of their first bytes
     are spared that.
@@ -53,7 +53,7 @@ class Bulk:
             self._take_sends(rest)
 
     def _take_sends(self, reads: Sequence[Read]) -> None:
-        """Take sends; of what follows them take the pulls and the queries, however their headers are written.
+        """Handle sends; then the pulls and queries that follow them, however their headers are written.
 
         A read that goes on with a send that was not taken brings neither, usually: it goes on as commands.
         """

@@ -74,6 +74,9 @@ class RareSends:
     Args:
         body_size_max: the most bytes of a body.
         store_host: the broker's address as records hold it.
+
+    Attributes:
+        added: the properties that are added to each message, as they are stored.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class RareSends:
     ) -> None:
         self._targets = targets
         self._additions = additions
+        self.added = additions.added
         self._idempotence = idempotence
         self._delays = delays
         self._broker_name = settings.broker_name

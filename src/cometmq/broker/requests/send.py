@@ -20,14 +20,12 @@ from typing import Final
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.fast_failure import FastFailure
 from cometmq.broker.refused import code_of
-from cometmq.broker.requests.additions import Additions
 from cometmq.broker.requests.early_sends import EarlySends
 from cometmq.broker.requests.rare_sends import RareSend, RareSends
 from cometmq.broker.requests.targets import Targets
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.rates import Rates
-from cometmq.broker.timed.delays import Delays
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.message_id import offset_message_id
 from cometmq.kernels.sends.rows import SendBatch, SendOps, constants_of
@@ -61,10 +59,9 @@ class Sends:
         self,
         store: MessageStore,
         targets: Targets,
-        additions: Additions,
+        rare: RareSends,
         rates: Rates,
         idempotence: Idempotence,
-        delays: Delays,
         settings: BrokerSettings,
         *,
         store_host: bytes,
@@ -82,15 +79,11 @@ class Sends:
         self._fast_failure = FastFailure(
             settings, store.settings.os_page_cache_busy_time_out_mills, self.disk_waits
         )
-        self._rare = RareSends(
-            *(targets, additions, idempotence, delays, settings),
-            body_size_max=store.settings.max_message_size,
-            store_host=store_host,
-        )
+        self._rare = rare
         self._early = EarlySends(self.handle, self._refuse, settings.early_bytes_total_max)
         self._batch = SendBatch(
             targets.table,
-            constants_of(self._template, additions.added, store_host),
+            constants_of(self._template, rare.added, store_host),
             store.settings.max_message_size,
         )
 
