@@ -94,14 +94,14 @@ class Appending:
         batch.begin(next_offsets, entries, staged.end, log.written_offset, log.file_room, time)
         try:
             ends = [ops.encode(batch, *read) for read in reads]
-            if not batch.message_count:
+            if not (count := batch.message_count):
                 return ends
             self._begin(time)
             log.append_encoded(batch.records, time)
         except BaseException:
             batch.take_back()
             raise
-        self._dispatcher.add_sends(batch.message_count, self._readable_offset())
+        self._dispatcher.add_sends(count, self._readable_offset())
         self._end()
         return ends
 

@@ -58,12 +58,11 @@ class Bulk:
         A read that goes on with a send that was not taken brings neither, usually: it goes on as commands.
         """
         self._sends.take(reads)
-        rest = [
-            read
-            for read in reads
-            if read.position < read.commands_end
-            and not read.data.startswith(_SEND_STARTS, read.position + PREFIX_SIZE)
-        ]
+        rest: list[Read] = []
+        for read in reads:
+            at = read.position
+            if at < read.commands_end and not read.data.startswith(_SEND_STARTS, at + PREFIX_SIZE):
+                rest.append(read)
         if rest:
             rest = self._pulls.take(rest, [read.commands_end for read in rest])
         if rest:

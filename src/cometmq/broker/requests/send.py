@@ -102,7 +102,7 @@ class Sends:
                 answered = answers_end
         if message_count := batch.message_count:
             self._rates.send_rows[ops.body] += batch.send_count
-            took_ms = self._count(begun_ms, message_count, len(batch.records))
+            took_ms = self._count(begun_ms, message_count, batch.size)
             if self._sync_flush:
                 self._answer_when_safe(begun_ms, message_count, answers, batch.send_count)
             else:

@@ -238,6 +238,11 @@ class SendBatch:
         return self.values[MESSAGE_COUNT]
 
     @property
+    def size(self) -> int:
+        """How many bytes the records take."""
+        return self.values[RECORDS_END]
+
+    @property
     def records(self) -> memoryview:
         """The records, one after another; valid until the next turn."""
         return self._room[: self.values[RECORDS_END]]
