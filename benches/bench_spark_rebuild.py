@@ -30,7 +30,8 @@ from tests.interop import jvm
 from cometmq.format import layout
 from cometmq.spark import session
 from cometmq.spark.jobs.memory import peak_bytes
-from cometmq.spark.jobs.rebuild.rebuild import RebuildReport, rebuild
+from cometmq.spark.jobs.rebuild.rebuild import rebuild
+from cometmq.store.recovery.rebuild import Rebuilt
 
 TOPICS: Final = 125
 MB: Final = 1e6
@@ -110,7 +111,7 @@ class BySpark(NamedTuple):
     """A rebuild by Spark; ``executors``: the most bytes resident of each one's Java, and of its Python."""
 
     seconds: float
-    rebuilt: RebuildReport
+    rebuilt: Rebuilt
     executors: list[tuple[int, int]]
 
 

@@ -8,7 +8,6 @@ from cometmq.cli.output import json_option
 from cometmq.cli.spark.options import master_option, start_spark, task_bar
 from cometmq.cli.store.options import config_option, load_settings, path_argument
 from cometmq.cli.store.rebuild import show
-from cometmq.store.recovery.rebuild import Rebuilt
 
 
 @click.command()
@@ -31,4 +30,4 @@ def rebuild(path: Path, config: Path | None, master: str, as_json: bool) -> None
 
     with task_bar(as_json=as_json) as progress:
         rebuilt = rebuild_store(spark, path, load_settings(config), progress=progress)
-    show(path, Rebuilt._make(rebuilt[: len(Rebuilt._fields)]), as_json=as_json)
+    show(path, rebuilt, as_json=as_json)

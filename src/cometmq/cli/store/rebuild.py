@@ -47,7 +47,9 @@ def show(path: Path, rebuilt: Rebuilt, *, as_json: bool) -> None:
 def _fields(path: Path, rebuilt: Rebuilt) -> dict[str, object]:
     damages = [damage._asdict() | {"path": str(damage.path)} for damage in rebuilt.damages]
     gaps = [gap._asdict() for gap in rebuilt.gaps]
-    return {"path": str(path)} | rebuilt._asdict() | {"damages": damages, "gaps": gaps}
+    fields: dict[str, object] = {"path": str(path)} | rebuilt._asdict() | {"damages": damages, "gaps": gaps}
+    del fields["peak_bytes"]  # of a rebuild by Spark only, and a figure for its bench
+    return fields
 
 
 def _print(path: Path, rebuilt: Rebuilt) -> None:

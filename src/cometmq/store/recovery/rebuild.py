@@ -61,6 +61,7 @@ class Rebuilt(NamedTuple):
         gaps: stretches of queues whose messages are lost.
         delayed: number of messages in the queues of the schedule's topic.
         delay_levels: the ``messageDelayLevel`` by which their due times were computed.
+        peak_bytes: the most memory that a worker took, of a rebuild by Spark.
     """
 
     messages: int
@@ -72,6 +73,7 @@ class Rebuilt(NamedTuple):
     gaps: list[Gap]
     delayed: int
     delay_levels: str
+    peak_bytes: int = 0
 
 
 def rebuild(

@@ -21,7 +21,7 @@ whole log.
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -49,8 +49,7 @@ from cometmq.store.finding import Severity
 from cometmq.store.folders import queues_in, topics_in
 from cometmq.store.offline.directory import StoreDirectory, check_is_store
 from cometmq.store.recovery.log_scan import LogDamage, LogScan
-from cometmq.store.recovery.rebuild import BUILD_DIRECTORY, OLD_SUFFIX, remove_tree, swap
-from cometmq.store.recovery.replay import Gap
+from cometmq.store.recovery.rebuild import BUILD_DIRECTORY, OLD_SUFFIX, Rebuilt, remove_tree, swap
 from cometmq.store.recovery.vouched import ALL, vouched_start
 from cometmq.store.settings import StoreSettings
 
@@ -62,21 +61,6 @@ MADE: Final = "made bigint, peak_bytes bigint"
 TASKS_PER_CORE: Final = 3
 
 
-class RebuildReport(NamedTuple):
-    """The result of a rebuild, as ``cometmq.store.recovery.rebuild.Rebuilt``, and a worker's peak memory."""
-
-    messages: int
-    queues: int
-    index_files: int
-    bytes: int
-    duration_ms: int
-    damages: list[LogDamage]
-    gaps: list[Gap]
-    delayed: int
-    delay_levels: str
-    peak_bytes: int
-
-
 def rebuild(
     spark: SparkSession,
     directory: Path | str,
@@ -84,7 +68,7 @@ def rebuild(
     *,
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
-) -> RebuildReport:
+) -> Rebuilt:
     """Replace ``consumequeue/`` and ``index/`` of a closed store by files built from its CommitLog.
 
     A checkpoint is written if there is none, so that a broker that opens the store trusts the new files.
@@ -136,7 +120,7 @@ class _Job:
         self._tasks = spark.sparkContext.defaultParallelism * TASKS_PER_CORE
         self._peaks = [0]
 
-    def run(self, bytes_per_task: int) -> RebuildReport:
+    def run(self, bytes_per_task: int) -> Rebuilt:
         """Run all steps; the caller fills in the duration."""
         self._prepare()
         pieces, damages = self._scan_all(bytes_per_task)
@@ -149,7 +133,7 @@ class _Job:
         if self._store.checkpoint is None:
             self._vouch(max((piece["end_time"] for piece in pieces), default=0))
         end = max((piece["end"] for piece in pieces), default=0)
-        return RebuildReport(
+        return Rebuilt(
             messages=sum(piece["count"] for piece in pieces),
             queues=made,
             index_files=index_count,
