@@ -19,5 +19,5 @@ def test_answers_are_those_of_the_template(send_ops: SendOps, queue_offset: int,
         values = (f"{HOST}{at:016X}", str(queue_id), str(queue_offset), "abc")
         expected += TEMPLATE.encode(Command(310, opaque, serialize_type=serialize_type), values)
         at += int(reader.entries[queue_id, ENTRY_SIZE])
-    assert (reader.batch.send_count, reader.batch.message_count) == (4, 4)
+    assert reader.batch.counts[:2] == (4, 4)
     assert reader.batch.answers() == expected

@@ -132,7 +132,7 @@ def came_of(reader: Reader, ends: Any) -> tuple[Any, ...]:
     made, count = reader.batch, reader.batch.message_count
     return (
         ends,
-        (made.send_count, count),
+        (made.counts[0], count),
         bytes(made.records),
         made.answers(),
         reader.entries[:count].tolist(),

@@ -28,7 +28,7 @@ from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.message_id import offset_message_id
-from cometmq.kernels.sends.rows import SendBatch, SendOps, constants_of
+from cometmq.kernels.sends.rows import SendBatch, constants_of
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
 from cometmq.store.append import Appended, NewMessage
@@ -89,8 +89,13 @@ class Sends:
 
     def take(self, reads: Sequence[Read]) -> None:
         """Store and answer the usual sends of a turn (as a ``net.turn.BulkHandler``); leave the others."""
-        begun_ms, batch, ops = self._rates.put_times.begin(), self._batch, self._store.appending.ops
-        if not self._fast_failure.takes_all() or (ends := self._append_usual(ops, reads)) is None:
+        begun_ms, batch, appending = self._rates.put_times.begin(), self._batch, self._store.appending
+        ops, received = appending.ops, [(read.data, read.position, read.session.born_host) for read in reads]
+        try:
+            ends = appending.sends(ops, batch, received) if self._fast_failure.takes_all() else None
+        except StoreNotWritable:  # ``handle`` says why
+            ends = None
+        if ends is None:
             for read in reads:
                 read.commands_end = len(read.data)
             return
@@ -100,11 +105,12 @@ class Sends:
             if answers_end > answered:
                 answers.append((read.session.send_at_once, batch.answers(answered, answers_end)))
                 answered = answers_end
-        if message_count := batch.message_count:
-            self._rates.send_rows[ops.body] += batch.send_count
-            took_ms = self._count(begun_ms, message_count, batch.size)
+        send_count, message_count, size = batch.counts
+        if message_count:
+            self._rates.send_rows[ops.body] += send_count
+            took_ms = self._count(begun_ms, message_count, size)
             if self._sync_flush:
-                self._answer_when_safe(begun_ms, message_count, answers, batch.send_count)
+                self._answer_when_safe(begun_ms, message_count, answers, send_count)
             else:
                 _send(answers)
                 self._rates.put_times.note(took_ms, message_count)
@@ -134,15 +140,6 @@ class Sends:
             self._append_new(session, send)
             sends = []
         self._append(session, sends)
-
-    def _append_usual(self, ops: SendOps, reads: Sequence[Read]) -> list[tuple[int, int, int]] | None:
-        """Append the usual sends of a turn; None if the store takes nothing: ``handle`` says why."""
-        try:
-            return self._store.appending.sends(
-                ops, self._batch, [(read.data, read.position, read.session.born_host) for read in reads]
-            )
-        except StoreNotWritable:
-            return None
 
     def _append(self, session: Session, sends: Sequence[RareSend]) -> None:
         """Append and answer rare sends."""

@@ -4,6 +4,7 @@ Source: RocketMQ ``store/StoreStatsService.java`` (names and bounds of the class
 """
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
@@ -36,18 +37,16 @@ class PutTimes:
 
     Attributes:
         longest_ms: the longest time since the start.
+        begin: returns the start of a send, ms on the monotonic clock.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.longest_ms = 0
+        self.begin: Callable[[], int] = clock.monotonic_ms
         self._clock = clock
         self._began_ms = clock.monotonic_ms()
         self._times: Counter[int] = Counter()
         self._last: Counter[int] = Counter()
-
-    def begin(self) -> int:
-        """Return the start of a send, ms on the monotonic clock."""
-        return self._clock.monotonic_ms()
 
     def since(self, begun_ms: int) -> int:
         """Return the time since ``begin`` returned ``begun_ms``, ms."""

@@ -228,19 +228,15 @@ class SendBatch:
         _STATE.pack_into(self.values, 8 * FIRST_ROW, *place, 0, 0, 0, 0)
 
     @property
-    def send_count(self) -> int:
-        """How many sends are in the batch."""
-        return self.values[SEND_COUNT]
+    def counts(self) -> tuple[int, int, int]:
+        """The numbers of sends and messages in the batch, and the bytes of their records."""
+        values = self.values
+        return values[SEND_COUNT], values[MESSAGE_COUNT], values[RECORDS_END]
 
     @property
     def message_count(self) -> int:
         """How many messages are in the batch."""
         return self.values[MESSAGE_COUNT]
-
-    @property
-    def size(self) -> int:
-        """How many bytes the records take."""
-        return self.values[RECORDS_END]
 
     @property
     def records(self) -> memoryview:

@@ -120,8 +120,8 @@ class CommitLog:
 
     @property
     def file_room(self) -> int:
-        """Number of bytes left in the file of the next record; 0 if it is not created yet."""
-        return self._file_end(self.written_offset) - self.written_offset
+        """Bytes left in the file of the last record; 0 if it is full, or there is no record yet."""
+        return -self.written_offset % self.chain.file_size
 
     def append_encoded(self, records: Buffer, store_time: int) -> None:
         """Append records that are encoded for ``written_offset``; with a blank they must fit into the file.
