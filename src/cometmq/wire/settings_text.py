@@ -7,9 +7,8 @@ Decoding (``java.util.Properties.load``):
 
 * blank lines and those that begin with ``#`` or ``!`` are ignored;
 * a name ends at the first ``=``, ``:`` or blank; blanks around the ``=`` or ``:`` are ignored;
-* a backslash at the end of a line continues it in the next line; elsewhere it begins ``\t \n \r \f``,
-``\uXXXX``
-  or escapes the character itself.
+* a backslash at the end of a line continues it in the next line; elsewhere it begins ``\t \n \r \f``
+  or ``\uXXXX``, or escapes the character itself.
 
 RocketMQ: ``MixAll.java`` (properties2String, string2Properties).
 """

@@ -109,13 +109,13 @@ def test_the_sources_are_all_that_the_compiled_operations_import() -> None:
     assert {"kernels/records/scan", "kernels/pulls/compiled", "format/record"} <= found
 
 
-def test_old_caches_are_forgotten(cache_parent: Path) -> None:
+def test_caches_that_were_not_used_for_long_are_removed(cache_parent: Path) -> None:
     for age in range(10):
         directory = cache_parent / f"cometmq-{age}"
         directory.mkdir()
         os.utime(directory, (age, age))
     (cache_parent / "other").mkdir()
-    cache._forget_old(cache_parent)
+    cache._remove_old(cache_parent)
     left = sorted(path.name for path in cache_parent.iterdir())
     assert left == [*(f"cometmq-{age}" for age in range(2, 10)), "other"]
 
@@ -149,6 +149,13 @@ def test_a_copied_cache_is_loaded_without_a_home_from_where_nothing_can_be_writt
     assert ran.returncode == 0, ran.stderr
     directory, crc = ran.stdout.splitlines()
     assert Path(directory).parent == copied and int(crc) == 0xCBF43926
+
+
+def test_a_cache_that_is_loaded_is_the_last_to_be_removed(copied: Path) -> None:
+    (directory,) = copied.iterdir()
+    os.utime(directory, (1, 1))
+    run_without_home(WARM_READ, **{places.NUMBA_SETTING: os.devnull, places.SETTING: str(copied)})
+    assert directory.stat().st_mtime > 1
 
 
 def test_a_damaged_file_of_a_cache_is_named_with_the_remedy(copied: Path) -> None:

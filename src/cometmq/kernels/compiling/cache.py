@@ -36,7 +36,7 @@ _IMPORT: Final = re.compile(
 """An import at the top of a module: of names from a module, or of modules."""
 _WORD: Final = re.compile(r"\w+")
 KEPT_MAX: Final = 8
-"""How many caches stay in a folder, the newest ones; older ones, of earlier versions, are removed."""
+"""How many caches stay in a folder, those loaded last; others, of earlier versions, are removed."""
 _MAIN: Final = "kernels/compiled"
 _COMPILED: Final = "cometmq.kernels.compiled"
 _PREFIX: Final = "cometmq-"
@@ -103,6 +103,7 @@ def compile_into(parent: Path, processor: "Processor") -> Path:
     """Compile all kernels for a processor into a directory in ``parent``, and return that directory.
 
     The directory may be copied. One that is there already stays as it is. Call this in a process that has
+    not loaded the kernels: it compiles what it imports for ``processor``.
 
     Raises:
         ImportError, OSError: as in ``load_compiled``.
@@ -196,13 +197,15 @@ def _compile_into(parent: Path, processor: "Processor") -> ModuleType:
         if _kernel_count(made) == sources.kernel_count:  # fewer under some of Numba's debugging switches
             shutil.rmtree(directory, ignore_errors=True)  # an incomplete one
             made.rename(directory)
-    _forget_old(parent)
+    _remove_old(parent)
     return compiled
 
 
 def _import_from(directory: Path) -> ModuleType:
     from cometmq.kernels.compiling.machine_code import kept_in  # noqa: PLC0415  imports Numba
 
+    with suppress(OSError):  # it may be another user's
+        os.utime(directory)  # so that it is not the one to be removed: see KEPT_MAX
     with kept_in(directory, is_complete=True):
         return importlib.import_module(_COMPILED)
 
@@ -212,7 +215,7 @@ def _remove_unfinished(parent: Path) -> None:
         shutil.rmtree(stopped, ignore_errors=True)
 
 
-def _forget_old(parent: Path) -> None:
+def _remove_old(parent: Path) -> None:
     caches = sorted(parent.glob(f"{_PREFIX}*"), key=lambda path: path.stat().st_mtime)
     for old in caches[:-KEPT_MAX]:
         shutil.rmtree(old, ignore_errors=True)
