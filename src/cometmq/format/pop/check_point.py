@@ -1,0 +1,265 @@
+"""Check points and acknowledgements: the bodies of the messages that pop consumption stores.
+
+A check point lists the messages that one pop has delivered from one queue; an acknowledgement names messages
+of it. Both are JSON, timed messages for the revive topic, with these tags, keys and members::
+
+    ck   topic@queue_id@begin_offset@group@pop_time@broker_name@ck
+         {"bm":0,"bn":"broker-a","c":"g","d":[0],"it":15000,"n":1,"pt":1795602262251,"q":3,
+          "reviveTime":1795602277251,"ro":0,"so":0,"sp":false,"t":"T"}
+    ack  topic@queue_id@offset@group@pop_time@broker_name@ack
+         {"ao":0,"bn":"broker-a","c":"g","pt":1795602262251,"q":3,"so":0,"t":"T"}
+    bAck the same key with the offset -1
+         {"ao":-1,"aol":[0,2],"bn":…}
+
+============= =============================================================================
+``so, pt, it`` begin offset, pop time (ms since the epoch), invisible time (ms)
+``c, t, q``    group, topic (a retry topic by its own name), queue id
+``bn``         broker name; brokers before 5.1 write none: it is their own
+``d, n``       distances of the offsets from ``so``, and their number; brokers before 5.0.1 write no ``d``:
+               the offsets are ``so`` to ``so + n - 1``
+``rp``         how often the check point was stored again, because its messages could not be read
+``sp``         whether its messages return without counting as consumed once more
+``bm, ro``     acknowledged bits and revive offset: in memory only, 0 here
+``reviveTime`` pt + it
+``ao, aol``    acknowledged offset; those of a batch
+============= =============================================================================
+
+Source: RocketMQ ``store/pop/PopCheckPoint.java``, ``AckMsg.java``, ``BatchAckMsg.java``.
+"""
+
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from cometmq.errors import FormatError
+from cometmq.message import Buffer
+
+CHECK_POINT_TAG: Final = "ck"
+ACK_TAG: Final = "ack"
+BATCH_ACK_TAG: Final = "bAck"
+OFFSETS_MAX: Final = 32
+"""Most messages of one check point, which is the most of one pop."""
+BATCH_OFFSET: Final = -1
+"""Stands for the offset in an acknowledgement of several messages."""
+_SHOWN_LENGTH: Final = 200
+"""Longest body in an error's text, in bytes; longer ones are cut."""
+
+
+class PopKey(NamedTuple):
+    """The identity of a check point, which its acknowledgements name."""
+
+    topic: str
+    group: str
+    queue_id: int
+    begin_offset: int
+    pop_time_ms: int
+    broker_name: str
+
+
+class CheckPoint(NamedTuple):
+    """The messages that one pop has delivered from one queue.
+
+    Attributes:
+        begin_offset: the queue offset at which the read began.
+        pop_time_ms: ms since the epoch.
+        distances: those of the messages' offsets from ``begin_offset``.
+        re_put_times: how often it was stored again, because messages could not be read.
+        is_suspended: whether its messages return without counting as consumed once more.
+    """
+
+    topic: str
+    group: str
+    queue_id: int
+    begin_offset: int
+    pop_time_ms: int
+    invisible_ms: int
+    distances: tuple[int, ...]
+    broker_name: str
+    re_put_times: int = 0
+    is_suspended: bool = False
+
+    @property
+    def revive_time_ms(self) -> int:
+        """When its messages are visible again, ms since the epoch."""
+        return self.pop_time_ms + self.invisible_ms
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The queue offsets of its messages."""
+        return tuple(self.begin_offset + distance for distance in self.distances)
+
+    @property
+    def key(self) -> PopKey:
+        """Its identity."""
+        return PopKey(
+            self.topic, self.group, self.queue_id, self.begin_offset, self.pop_time_ms, self.broker_name
+        )
+
+    @property
+    def unique_key(self) -> str:
+        """The unique key of its message."""
+        return _unique_key(self.key, self.begin_offset, CHECK_POINT_TAG)
+
+    def encode(self) -> bytes:
+        """Encode the body, as RocketMQ 5.5 does byte for byte."""
+        again = f'"rp":"{self.re_put_times}",' if self.re_put_times else ""
+        distances = ",".join(map(str, self.distances))
+        return (
+            f'{{"bm":0,"bn":{_text(self.broker_name)},"c":{_text(self.group)},"d":[{distances}],'
+            f'"it":{self.invisible_ms},"n":{len(self.distances)},"pt":{self.pop_time_ms},"q":{self.queue_id},'
+            f'"reviveTime":{self.revive_time_ms},"ro":0,{again}"so":{self.begin_offset},'
+            f'"sp":{"true" if self.is_suspended else "false"},"t":{_text(self.topic)}}}'
+        ).encode()
+
+
+class PopAck(NamedTuple):
+    """An acknowledgement of messages of one check point.
+
+    Attributes:
+        begin_offset: of the check point, as are the topic, group, queue id, pop time and broker name.
+        offsets: queue offsets of the messages.
+    """
+
+    topic: str
+    group: str
+    queue_id: int
+    begin_offset: int
+    pop_time_ms: int
+    broker_name: str
+    offsets: tuple[int, ...]
+
+    @property
+    def key(self) -> PopKey:
+        """The identity of its check point."""
+        return PopKey(*self[:-1])
+
+    @property
+    def tag(self) -> str:
+        """The tag of its message."""
+        return ACK_TAG if len(self.offsets) == 1 else BATCH_ACK_TAG
+
+    @property
+    def unique_key(self) -> str:
+        """The unique key of its message."""
+        offset = self.offsets[0] if len(self.offsets) == 1 else BATCH_OFFSET
+        return _unique_key(self.key, offset, ACK_TAG)
+
+    def encode(self) -> bytes:
+        """Encode the body, as RocketMQ 5.5 does byte for byte."""
+        if len(self.offsets) == 1:
+            acknowledged = f'"ao":{self.offsets[0]},'
+        else:
+            acknowledged = f'"ao":{BATCH_OFFSET},"aol":[{",".join(map(str, self.offsets))}],'
+        return (
+            f'{{{acknowledged}"bn":{_text(self.broker_name)},"c":{_text(self.group)},'
+            f'"pt":{self.pop_time_ms},"q":{self.queue_id},"so":{self.begin_offset},"t":{_text(self.topic)}}}'
+        ).encode()
+
+
+def decode_check_point(body: Buffer, own_broker_name: str = "") -> CheckPoint:
+    """Decode the body of a check point.
+
+    Args:
+        own_broker_name: stands for the name that old brokers have not written.
+
+    Raises:
+        FormatError: it is no check point, or has more than OFFSETS_MAX messages.
+    """
+    found = _decode(body, _CheckPointBody)
+    distances = found.d if found.d is not None else tuple(range(min(found.n, OFFSETS_MAX + 1)))
+    if len(distances) > OFFSETS_MAX:
+        raise FormatError(
+            f"a check point of more than {OFFSETS_MAX} messages: {bytes(body[:_SHOWN_LENGTH])!r}"
+        )
+    again = found.rp or ""
+    return CheckPoint(
+        found.t,
+        found.c,
+        found.q,
+        found.so,
+        found.pt,
+        found.it,
+        distances,
+        found.bn or own_broker_name,
+        int(again) if again.isdecimal() else 0,
+        found.sp,
+    )
+
+
+def decode_ack(body: Buffer, own_broker_name: str = "") -> PopAck:
+    """Decode the body of an acknowledgement, of one message or several.
+
+    Args:
+        own_broker_name: stands for the name that old brokers have not written.
+
+    Raises:
+        FormatError: it is no acknowledgement.
+    """
+    found = _decode(body, _AckBody)
+    offsets = found.aol if found.aol is not None else (found.ao,)
+    broker_name = found.bn or own_broker_name
+    return PopAck(found.t, found.c, found.q, found.so, found.pt, broker_name, offsets)
+
+
+class _CheckPointBody(msgspec.Struct):
+    t: str
+    c: str
+    q: int
+    so: int
+    pt: int
+    it: int
+    n: int = 0
+    d: tuple[int, ...] | None = None
+    bn: str | None = None
+    rp: str | None = None
+    sp: bool = False
+
+
+class _AckBody(msgspec.Struct):
+    t: str
+    c: str
+    q: int
+    so: int
+    pt: int
+    ao: int = BATCH_OFFSET
+    aol: tuple[int, ...] | None = None
+    bn: str | None = None
+
+
+BodyT = TypeVar("BodyT", _CheckPointBody, _AckBody)
+
+_LONG_NAMES: Final = {
+    "ackOffset": "ao",
+    "ackOffsetList": "aol",
+    "startOffset": "so",
+    "consumerGroup": "c",
+    "topic": "t",
+    "queueId": "q",
+    "popTime": "pt",
+    "brokerName": "bn",
+    "invisibleTime": "it",
+    "num": "n",
+    "queueOffsetDiff": "d",
+    "rePutTimes": "rp",
+    "suspend": "sp",
+}
+"""The names of members that RocketMQ reads besides those that it writes."""
+
+
+def _decode(body: Buffer, kind: type[BodyT]) -> BodyT:
+    try:
+        members = msgspec.json.decode(body, type=dict[str, object])
+        named = {_LONG_NAMES.get(name, name): value for name, value in members.items() if value is not None}
+        return msgspec.convert(named, kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(
+            f"{bytes(body[:_SHOWN_LENGTH])!r} is no check point or acknowledgement: {error}"
+        ) from None
+
+
+def _text(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def _unique_key(key: PopKey, offset: int, tag: str) -> str:
+    return f"{key.topic}@{key.queue_id}@{offset}@{key.group}@{key.pop_time_ms}@{key.broker_name}@{tag}"

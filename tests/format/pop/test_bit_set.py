@@ -1,0 +1,29 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cometmq.errors import FormatError
+from cometmq.format.pop import bit_set
+
+
+def test_the_sets_of_the_java_client_are_decoded() -> None:
+    assert bit_set.encode([0, 2]) == "BQ=="
+    assert bit_set.decode("BQ==") == (0, 2)
+    assert bit_set.encode([]) == "" and bit_set.decode("") == ()
+    assert bit_set.decode("AAE=") == (8,)
+
+
+@given(st.sets(st.integers(0, 2000)))
+def test_each_set_is_decoded_in_ascending_order(numbers: set[int]) -> None:
+    assert bit_set.decode(bit_set.encode(numbers)) == tuple(sorted(numbers))
+
+
+@pytest.mark.parametrize("text", ["BQ=", "B Q==", "BQ==é", "*"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(FormatError, match="is not a bit set in Base64"):
+        bit_set.decode(text)
+
+
+def test_a_set_beyond_the_limit_is_refused_before_it_is_decoded() -> None:
+    with pytest.raises(FormatError, match="a bit set of 40000 characters: at most 10922"):
+        bit_set.decode("A" * 40_000)
