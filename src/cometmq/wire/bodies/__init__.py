@@ -31,6 +31,15 @@ from cometmq.wire.bodies.heartbeat import (
     tag_subscription,
 )
 from cometmq.wire.bodies.locks import LockRequest, LockResponse
+from cometmq.wire.bodies.pop import (
+    AssignmentRequest,
+    AssignmentResponse,
+    BatchAckEntry,
+    BatchAckRequest,
+    MessageModeRequest,
+    QueueAssignment,
+    RequestMode,
+)
 from cometmq.wire.bodies.registration import Registration
 from cometmq.wire.bodies.route import (
     BrokerData,
@@ -62,6 +71,10 @@ from cometmq.wire.bodies.stats import (
 from cometmq.wire.bodies.topic import DataVersion, TopicConfig, TopicConfigs, TopicNames, TopicTable
 
 __all__ = [
+    "AssignmentRequest",
+    "AssignmentResponse",
+    "BatchAckEntry",
+    "BatchAckRequest",
     "BloomData",
     "Body",
     "BodyLimits",
@@ -94,12 +107,15 @@ __all__ = [
     "ListedEntry",
     "LockRequest",
     "LockResponse",
+    "MessageModeRequest",
     "MessageModel",
     "ProducerConnections",
     "ProducerData",
+    "QueueAssignment",
     "QueueData",
     "QueueOffsets",
     "Registration",
+    "RequestMode",
     "RunningInfo",
     "RunningQueue",
     "SubscriptionData",
