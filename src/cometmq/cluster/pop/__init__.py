@@ -1,0 +1,1 @@
+"""Decisions of pop consumption: which queues a pop reads, which pops wait, what is delivered again."""
