@@ -110,6 +110,15 @@ def test_a_legal_name_is_given_back(valid: Callable[[str], str], name: str) -> N
     assert valid(name) == name
 
 
+def test_only_a_retry_topic_of_pops_has_a_plus_between_group_and_topic() -> None:
+    assert layout.valid_topic("%RETRY%group+topic") == "%RETRY%group+topic"
+    for name in ("a+b", "%RETRY%+topic", "%RETRY%group+", "%RETRY%a+b+c", "%DLQ%a+b"):
+        with pytest.raises(IllegalName, match="use only the characters"):
+            layout.valid_topic(name)
+    with pytest.raises(IllegalName, match="use only the characters"):
+        layout.valid_group("%RETRY%group+topic")
+
+
 @pytest.mark.parametrize("valid", [layout.valid_topic, layout.valid_group])
 @pytest.mark.parametrize(
     "name", ["../../x", ".", "..", "a b", "a.b", "主题", "a\n", "a\0", "a/b", "a$b", "a@b"]

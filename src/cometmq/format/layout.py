@@ -47,6 +47,8 @@ DELETED: Final = ".deleted"
 
 _OFFSET_MAX: Final = 2**63 - 1
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_POP_RETRY_NAME: Final = re.compile(rf"{RETRY_PREFIX}[%|a-zA-Z0-9_-]+\+[%|a-zA-Z0-9_-]+")
+"""The newer form of the retry topics of pops, with a plus between group and topic."""
 _OFFSET_NAME: Final = re.compile(r"[0-9]{20}")
 _INDEX_NAME: Final = re.compile(r"[0-9]{17}")
 _QUEUE_ID_NAME: Final = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -239,7 +241,7 @@ def _valid_name(kind: str, name: str, length_max: int) -> str:
         raise IllegalName(
             f"{kind} {name[:40]!r}… has {len(name)} characters: shorten it to at most {length_max}"
         )
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) and not (kind == "topic" and _POP_RETRY_NAME.fullmatch(name)):
         raise IllegalName(f"{kind} {name!r}: use only the characters a-z A-Z 0-9 _ - % |")
     return name
 
