@@ -52,7 +52,7 @@ class _Lane:
     __slots__ = ("fetches", "waiting")
 
     def __init__(self) -> None:
-        self.fetches: set[Future[Any]] = set()
+        self.fetches: dict[Future[Any], _WaitingRead] = {}
         self.waiting: deque[_WaitingRead] = deque()
 
     def __len__(self) -> int:
@@ -87,6 +87,7 @@ class Reads:
         if run.go_on():
             return make(run.answer)
         if self.waiting_count >= WAITING_MAX:
+            run.close()
             return response(command, ResponseCode.SYSTEM_BUSY, "too many reads wait for the disk: try again")
         self.waiting_count += 1
         self._lanes.setdefault(session, _Lane()).waiting.append(_WaitingRead(session, command, run, make))
@@ -99,6 +100,8 @@ class Reads:
             self.waiting_count -= len(lane)
             for future in list(lane.fetches):
                 future.cancel()  # a fetch under way ends unused
+            for waiting in (*lane.fetches.values(), *lane.waiting):
+                waiting.run.close()
 
     def _next(self, session: Session) -> None:
         """Start the connection's next fetches, up to FETCHES_MAX."""
@@ -111,7 +114,7 @@ class Reads:
     def _fetch(self, lane: _Lane, waiting: _WaitingRead) -> None:
         loop = asyncio.get_running_loop()
         future = self._store.fetch(waiting.run.step)
-        lane.fetches.add(future)
+        lane.fetches[future] = waiting
         future.add_done_callback(lambda done: loop.call_soon_threadsafe(self._fetched, lane, waiting, done))
 
     def _fetched(self, lane: _Lane, waiting: _WaitingRead, future: "Future[Any]") -> None:
@@ -122,10 +125,10 @@ class Reads:
     def _go_on(self, lane: _Lane, waiting: _WaitingRead, future: "Future[Any]") -> None:
         """Continue a reading with fetched data; send its response, or wait for the next fetch."""
         session, command, run, make = waiting
-        lane.fetches.remove(future)
+        del lane.fetches[future]
         self.waiting_count -= 1
         try:
-            if not run.go_on(future.result()):
+            if not run.go_on(_result_of(future, run)):
                 self.waiting_count += 1
                 lane.waiting.appendleft(waiting)
                 return
@@ -136,3 +139,12 @@ class Reads:
             self._next(session)
         if answer is not None and not command.is_oneway:
             session.send(answer)
+
+
+def _result_of(future: "Future[Any]", run: Run[Any]) -> Any:
+    """Return what was fetched. Raises OSError; the reading is abandoned then."""
+    try:
+        return future.result()
+    except OSError:
+        run.close()
+        raise

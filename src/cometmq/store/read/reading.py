@@ -121,6 +121,10 @@ class Run(Generic[AnswerT]):
             self.answer = stop.value
             return True
 
+    def close(self) -> None:
+        """Abandon the reading: it is not continued."""
+        self._reading.close()
+
 
 def run(reading: Reading[AnswerT]) -> AnswerT:
     """Run a reading to its end, blocking on the disk where needed; return the answer. Raises OSError."""
