@@ -18,6 +18,19 @@ from cometmq.broker.requests.bulk import Bulk
 from cometmq.broker.requests.client_requests import ClientRequests
 from cometmq.broker.requests.lock_requests import LockRequests
 from cometmq.broker.requests.message_queries import MessageQueries
+from cometmq.broker.requests.pop.acks import Acks
+from cometmq.broker.requests.pop.checks import PopChecks
+from cometmq.broker.requests.pop.disk_answers import DiskAnswers
+from cometmq.broker.requests.pop.handles import Handles
+from cometmq.broker.requests.pop.invisible_time import InvisibleTimes
+from cometmq.broker.requests.pop.notification import Notifications
+from cometmq.broker.requests.pop.peek import Peeks
+from cometmq.broker.requests.pop.pop import Pops
+from cometmq.broker.requests.pop.pop_offsets import PopOffsets
+from cometmq.broker.requests.pop.sources import PopSources
+from cometmq.broker.requests.pop.stored import ReviveLog
+from cometmq.broker.requests.pop.visits import Visits
+from cometmq.broker.requests.pop.waiting import Waiting
 from cometmq.broker.requests.positions import Positions
 from cometmq.broker.requests.pull import PullRequests
 from cometmq.broker.requests.rare_sends import RareSends
@@ -33,6 +46,7 @@ from cometmq.broker.state.consumer_filters import ConsumerFilters
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.idempotence import Idempotence
+from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.locks import QueueLocks
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.producers import Producers
@@ -51,6 +65,7 @@ from cometmq.format import layout
 from cometmq.format.host import pack_host
 from cometmq.format.java.java_hash import java_hash
 from cometmq.format.message_id import UniqueIdMaker
+from cometmq.format.pop.names import revive_topic
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
 from cometmq.io.open_files import OpenFiles
@@ -154,6 +169,25 @@ class Assembly:
             *(store, targets, rare, self.rates, self.idempotence, own), store_host=host, constants=constants
         )
         rules = _transaction_rules(settings)
+        log = ReviveLog(store, delays, clock, revive_topic(own.broker_cluster_name), host)
+        self.in_flight = in_flight = InFlight(clock.now_ms())
+        self.offsets.on_delete.append(in_flight.delete)
+        pop_offsets = PopOffsets(
+            *(store, self.offsets, sends.disk_waits),
+            begins_young=own.init_pop_offset_by_check_msg_in_mem,
+        )
+        self.waiting = waiting = Waiting(store, self.topics, clock, own)
+        checks = PopChecks(subscriptions, clock, settings)
+        self.sources = sources = PopSources(self.topics, own)
+        visits = Visits(store, pop_offsets, in_flight, log, own)
+        answers, handles = DiskAnswers(store, sends.disk_waits), Handles(store, self.topics, own)
+        pops = (
+            Pops(checks, sources, visits, self.reads, waiting, answers, self.rates, clock),
+            Acks(log, handles, in_flight, answers, RequestBodies(own.body_limits)),
+            InvisibleTimes(log, handles, checks, answers, broker_name=own.broker_name),
+            Peeks(store, checks, sources, pop_offsets, self.reads),
+            Notifications(store, checks, sources, pop_offsets, self.reads, waiting),
+        )
         self.ops = OpQueue(
             store, self.offsets, clock, store_host=host, size_max=own.transaction_op_msg_max_size
         )
@@ -164,6 +198,7 @@ class Assembly:
         self.calls = calls = ClientCalls()
         parts = (
             self.pulls,
+            *pops,
             self.clients,
             Relay(consumers, store, self.reads, calls, broker_name=own.broker_name),
             ReplyRequests(
@@ -216,7 +251,7 @@ class Assembly:
                 consumers,
                 self.topics,
                 self.offsets,
-                self.pulls,
+                (self.pulls.offsets_reset, in_flight.clear, waiting.wake_all),
                 store,
                 self.reads,
                 broker_name=own.broker_name,
@@ -230,7 +265,7 @@ class Assembly:
             sends.handle,
             merged(part.handlers() for part in parts),
             calls.answered,
-            [self.pulls.closed, self.reads.closed, self.clients.closed, calls.closed],
+            [self.pulls.closed, waiting.closed, self.reads.closed, self.clients.closed, calls.closed],
         )
 
     async def stop_saving(self) -> None:

@@ -200,7 +200,9 @@ class Broker:
         parts.schedule.on_change = delayed.ring
         store.on_arrival_of(SCHEDULE_TOPIC, delayed.ring)
         store.on_arrival_of(TIMER_TOPIC, timed.ring)
-        self._alarms = [delayed, timed]
+        held = Alarm(parts.waiting.expire)
+        parts.waiting.on_hold = held.ring
+        self._alarms = [delayed, timed, held]
         self.look_again()
         stack = ExitStack()
         for alarm in self._alarms:

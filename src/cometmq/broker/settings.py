@@ -90,6 +90,22 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             producers of the requests.
         recall_message_enable: whether producers may recall timed messages.
         allow_recall_when_broker_not_writeable: whether they may even if ``broker_permission`` has no write.
+        revive_queue_num: queues of the topic in which check points and acknowledgements of pops come due.
+        enable_retry_topic_v2: whether the retry topics of pops have the newer names, with a plus between the
+            group and the topic.
+        retrieve_message_from_pop_retry_topic_v1: whether those of the older names are read then, too.
+        pop_from_retry_probability: percent of the pops that read the group's retry topic first.
+        pop_response_return_actual_retry_topic: whether messages of it are delivered under its name, not under
+            that of the topic that was popped.
+        init_pop_offset_by_check_msg_in_mem: whether a new group that begins at a queue's end gets the whole
+            queue if its first message counts as being in memory.
+        enable_pop_message_threshold: whether a queue of which a group holds too many messages is skipped.
+        pop_inflight_message_threshold: how many messages that is.
+        pop_polling_size: most pops that wait at one queue for one group; more are answered at once.
+        max_pop_polling_size: most that wait in all.
+        pop_long_polling_force_notify_interval: a message whose queue offset is a multiple of this wakes a pop
+            that does not want its tag.
+        clear_retry_topic_when_delete_topic: whether the retry topics of pops are deleted with their topic.
         reject_transaction_message: whether messages in transactions are refused.
         transaction_time_out: age of a half message from which its producer is asked for it.
         transaction_check_interval: interval of such checks.
@@ -156,6 +172,18 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     store_reply_message_enable: bool = True
     recall_message_enable: bool = False
     allow_recall_when_broker_not_writeable: bool = True
+    revive_queue_num: Annotated[int, Meta(ge=1, le=998)] = 8
+    enable_retry_topic_v2: bool = False
+    retrieve_message_from_pop_retry_topic_v1: bool = True
+    pop_from_retry_probability: Annotated[int, Meta(ge=0, le=100)] = 20
+    pop_response_return_actual_retry_topic: bool = False
+    init_pop_offset_by_check_msg_in_mem: bool = True
+    enable_pop_message_threshold: bool = False
+    pop_inflight_message_threshold: Annotated[int, Meta(ge=1)] = 10_000
+    pop_polling_size: Annotated[int, Meta(ge=1)] = 1_024
+    max_pop_polling_size: Annotated[int, Meta(ge=1)] = 100_000
+    pop_long_polling_force_notify_interval: Annotated[int, Meta(ge=0)] = 800
+    clear_retry_topic_when_delete_topic: bool = True
     reject_transaction_message: bool = False
     transaction_time_out: Milliseconds = 6_000
     transaction_check_interval: Milliseconds = 30_000

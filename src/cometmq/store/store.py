@@ -182,9 +182,11 @@ class MessageStore(Messages, HasPointers):
     def on_arrival(
         self, callback: Callable[[list[Arrival]], None], waiting_count: Callable[[], int] = lambda: 1
     ) -> None:
-        """Call ``callback`` with messages that have become readable, unless ``waiting_count`` returns 0."""
-        self._dispatcher.on_arrival = callback
-        self._dispatcher.waiting_count = waiting_count
+        """Call ``callback`` with messages that have become readable; it may be one of several.
+
+        The arrivals of bulk sends are collected only while ``waiting_count`` of any callback is not 0.
+        """
+        self._dispatcher.listen(callback, waiting_count)
 
     def on_arrival_of(self, topic: str, callback: Callable[[], None]) -> None:
         """Call ``callback`` whenever a message of a topic becomes readable; for the broker's own topics."""

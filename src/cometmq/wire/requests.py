@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from cometmq.wire.bodies import (
+    BatchAckRequest,
     Body,
     ClientConfigCheck,
     GroupConfig,
@@ -22,11 +23,14 @@ from cometmq.wire.bodies import (
 )
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import (
+    AckHeader,
     AddWritePermResponseHeader,
     BrokerHeader,
     BrokerHeartbeatHeader,
     BrokerMemberGroupHeader,
     BrokerNameHeader,
+    ChangeInvisibleHeader,
+    ChangeInvisibleResponseHeader,
     CheckTransactionStateHeader,
     CloneOffsetHeader,
     ClusterHeader,
@@ -54,7 +58,14 @@ from cometmq.wire.headers import (
     HeartbeatResponseHeader,
     NamespaceHeader,
     NoFields,
+    NotificationHeader,
+    NotificationResponseHeader,
     OffsetResponseHeader,
+    PeekHeader,
+    PollingInfoHeader,
+    PollingInfoResponseHeader,
+    PopHeader,
+    PopResponseHeader,
     ProducerGroupHeader,
     PullHeader,
     PullResponseHeader,
@@ -189,6 +200,15 @@ TO_BROKERS: Final = {
     RequestCode.LOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
     RequestCode.UNLOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
     RequestCode.CHECK_CLIENT_CONFIG: Request(NoFields, NoFields, (_group(Action.SUB),), ClientConfigCheck),
+    RequestCode.POP_MESSAGE: Request(PopHeader, PopResponseHeader, _SUB),
+    RequestCode.ACK_MESSAGE: Request(AckHeader, NoFields, _SUB),
+    RequestCode.BATCH_ACK_MESSAGE: Request(NoFields, NoFields, _SUB, BatchAckRequest),
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME: Request(
+        ChangeInvisibleHeader, ChangeInvisibleResponseHeader, _SUB
+    ),
+    RequestCode.PEEK_MESSAGE: Request(PeekHeader, PopResponseHeader, _SUB),
+    RequestCode.NOTIFICATION: Request(NotificationHeader, NotificationResponseHeader, _SUB),
+    RequestCode.POLLING_INFO: Request(PollingInfoHeader, PollingInfoResponseHeader, _BOTH_GET),
     # Sent by operators to a broker.
     RequestCode.UPDATE_AND_CREATE_TOPIC: Request(CreateTopicHeader, NoFields, (_topic(Action.CREATE),)),
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: Request(

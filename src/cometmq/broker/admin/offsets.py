@@ -1,7 +1,7 @@
 """Operators' requests to reset and clone the offsets of groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -9,7 +9,6 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
-from cometmq.broker.requests.pull import PullRequests
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
@@ -32,7 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetAdmin:
-    """Resets and clones offsets."""
+    """Resets and clones offsets.
+
+    Args:
+        when_reset: called with group, topic and queue id of each reset.
+    """
 
     def __init__(
         self,
@@ -40,7 +43,7 @@ class OffsetAdmin:
         consumers: Consumers[Session],
         topics: Topics,
         offsets: Offsets,
-        pulls: PullRequests,
+        when_reset: Sequence[Callable[[str, str, int], object]],
         store: MessageStore,
         reads: Reads,
         *,
@@ -50,7 +53,7 @@ class OffsetAdmin:
         self._consumers = consumers
         self._topics = topics
         self._offsets = offsets
-        self._pulls = pulls
+        self._when_reset = when_reset
         self._store = store
         self._reads = reads
         self._broker_name = broker_name
@@ -87,7 +90,8 @@ class OffsetAdmin:
                 if number % TURN_MAX == TURN_MAX - 1:
                     yield PAUSE
                 self._offsets.reset(group, topic, queue.queue_id, offset)
-                self._pulls.offsets_reset(group, topic, queue.queue_id)
+                for action in self._when_reset:
+                    action(group, topic, queue.queue_id)
             return (yield from encoded(QueueOffsets(offsets), len(offsets)))
 
         return self._reads.answer(session, command, reset_all(), partial(with_body, command))

@@ -16,6 +16,7 @@ from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
+from cometmq.format.pop.names import RetryFlag, retry_topic
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
 from cometmq.store.read.reading import PAUSE, Reading
@@ -72,6 +73,7 @@ class TopicRequests:
         self._offsets = offsets
         self._consumers = consumers
         self._broker_name = settings.broker_name
+        self._deletes_retry_topics = settings.clear_retry_topic_when_delete_topic
         self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
@@ -110,10 +112,11 @@ class TopicRequests:
         self._answer_when_published(session, command, [topic.topic for topic in topics])
 
     def delete(self, session: Session, command: Command, header: TopicHeader) -> None:
-        """DELETE_TOPIC_IN_BROKER: delete a topic, its messages and the offsets in it."""
+        """DELETE_TOPIC_IN_BROKER: delete a topic and the retry topics of pops of it, with all in them."""
         name = _checked_name(header.topic)
-        self._topics.delete([name])
-        self._answer_when_published(session, command, [name])
+        names = [name, *self._retry_topics(name)]
+        self._topics.delete(names)
+        self._answer_when_published(session, command, names)
 
     def config(self, _session: Session, command: Command, header: TopicHeader) -> Command:
         """GET_TOPIC_CONFIG."""
@@ -151,6 +154,17 @@ class TopicRequests:
         """Answer once topics are saved and the name servers know them, or with the disk's error."""
         if not command.is_oneway:
             self._topics.when_published(names, lambda error: session.send(outcome(command, error)))
+
+    def _retry_topics(self, name: str) -> list[str]:
+        """Return the existing retry topics in which groups get messages of a topic by pop again."""
+        if not self._deletes_retry_topics:
+            return []
+        names = [
+            retry_topic(name, group, flag)
+            for group in sorted(self._offsets.groups_of(name))
+            for flag in (RetryFlag.V1, RetryFlag.V2)
+        ]
+        return [retry for retry in names if self._topics.find(retry) is not None]
 
     def _find(self, name: str) -> TopicConfig:
         topic = self._topics.find(name)

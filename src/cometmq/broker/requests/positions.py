@@ -11,7 +11,6 @@ from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.topics import Topics
 from cometmq.format.queue_entry import QueueEntry
 from cometmq.net.server import Session
-from cometmq.store.read.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import ListedEntries, ListedEntry, encode
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -114,7 +113,8 @@ class Positions:
                 )
             return _offset(command, 0)
 
-        return self._reads.answer(session, command, self._is_young(header.topic, header.queue_id), make)
+        is_young = self._store.readings.is_young(header.topic, header.queue_id)
+        return self._reads.answer(session, command, is_young, make)
 
     def commit_offset(
         self, _session: Session, command: Command, header: UpdateConsumerOffsetHeader
@@ -138,13 +138,6 @@ class Positions:
             )
         self._offsets.commit(group, topic, header.queue_id, header.commit_offset)
         return response(command)
-
-    def _is_young(self, topic: str, queue_id: int) -> Reading[bool]:
-        """Check that a queue's first message counts as being in memory, or that it never had one."""
-        if self._store.min_queue_offset(topic, queue_id) > 0:
-            return False
-        first = yield from self._store.readings.get(topic, queue_id, 0, 1)
-        return not first.is_far_behind if first.runs else self._store.max_queue_offset(topic, queue_id) == 0
 
 
 def _offset(command: Command, offset: int) -> Command:

@@ -29,8 +29,15 @@ SEPARATOR: Final = "@"
 """Between topic and group in a key; no name can hold it."""
 
 
+_NO_QUEUES: Final[Mapping[int, int]] = {}
+
+
 class Offsets(ChangingTable[str, dict[int, int]]):
-    """Committed offsets by group, topic and queue."""
+    """Committed offsets by group, topic and queue.
+
+    Attributes:
+        on_delete: called with the keys of groups in topics whose offsets are deleted.
+    """
 
     def __init__(self, table: JsonTable, clock: Clock) -> None:
         super().__init__(table)
@@ -41,6 +48,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self._keys = _GroupTopicKeys()  # of all three
         self._end_of: Callable[[str, int], int] | None = None
         self._ahead: set[tuple[str, int]] = set()
+        self.on_delete: list[Callable[[AbstractSet[str]], object]] = []
 
     def load(self, max_offset: Callable[[str, int], int]) -> None:
         """Read the table; an offset after its queue's end is set to the end, a negative one is dropped.
@@ -153,6 +161,10 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self.commit(group, topic, queue_id, offset)
         self._reset.setdefault(key, {})[queue_id] = offset
 
+    def has_reset(self, key: str, queue_id: int) -> bool:
+        """Check whether a reset of a group in a topic waits: see ``key_of``."""
+        return bool(self._reset) and queue_id in self._reset.get(key, _NO_QUEUES)
+
     def pop_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return and clear the offset of a reset that waits for a pull; None if there is none."""
         if not self._reset or (queues := self._reset.get(key := key_of(group, topic))) is None:
@@ -173,6 +185,10 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         """Return the committed offset, or None if there is none."""
         queues = self._committed.get(key_of(group, topic))
         return None if queues is None else queues.get(queue_id)
+
+    def queues_of(self, key: str) -> Mapping[int, int]:
+        """Return the committed offsets of a group in a topic by queue, as they are now: see ``key_of``."""
+        return self._committed.get(key, _NO_QUEUES)
 
     def record_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Record that ``group`` has pulled all before ``offset``: for operators only, not saved."""
@@ -229,6 +245,8 @@ class Offsets(ChangingTable[str, dict[int, int]]):
             self._changes[key] = None
             for table in (self._committed, self._pulled, self._reset):
                 table.pop(key, None)
+        for action in self.on_delete:
+            action(keys)
 
     def _copy_of(self, name: str) -> dict[int, int] | None:
         queues = self._committed.get(name)

@@ -1,4 +1,4 @@
-"""The checks of a pull's group, topic and subscription, and the filter of its messages.
+"""The checks of a pull's or pop's group, topic and subscription, and the filter of its messages.
 
 The checks are in RocketMQ's order, with its codes. (RocketMQ: PullMessageProcessor.java.)
 """
@@ -18,7 +18,7 @@ from cometmq.filter.sql92 import Sql92
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.net.server import Session
 from cometmq.store.read.get import RecordFilter
-from cometmq.wire.bodies import GroupConfig
+from cometmq.wire.bodies import GroupConfig, TopicConfig
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.headers import PullFlag, PullHeader
 
@@ -36,7 +36,7 @@ class PullFilter(NamedTuple):
 
 
 class Subscriptions:
-    """Checks pulls, and finds the filters of their messages.
+    """Checks pulls and pops, and finds the filters of their messages.
 
     Args:
         property_filter: whether other filters than tags are allowed.
@@ -85,17 +85,43 @@ class Subscriptions:
 
         Raises Refused, IllegalName.
         """
+        self.check_readable()
+        group = self._find_or_create_group(header.consumer_group)
+        topic = self._find_topic(header.topic)
+        if not 0 <= header.queue_id < topic.read_queue_count:
+            raise _no_queue(header.queue_id, topic)
+        has_own = header.sys_flag & PullFlag.SUBSCRIPTION
+        found = self._own_filter(header) if has_own else self._registered_filter(header, group)
+        return found._replace(state_version=self._state_version)
+
+    def check_readable(self) -> None:
+        """Check that the broker delivers messages. Raises Refused."""
         if not self._permission & PERM_READ:
             raise Refused(
                 ResponseCode.NO_PERMISSION,
                 f"this broker delivers no messages: brokerPermission is {self._permission}, "
                 f"reading needs {PERM_READ}",
             )
-        group = self._find_or_create_group(header.consumer_group)
-        self._check_queue(header)
-        has_own = header.sys_flag & PullFlag.SUBSCRIPTION
-        found = self._own_filter(header) if has_own else self._registered_filter(header, group)
-        return found._replace(state_version=self._state_version)
+
+    def check_pop(self, group: str, topic: str, queue_id: int) -> TopicConfig:
+        """Check a pop's topic, queue and group, in this order; a negative queue id means all queues.
+
+        Returns the topic; the group is created if the settings allow that. Raises Refused, IllegalName.
+        """
+        config = self._find_topic(topic)
+        if queue_id >= config.read_queue_count:
+            raise _no_queue(queue_id, config)
+        self._find_or_create_group(group)
+        return config
+
+    def filter_of(self, expression_type: str | None, expression: str | None) -> PullFilter:
+        """Return the filter of an expression that came with a request. Raises Refused."""
+        if (compiled := self.compile(expression_type, expression)) is not None:
+            return PullFilter(record_filter=SqlFilter(compiled))
+        try:
+            return PullFilter(tag.codes(tag.parse(expression)))
+        except FormatError as error:
+            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
 
     def is_out_of_date(self, pull_filter: PullFilter) -> bool:
         """Check whether topics, groups or consumers have changed since a pull was checked."""
@@ -115,31 +141,20 @@ class Subscriptions:
             raise Refused(ResponseCode.NO_PERMISSION, f"subscription group [{name}] may not consume")
         return group
 
-    def _check_queue(self, header: PullHeader) -> None:
-        topic = self._topics.find(header.topic)
+    def _find_topic(self, name: str) -> TopicConfig:
+        topic = self._topics.find(name)
         if topic is None:
-            raise Refused(
-                ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist: create it, or send first"
-            )
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist: create it, or send first")
         if not topic.perm & PERM_READ:
             raise Refused(
-                ResponseCode.NO_PERMISSION, f"topic[{header.topic}] may not be read: its perm is {topic.perm}"
+                ResponseCode.NO_PERMISSION, f"topic[{name}] may not be read: its perm is {topic.perm}"
             )
-        if not 0 <= header.queue_id < topic.read_queue_count:
-            raise Refused(
-                ResponseCode.INVALID_PARAMETER,
-                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
-                f"topicConfig.readQueueNums:[{topic.read_queue_count}]",
-            )
+        return topic
 
     def _own_filter(self, header: PullHeader) -> PullFilter:
         """Return the filter in a pull's own header."""
-        if (compiled := self.compile(header.expression_type, header.subscription)) is not None:
-            return self._by_sql(header, SqlFilter(compiled))
-        try:
-            return PullFilter(tag.codes(tag.parse(header.subscription)))
-        except FormatError as error:
-            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
+        own = self.filter_of(header.expression_type, header.subscription)
+        return own if own.record_filter is None else self._by_sql(header, own.record_filter)
 
     def _registered_filter(self, header: PullHeader, config: GroupConfig) -> PullFilter:
         """Return the filter that heartbeats of a pull's group have registered."""
@@ -183,7 +198,7 @@ class Subscriptions:
         self._check_allowed(subscription.data.expression_type)
         return self._by_sql(header, SqlFilter(known.compiled, known))
 
-    def _by_sql(self, header: PullHeader, own: SqlFilter) -> PullFilter:
+    def _by_sql(self, header: PullHeader, own: RecordFilter) -> PullFilter:
         if self._filter_retry and header.topic.startswith(RETRY_PREFIX):
             group = header.topic.removeprefix(RETRY_PREFIX)
             return PullFilter(record_filter=RetryFilter(self._filters, group))
@@ -197,3 +212,11 @@ class Subscriptions:
                 "The broker does not support consumer to filter message by "
                 f"{str(expression_type)[:20]}: set enablePropertyFilter",
             )
+
+
+def _no_queue(queue_id: int, topic: TopicConfig) -> Refused:
+    return Refused(
+        ResponseCode.INVALID_PARAMETER,
+        f"queueId[{queue_id}] is illegal, topic:[{topic.topic}] "
+        f"topicConfig.readQueueNums:[{topic.read_queue_count}]",
+    )

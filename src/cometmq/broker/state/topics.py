@@ -19,6 +19,7 @@ from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntri
 from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import REPLY_SUFFIX, valid_topic
+from cometmq.format.pop.names import revive_topic
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
@@ -274,7 +275,7 @@ def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
         _topic(OFFSET_MOVED_TOPIC, 1),
         _topic(SCHEDULE_TOPIC, 18),
         _topic(cluster + REPLY_SUFFIX, 1),
-        _topic(f"{SYSTEM_PREFIX}REVIVE_LOG_{cluster}", 8),
+        _topic(revive_topic(cluster), settings.revive_queue_num),
         _topic(f"{SYSTEM_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, PERM_INHERIT),
         _topic(HALF_TOPIC, 1),
         _topic(HALF_OP_TOPIC, 1),

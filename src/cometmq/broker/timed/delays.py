@@ -43,6 +43,8 @@ QUEUE_ID: Final = 0
 ADDED_SIZE: Final = 100
 """Most bytes of properties that are added while a timed message waits."""
 
+_TIMED: Final = properties.text_of({TIMER_OUT_MS: "%d", REAL_TOPIC: "%s", REAL_QUEUE_ID: "%d"})
+
 
 class Delays:
     """Turns a message that asks for a delay or a time into the one that is stored until it is due.
@@ -63,6 +65,22 @@ class Delays:
         """
         by_level = delayed(message, self.levels)
         return timed(message, self._settings, self._clock.now_ms()) if by_level is message else by_level
+
+    def until(self, message: NewMessage, time_ms: int) -> NewMessage:
+        """Return what ``waiting`` does for a message of the broker's own, in a fraction of the time.
+
+        Args:
+            message: its properties end in a value's end, and ask for ``time_ms`` by TIMER_DELIVER_MS alone.
+        """
+        settings, now = self._settings, self._clock.now_ms()
+        _check_enabled(settings)
+        if time_ms <= now:
+            return message
+        _check_wait(TIMER_DELIVER_MS, str(time_ms), time_ms - now, settings)
+        added = _TIMED % (_out_ms(time_ms, settings), message.topic, message.queue_id)
+        return message._replace(
+            topic=TIMER_TOPIC, queue_id=QUEUE_ID, properties=message.properties + added.encode()
+        )
 
 
 def delayed(message: NewMessage, levels: DelayLevels) -> NewMessage:
@@ -92,21 +110,15 @@ def timed(message: NewMessage, settings: StoreSettings, now: int) -> NewMessage:
     name = next((name for name in TIMER_ASKS if name in named), None)
     if name is None or TIMER_OUT_MS in named:
         return message
-    if not settings.timer_wheel_enable:
-        raise Refused(ResponseCode.SYSTEM_ERROR, "this broker takes no timed messages: see timerWheelEnable")
+    _check_enabled(settings)
     time = _deliver_time(name, named[name], now)
     if time <= now:
         if TIMER_DEL_UNIQKEY in named:
             raise MessageIllegal(f"property {name} = {named[name]}: the message to be recalled is due by now")
         return message
-    if time - now > settings.timer_max_delay_sec * 1000:
-        raise MessageIllegal(
-            f"property {name} = {named[name]}: a message may wait for {settings.timer_max_delay_sec} s "
-            "(timerMaxDelaySec)"
-        )
-    precision_ms = settings.timer_precision_ms
-    out_ms = (time - 1) // precision_ms * precision_ms
-    named |= {TIMER_OUT_MS: str(out_ms), REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
+    _check_wait(name, named[name], time - now, settings)
+    out_ms = str(_out_ms(time, settings))
+    named |= {TIMER_OUT_MS: out_ms, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
     data = properties.encode(named)
     if len(data) > properties.MAX_LENGTH - ADDED_SIZE:
         raise MessageIllegal(
@@ -114,6 +126,26 @@ def timed(message: NewMessage, settings: StoreSettings, now: int) -> NewMessage:
             f"{properties.MAX_LENGTH - ADDED_SIZE}"
         )
     return message._replace(topic=TIMER_TOPIC, queue_id=QUEUE_ID, properties=data)
+
+
+def _check_enabled(settings: StoreSettings) -> None:
+    if not settings.timer_wheel_enable:
+        raise Refused(ResponseCode.SYSTEM_ERROR, "this broker takes no timed messages: see timerWheelEnable")
+
+
+def _check_wait(name: str, value: str, wait_ms: int, settings: StoreSettings) -> None:
+    """Check that a message may wait for so long. Raises MessageIllegal."""
+    if wait_ms > settings.timer_max_delay_sec * 1000:
+        raise MessageIllegal(
+            f"property {name} = {value}: a message may wait for {settings.timer_max_delay_sec} s "
+            "(timerMaxDelaySec)"
+        )
+
+
+def _out_ms(time_ms: int, settings: StoreSettings) -> int:
+    """Return the slot of a time: rounded down, to a second by default."""
+    precision_ms = settings.timer_precision_ms
+    return (time_ms - 1) // precision_ms * precision_ms
 
 
 def due(record: Record) -> NewMessage | None:

@@ -73,6 +73,16 @@ class Readings:
             )
         )
 
+    def is_young(self, topic: str, queue_id: int) -> Reading[bool]:
+        """Check that a queue's first message counts as being in memory, or that it never had one."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or queue.max_offset == 0:
+            return True
+        if queue.min_offset > 0:
+            return False
+        first = yield from self.get(topic, queue_id, 0, 1)
+        return bool(first.runs) and not first.is_far_behind
+
     def entries(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[QueueEntry]]:
         """Read ``count`` entries of a queue, fewer at its end; none if the offset is before its beginning."""
         queue = self._queues.find(topic, queue_id)

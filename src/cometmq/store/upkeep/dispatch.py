@@ -97,6 +97,7 @@ class Dispatcher:
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
         self.on_arrival_of: dict[str, Callable[[], None]] = {}
         self.waiting_count: Callable[[], int] = lambda: 1
+        self._listeners: list[tuple[Callable[[list[Arrival]], None], Callable[[], int]]] = []
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
         self._staged = staged
         self._log = commit_log
@@ -106,6 +107,27 @@ class Dispatcher:
         self._replay = Replay(None, index, delay_levels)
         self._tags_codes: dict[str | None, int] = {None: 0}
         self._waiting: deque[_AppendedBatch | _AppendedSends] = deque()
+
+    def listen(self, callback: Callable[[list[Arrival]], None], waiting_count: Callable[[], int]) -> None:
+        """Add a callback to ``on_arrival``, and a count to ``waiting_count``."""
+        self._listeners.append((callback, waiting_count))
+        if len(self._listeners) == 1:
+            self.on_arrival, self.waiting_count = callback, waiting_count
+            return
+        callbacks = [each for each, _ in self._listeners]
+        counts = [count for _, count in self._listeners]
+
+        def call_all(arrivals: list[Arrival]) -> None:
+            for each in callbacks:
+                each(arrivals)
+
+        def any_count() -> int:
+            for count in counts:
+                if waiting := count():
+                    return waiting
+            return 0
+
+        self.on_arrival, self.waiting_count = call_all, any_count
 
     def add(
         self,

@@ -1,0 +1,1 @@
+"""Handlers of the requests of pop consumers: pops, acknowledgements, and what goes with them."""

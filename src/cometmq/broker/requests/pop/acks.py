@@ -1,0 +1,150 @@
+"""ACK_MESSAGE and BATCH_ACK_MESSAGE: popped messages are consumed, and need not be delivered again.
+
+An acknowledgement is stored, and counts when its check point is revived. Whether there is such a check point
+is not known before: a second, late or foreign acknowledgement is answered like any other. One that the store
+refuses is logged and answered so, too, as RocketMQ does: its message will come again.
+(RocketMQ: AckMessageProcessor.java.)
+"""
+
+import asyncio
+import logging
+from typing import Final, NamedTuple
+
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.refused import Refused
+from cometmq.broker.request_body import RequestBodies
+from cometmq.broker.requests.pop.disk_answers import DiskAnswers
+from cometmq.broker.requests.pop.handles import Handles, illegal_offset
+from cometmq.broker.requests.pop.stored import ReviveLog
+from cometmq.broker.state.in_flight import InFlight
+from cometmq.errors import MessageIllegal, StoreNotWritable
+from cometmq.format.pop.bit_set import decode as decode_bits
+from cometmq.format.pop.check_point import PopAck
+from cometmq.format.pop.names import RetryFlag, retry_topic
+from cometmq.format.pop.receipt import parse_receipt
+from cometmq.net.server import Session
+from cometmq.store.append import NewMessage
+from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import AckHeader, NoFields
+
+_FLAGS: Final = {str(int(flag)): flag for flag in RetryFlag}
+
+_log = logging.getLogger(__name__)
+
+
+class _AckRequest(NamedTuple):
+    """A checked request, and what is stored of it."""
+
+    session: Session
+    command: Command
+    messages: list[NewMessage]
+
+
+class Acks:
+    """Stores acknowledgements: all of a turn of the loop by one append."""
+
+    def __init__(
+        self,
+        log: ReviveLog,
+        handles: Handles,
+        in_flight: InFlight,
+        answers: DiskAnswers,
+        bodies: RequestBodies,
+    ) -> None:
+        self._log = log
+        self._handles = handles
+        self._in_flight = in_flight
+        self._answers = answers
+        self._bodies = bodies
+        self._waiting: list[_AckRequest] = []
+        self._is_refused = False
+
+    def handlers(self) -> Handlers:
+        """Return the handler of each request code."""
+        return {
+            RequestCode.ACK_MESSAGE: self.handle,
+            RequestCode.BATCH_ACK_MESSAGE: self.handle_batch,
+        }
+
+    def handle(self, session: Session, command: Command, header: AckHeader) -> None:
+        """ACK_MESSAGE. Raises MessageIllegal for a handle that no pop has given out."""
+        topic, group, queue_id, offset = header.topic, header.consumer_group, header.queue_id, header.offset
+        ends = self._handles.ends_of(topic, queue_id)
+        if not ends.low <= offset <= ends.high:
+            raise illegal_offset(topic, queue_id, offset, ends)
+        receipt = parse_receipt(header.extra_info)
+        ack = PopAck(
+            *(topic, group, queue_id, receipt.begin_offset, receipt.pop_time_ms, receipt.broker_name),
+            (offset,),
+        )
+        messages = self._messages(ack, receipt.invisible_ms, receipt.revive_queue_id)
+        self._add(_AckRequest(session, command, messages))
+
+    def handle_batch(self, session: Session, command: Command, _header: NoFields) -> None:
+        """BATCH_ACK_MESSAGE: offsets without a message, and entries of unknown queues, are passed over."""
+        request = self._bodies.decode(BatchAckRequest, command) if command.body else None
+        if request is None or not request.acks:
+            raise Refused(ResponseCode.NO_MESSAGE, "the batch has no acknowledgements")
+        self._bodies.check_count("acknowledgements", request.acks, command)
+        broker_name = request.broker_name or ""
+        messages = [one for entry in request.acks for one in self._of_entry(entry, broker_name)]
+        self._add(_AckRequest(session, command, messages))
+
+    def _of_entry(self, entry: BatchAckEntry, broker_name: str) -> list[NewMessage]:
+        """Return what is stored of a batch's entry; nothing if it names no message. Raises FormatError."""
+        flag = _FLAGS.get(entry.retry, RetryFlag.NONE)
+        topic = retry_topic(entry.topic, entry.consumer_group, flag)
+        try:
+            low, high = self._handles.ends_of(topic, entry.queue_id)
+        except Refused:
+            return []
+        offsets = [entry.start_offset + bit for bit in decode_bits(entry.bit_set)]
+        offsets = [offset for offset in offsets if low <= offset <= high]
+        if not offsets:
+            return []
+        ack = PopAck(
+            *(topic, entry.consumer_group, entry.queue_id, entry.start_offset, entry.pop_time, broker_name),
+            tuple(offsets),
+        )
+        return self._messages(ack, entry.invisible_time, entry.revive_queue_id)
+
+    def _messages(self, ack: PopAck, invisible_ms: int, revive_queue_id: int) -> list[NewMessage]:
+        """Return what is stored of an acknowledgement; nothing if its check point is revived nowhere."""
+        if not self._handles.has_revive_queue(revive_queue_id):
+            return []
+        message = self._log.ack(ack, ack.pop_time_ms + invisible_ms, revive_queue_id)
+        self._in_flight.remove(ack.group, ack.topic, ack.queue_id, ack.pop_time_ms, len(ack.offsets))
+        return [message]
+
+    def _add(self, request: _AckRequest) -> None:
+        """Store and answer a request at the end of the loop's turn."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._store_waiting)
+        self._waiting.append(request)
+
+    def _store_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._store([message for request in waiting for message in request.messages])
+        for request in waiting:
+            self._answers.send(request.session, request.command, response(request.command))
+
+    def _store(self, messages: list[NewMessage]) -> None:
+        """Store acknowledgements, but for those that the store refuses."""
+        if not messages:
+            return
+        try:
+            self._log.append(messages)
+        except MessageIllegal as error:
+            if len(messages) > 1:  # only one of them may be illegal
+                for message in messages:
+                    self._store([message])
+            else:
+                _log.warning("an acknowledgement is not stored: %.500s", error)
+        except StoreNotWritable as error:
+            if not self._is_refused:
+                _log.error("acknowledgements are not stored, their messages will come again: %s", error)
+            self._is_refused = True
+        else:
+            self._is_refused = False

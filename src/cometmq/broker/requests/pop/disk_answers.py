@@ -1,0 +1,26 @@
+"""Answers to requests that have stored something: under SYNC_FLUSH they wait until the disk has it."""
+
+from cometmq.broker.disk_wait import DiskWaits
+from cometmq.net.server import Session
+from cometmq.store.store import MessageStore
+from cometmq.wire.frame import Command
+
+
+class DiskAnswers:
+    """Sends the answers of pops and acknowledgements, as RocketMQ does, whose check points are stored first.
+
+    An answer is sent even if the disk is slower than ``syncFlushTimeout``.
+    """
+
+    def __init__(self, store: MessageStore, disk_waits: DiskWaits) -> None:
+        self._disk_waits = disk_waits
+        self._waits = store.settings.sync_flush
+
+    def send(self, session: Session, command: Command, answer: Command) -> None:
+        """Send an answer once all that is stored by now is on the disk, if that has to be waited for."""
+        if command.is_oneway:
+            return
+        if self._waits:
+            self._disk_waits.add(lambda _: session.send(answer), 0)
+        else:
+            session.send(answer)

@@ -1,0 +1,104 @@
+"""CHANGE_MESSAGE_INVISIBLETIME: a popped message stays with its consumer for another time, or comes sooner.
+
+The message gets a check point of its own, and is acknowledged in the one that it had. Both are stored
+together.
+(RocketMQ: ChangeInvisibleTimeProcessor.java.)
+"""
+
+from typing import Final
+
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.requests.pop.checks import PopChecks
+from cometmq.broker.requests.pop.disk_answers import DiskAnswers
+from cometmq.broker.requests.pop.handles import Handles, illegal_offset
+from cometmq.broker.requests.pop.stored import ReviveLog
+from cometmq.errors import CometMQError
+from cometmq.format.pop.check_point import CheckPoint, PopAck
+from cometmq.format.pop.receipt import ReceiptHandle, parse_receipt
+from cometmq.net.server import Session
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import ChangeInvisibleHeader, ChangeInvisibleResponseHeader, fields
+
+SOON_MS: Final = 1_000
+"""A handle that is less than this ahead of the clock got its time from an earlier change."""
+
+
+class InvisibleTimes:
+    """Changes when popped messages become visible again.
+
+    Args:
+        broker_name: the name of this broker, for new check points.
+    """
+
+    def __init__(
+        self,
+        log: ReviveLog,
+        handles: Handles,
+        checks: PopChecks,
+        answers: DiskAnswers,
+        *,
+        broker_name: str,
+    ) -> None:
+        self._log = log
+        self._handles = handles
+        self._checks = checks
+        self._answers = answers
+        self._broker_name = broker_name
+
+    def handlers(self) -> Handlers:
+        """Return the handler of each request code."""
+        return {RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.handle}
+
+    def handle(self, session: Session, command: Command, header: ChangeInvisibleHeader) -> None:
+        """CHANGE_MESSAGE_INVISIBLETIME; clients read the header of a refusal, too."""
+        try:
+            receipt = self._check(header)
+            now_ms = self._log.now_ms()
+            if 0 <= receipt.pop_time_ms - now_ms < SOON_MS:
+                now_ms = receipt.pop_time_ms + 1  # else the new check point could be named like the old one
+            self._store(header, receipt, now_ms)
+        except CometMQError as error:
+            refusal = fields(ChangeInvisibleResponseHeader(0, 0, 0))
+            answer = response(command, code_of(error), str(error), refusal)
+        else:
+            changed = ChangeInvisibleResponseHeader(now_ms, header.invisible_time, receipt.revive_queue_id)
+            answer = response(command, ext_fields=fields(changed))
+        self._answers.send(session, command, answer)
+
+    def _check(self, header: ChangeInvisibleHeader) -> ReceiptHandle:
+        """Return the checked handle. Raises Refused, FormatError."""
+        topic, queue_id, offset = header.topic, header.queue_id, header.offset
+        ends = self._handles.ends_of(topic, queue_id)
+        if not ends.low <= offset < ends.high:
+            raise illegal_offset(topic, queue_id, offset, ends)
+        receipt = parse_receipt(header.extra_info)
+        if not self._handles.has_revive_queue(receipt.revive_queue_id):
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"the handle {header.extra_info[:200]!r} is of revive queue {receipt.revive_queue_id}, which "
+                "is not revived here: see reviveQueueNum",
+            )
+        self._checks.check_invisible_time(header.invisible_time)
+        return receipt
+
+    def _store(self, header: ChangeInvisibleHeader, receipt: ReceiptHandle, now_ms: int) -> None:
+        """Store the new check point, and the acknowledgement in the old one. Raises Refused."""
+        topic, group, queue_id, offset = header.topic, header.consumer_group, header.queue_id, header.offset
+        check_point = CheckPoint(
+            *(topic, group, queue_id, offset, now_ms, header.invisible_time, (0,), self._broker_name),
+            is_suspended=header.suspend,
+        )
+        ack = PopAck(
+            *(topic, group, queue_id, receipt.begin_offset, receipt.pop_time_ms, receipt.broker_name),
+            (offset,),
+        )
+        revive_time_ms = receipt.pop_time_ms + receipt.invisible_ms
+        queue = receipt.revive_queue_id
+        try:
+            self._log.append(
+                [self._log.check_point(check_point, queue), self._log.ack(ack, revive_time_ms, queue)]
+            )
+        except CometMQError as error:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"the invisible time is not changed: {error}") from error

@@ -1,0 +1,274 @@
+"""A pop's visit of its queues: read, store check points, hand out.
+
+One pop is one reading, so it may wait for the disk. All is done in the loop's thread::
+
+    a queue ─► begins where? ─► read ─► collected ─┐
+    the next queue … ────────────────► collected ──┴► check points stored ─► offsets moved, handed out
+                         │
+                         └► not in memory: what is collected is handed out first, then the queue is *busy*
+                            until the disk has answered; other pops skip it
+
+So nothing else runs between a read and the move of the offset, and no two pops hand out the same message.
+If the store refuses the check points, nothing is handed out and no offset moves. What was read from the disk
+is dropped if the offset, a reset or a deletion came between.
+(RocketMQ: PopMessageProcessor.popMsgFromQueue.)
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from typing import Any, Final
+
+from cometmq.broker.requests.pop.pop_offsets import PopOffsets
+from cometmq.broker.requests.pop.popped import Popped, ReadQueue, queue_offsets
+from cometmq.broker.requests.pop.sources import Source
+from cometmq.broker.requests.pop.stored import ReviveLog
+from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.state.in_flight import InFlight
+from cometmq.broker.state.offsets import SEPARATOR, key_of
+from cometmq.broker.state.subscriptions import PullFilter
+from cometmq.errors import CometMQError
+from cometmq.format.pop.check_point import CheckPoint
+from cometmq.store.append import NewMessage
+from cometmq.store.read.get_result import GetResult, GetStatus
+from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.store import MessageStore
+from cometmq.wire.frame import FRAME_LENGTH_MAX
+from cometmq.wire.headers import PopHeader
+
+BYTES_MAX: Final = FRAME_LENGTH_MAX - 1_048_576
+"""Most bytes of records in an answer; the rest of the frame is for its header, and handles in records."""
+RECORD_EXTRA: Final = 40_000
+"""Most bytes that a record has besides its body."""
+
+_ELSEWHERE: Final = frozenset(
+    {GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.OFFSET_FOUND_NULL}
+)
+"""The offset moves to where messages are, and is read again."""
+_PASSED_OVER: Final = frozenset(
+    {
+        GetStatus.NO_MATCHED_MESSAGE,
+        GetStatus.OFFSET_FOUND_NULL,
+        GetStatus.MESSAGE_WAS_REMOVING,
+        GetStatus.NO_MATCHED_LOGIC_QUEUE,
+    }
+)
+"""Nothing is found, but the offset moves."""
+
+Place = tuple[str, int]
+"""The key of group and topic, and the queue id."""
+
+
+class Visits:
+    """Carries out pops.
+
+    Attributes:
+        on_free: called with group, topic and queue id when a queue that others had skipped is no longer busy.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        offsets: PopOffsets,
+        in_flight: InFlight,
+        log: ReviveLog,
+        settings: BrokerSettings,
+    ) -> None:
+        self._store = store
+        self._offsets = offsets
+        self._in_flight = in_flight
+        self._log = log
+        self._record_max = store.settings.max_message_size + RECORD_EXTRA
+        self._in_flight_max = (
+            settings.pop_inflight_message_threshold if settings.enable_pop_message_threshold else None
+        )
+        self._as_popped_topic = not settings.pop_response_return_actual_retry_topic
+        self._broker_name = settings.broker_name
+        self._revive_queues = cycle(range(settings.revive_queue_num))
+        self._busy: set[Place] = set()
+        self._skipped: set[Place] = set()
+        self.on_free: Callable[[str, str, int], None] = lambda *_: None
+
+    def begin(self, topic: str, group: str, sources: Sequence[Source], invisible_ms: int) -> Popped:
+        """Return a pop that has found nothing yet; its messages become visible again after a time."""
+        return Popped(
+            topic,
+            group,
+            sources,
+            broker_name=self._broker_name,
+            pop_time_ms=self._log.now_ms(),
+            invisible_ms=invisible_ms,
+            revive_queue_id=next(self._revive_queues),
+        )
+
+    def pop(
+        self, popped: Popped, header: PopHeader, wanted: PullFilter, may_wait: Callable[[], bool]
+    ) -> Reading[Popped]:
+        """Visit the queues of a pop until messages are found or there are none.
+
+        Args:
+            may_wait: returns whether the pop is held if nothing is found: then all that the filter rejects is
+                passed over, since it wakes nobody any more.
+        """
+        while True:
+            popped.waited = popped.passed_over = False
+            popped.rest = 0
+            for source in popped.sources:
+                key = key_of(popped.group, source.topic)
+                for queue_id in source.queue_ids:
+                    offset = self._offsets.next_offset(key, queue_id)
+                    end = self._store.max_queue_offset(source.topic, queue_id)
+                    if offset == end and not self._offsets.has_reset(key, queue_id):
+                        continue  # nearly always
+                    if self._busy and (key, queue_id) in self._busy:
+                        self._skipped.add((key, queue_id))
+                        popped.rest += end - (offset or 0)
+                        continue
+                    visit = self._visit(popped, header, wanted, (source, key, queue_id), offset, end)
+                    yield from visit
+            self._hand_out(popped)
+            is_over = not popped.waited and not (popped.passed_over and may_wait())
+            if popped.count or popped.refusal is not None or is_over:
+                return popped
+            if not popped.waited:
+                yield PAUSE
+
+    def _visit(
+        self,
+        popped: Popped,
+        header: PopHeader,
+        wanted: PullFilter,
+        where: tuple[Source, str, int],
+        offset: int | None,
+        end: int,
+    ) -> Reading[None]:
+        """Read messages of one queue."""
+        source, key, queue_id = where
+        offsets = self._offsets
+        reset = offsets.take_reset(key, queue_id)
+        if reset is not None:
+            offset = reset
+        if offset is None:
+            begin = offsets.begin(key, queue_id, source.retry_flag, header.init_mode)
+            offset = yield from self._tracked(popped, (key, queue_id), begin)
+            if popped.paused:
+                return  # it is visited again
+            if offset == end:
+                return
+        if self._is_full(popped, header) or self._has_too_many(popped.group, source.topic, queue_id):
+            popped.rest += end - offset
+            return
+        result = yield from self._read(popped, header, wanted, where, offset)
+        if result is not None and result.status in _ELSEWHERE:
+            offset = result.next_offset
+            offsets.move(key, queue_id, offset)
+            result = yield from self._read(popped, header, wanted, where, offset)
+        if result is not None:
+            self._collect(popped, where, offset, result)
+
+    def _read(
+        self,
+        popped: Popped,
+        header: PopHeader,
+        wanted: PullFilter,
+        where: tuple[Source, str, int],
+        offset: int,
+    ) -> Reading[GetResult | None]:
+        """Read a queue at an offset; return None if that has become wrong while the disk was waited for."""
+        source, key, queue_id = where
+        deleted_before = self._store.deleted_before(source.topic)
+        reading = self._store.readings.get(
+            *(source.topic, queue_id, offset, header.max_msg_nums - popped.count, BYTES_MAX - popped.size),
+            *(wanted.tags_codes, wanted.record_filter),
+        )
+        result: GetResult = yield from self._tracked(popped, (key, queue_id), reading)
+        if popped.paused and (
+            self._offsets.has_reset(key, queue_id)
+            or self._offsets.next_offset(key, queue_id) != offset
+            or self._store.deleted_before(source.topic) != deleted_before
+        ):
+            return None
+        return result
+
+    def _tracked(self, popped: Popped, place: Place, reading: Reading[Any]) -> Reading[Any]:
+        """Run a reading; its queue is busy while it waits for the disk."""
+        popped.paused, fetched = False, None
+        while True:
+            try:
+                step = reading.send(fetched)
+            except StopIteration as stop:
+                return stop.value
+            if (fetched := step.ready()) is not None:
+                continue
+            popped.paused = popped.waited = True
+            self._hand_out(popped)
+            popped.copy_records()
+            self._busy.add(place)
+            try:
+                fetched = yield step
+            finally:
+                self._free(place)
+
+    def _free(self, place: Place) -> None:
+        """Mark a queue as no longer busy: the disk has answered, or the pop is abandoned."""
+        self._busy.discard(place)
+        if place in self._skipped:
+            self._skipped.discard(place)
+            topic, _, group = place[0].partition(SEPARATOR)
+            self.on_free(group, topic, place[1])
+
+    def _is_full(self, popped: Popped, header: PopHeader) -> bool:
+        count = popped.count
+        return count >= header.max_msg_nums or (count > 0 and popped.size + self._record_max > BYTES_MAX)
+
+    def _has_too_many(self, group: str, topic: str, queue_id: int) -> bool:
+        if self._in_flight_max is None:
+            return False
+        return self._in_flight.count(group, topic, queue_id) >= self._in_flight_max
+
+    def _collect(
+        self, popped: Popped, where: tuple[Source, str, int], offset: int, result: GetResult
+    ) -> None:
+        """Collect the messages of a read; if there are none, move the offset past those that do not match."""
+        source, key, queue_id = where
+        rest = result.max_offset - result.next_offset
+        if result.status is GetStatus.FOUND:
+            sizes = result.sizes
+            data = result.runs[0] if len(result.runs) == 1 else b"".join(result.runs)
+            if result.next_offset - offset == len(sizes):
+                found = tuple(range(offset, result.next_offset))
+            else:
+                found = queue_offsets(data, sizes)
+            popped.unstored.append(
+                ReadQueue(source, key, queue_id, offset, found, result.next_offset, data, sizes)
+            )
+            popped.count += len(sizes)
+            popped.size += len(data)
+        elif result.status in _PASSED_OVER:
+            self._offsets.move(key, queue_id, result.next_offset)
+            popped.passed_over |= rest > 0
+        popped.rest += max(rest, 0)
+
+    def _hand_out(self, popped: Popped) -> None:
+        """Store the check points of what was read, and move the offsets; or drop it if the store refuses."""
+        read, popped.unstored = popped.unstored, []
+        if not read:
+            return
+        try:
+            self._log.append([self._check_point(popped, one) for one in read])
+        except CometMQError as error:
+            popped.refuse(read, error)
+            return
+        for one in read:
+            self._offsets.move(one.key, one.queue_id, one.next_offset)
+            self._in_flight.add(one.key, one.queue_id, len(one.offsets))
+            popped.add(one, as_popped_topic=self._as_popped_topic)
+
+    def _check_point(self, popped: Popped, read: ReadQueue) -> NewMessage:
+        begin = read.begin_offset
+        check_point = CheckPoint(
+            *(read.source.topic, popped.group, read.queue_id, begin),
+            *(popped.pop_time_ms, popped.invisible_ms),
+            tuple([offset - begin for offset in read.offsets]),
+            popped.broker_name,
+        )
+        return self._log.check_point(check_point, popped.revive_queue_id)

@@ -1,0 +1,199 @@
+"""Acknowledgements: what is stored of them, and how each is answered."""
+
+import base64
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.broker.conftest import SYNC, Bench, GatedDisk, serving
+from tests.broker.halves import records
+from tests.broker.pops import INVISIBLE_MS, REVIVE, TIMER, Handed, ack, acks, come_back, fill, popped, stored
+
+from cometmq.broker.requests.pop import acks as acks_module
+from cometmq.format import properties
+from cometmq.format.pop.check_point import PopAck
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import AckHeader
+
+
+async def prepare(bench: Bench, count: int = 1, queue_id: int = 3, **changes: Any) -> list[Handed]:
+    """Send messages, and pop them."""
+    for n in range(count):
+        assert (await bench.send("T", b"%d" % n, queue_id)).code == ResponseCode.SUCCESS
+    return await popped(bench, **changes)
+
+
+async def ack_batch(bench: Bench, *entries: dict[str, Any], broker: str = "broker-a") -> Command:
+    body = json.dumps({"brokerName": broker, "acks": entries}).encode()
+    return await bench.ask(RequestCode.BATCH_ACK_MESSAGE, body=body)
+
+
+def entry(message: Handed, bits: int, **changes: Any) -> dict[str, Any]:
+    handle = message.handle
+    data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    values = {
+        "c": "g",
+        "t": "T",
+        "r": str(int(handle.retry_flag)),
+        "so": handle.begin_offset,
+        "q": handle.queue_id,
+        "rq": handle.revive_queue_id,
+        "pt": handle.pop_time_ms,
+        "it": handle.invisible_ms,
+        "b": base64.b64encode(data).decode(),
+    }
+    return values | changes
+
+
+async def test_an_acknowledgement_is_stored_as_rocketmq_stores_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        (message,) = await prepare(bench)
+        answer = await ack(bench, message)
+        assert (answer.code, answer.ext_fields) == (ResponseCode.SUCCESS, {})
+        waiting = records(bench, TIMER)[-1]
+        now = message.handle.pop_time_ms
+        assert waiting.body.decode() == (
+            f'{{"ao":0,"bn":"broker-a","c":"g","pt":{now},"q":3,"so":0,"t":"T"}}'
+        )
+        assert properties.decode(waiting.properties) == {
+            "TAGS": "ack",
+            "UNIQ_KEY": f"T@3@0@g@{now}@broker-a@ack",
+            "TIMER_DELIVER_MS": str(now + INVISIBLE_MS),
+            "TIMER_OUT_MS": str((now + INVISIBLE_MS - 1) // 1000 * 1000),
+            "REAL_TOPIC": REVIVE,
+            "REAL_QID": str(message.handle.revive_queue_id),
+        }
+        assert bench.parts.in_flight.count("g", "T", 3) == 0
+
+
+async def test_one_that_comes_too_late_goes_to_the_revive_topic_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        (message,) = await prepare(bench)
+        bench.clock.advance(INVISIBLE_MS)
+        assert (await ack(bench, message)).code == ResponseCode.SUCCESS
+        assert [(type(one.what), one.due_ms) for one in stored(bench)[1:]] == [(PopAck, None)]
+
+
+async def test_each_is_answered_with_success_whatever_became_of_its_message(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        (message,) = await prepare(bench)
+        handle = message.handle
+        for other in (
+            handle,
+            handle,
+            handle._replace(broker_name="other"),
+            handle._replace(pop_time_ms=5),
+        ):
+            assert (await ack(bench, message, handle=str(other))).code == ResponseCode.SUCCESS
+        assert len(acks(bench)) == 4
+
+
+@pytest.mark.parametrize("queue_id", [8, -1, 1_000_000, 999])
+async def test_one_for_a_revive_queue_that_is_not_revived_is_passed_over(
+    tmp_path: Path, queue_id: int
+) -> None:
+    async with serving(tmp_path) as bench:
+        (message,) = await prepare(bench)
+        handle = message.handle._replace(revive_queue_id=queue_id)
+        assert (await ack(bench, message, handle=str(handle))).code == ResponseCode.SUCCESS
+        assert acks(bench) == []
+
+
+async def test_what_names_no_message_is_refused_with_rocketmqs_codes(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        (message,) = await prepare(bench)
+        handle = str(message.handle)
+        for header, code, words in (
+            (AckHeader("g", "None", 3, handle, 0), 17, "topic[None] not exist"),
+            (AckHeader("g", "T", 4, handle, 0), 13, "queueId[4] is illegal"),
+            (AckHeader("g", "T", -1, handle, 0), 13, "queueId[-1] is illegal"),
+            (AckHeader("g", "T", 3, handle, -1), 208, "offset is illegal, key:T@3, commit:-1, store:0~1"),
+            (AckHeader("g", "T", 3, handle, 2), 208, "commit:2"),
+            (AckHeader("g", "T", 3, "no handle", 0), 1, "'no handle' is not a receipt handle"),
+            (AckHeader("g", "T", 3, handle.replace("broker-a", "a\x02b"), 0), 13, "holds a separator"),
+        ):
+            answer = await bench.ask(RequestCode.ACK_MESSAGE, header)
+            assert (answer.code, words in (answer.remark or "")) == (code, True), answer
+        at_end = AckHeader("g", "T", 3, handle, 1)
+        assert (await bench.ask(RequestCode.ACK_MESSAGE, at_end)).code == ResponseCode.SUCCESS
+
+
+async def test_a_batch_acknowledges_messages_of_several_check_points(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        three = await prepare(bench, 3)
+        (other,) = await prepare(bench, queue_id=1)
+        answer = await ack_batch(bench, entry(three[0], 0b101), entry(other, 0b1))
+        assert answer.code == ResponseCode.SUCCESS
+        first, second = acks(bench)
+        assert (first.offsets, first.queue_id, first.tag) == ((0, 2), 3, "bAck")
+        assert (second.offsets, second.queue_id, second.tag) == ((0,), 1, "ack")
+        assert bench.parts.in_flight.count("g", "T", 3) == 1
+        assert bench.parts.in_flight.count("g", "T", 1) == 0
+
+
+async def test_a_batch_passes_over_what_names_no_message(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        (message,) = await prepare(bench)
+        answer = await ack_batch(
+            bench,
+            entry(message, 0b100),
+            entry(message, 0b1, t="None"),
+            entry(message, 0b1, q=9),
+            entry(message, 0b1, r="1"),
+            entry(message, 0b0),
+            entry(message, 0b1, rq=77),
+        )
+        assert answer.code == ResponseCode.SUCCESS and acks(bench) == []
+
+
+async def test_an_empty_batch_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        assert (await ack_batch(bench)).code == ResponseCode.NO_MESSAGE
+        assert (await bench.ask(RequestCode.BATCH_ACK_MESSAGE)).code == ResponseCode.NO_MESSAGE
+
+
+async def test_messages_of_retry_topics_are_acknowledged_there(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.topics.find_or_create("%RETRY%g_T")
+        bench.parts.topics.find_or_create("T")
+        come_back(bench, "%RETRY%g_T", b"a", b"b")
+        first, second = await popped(bench)
+        assert (await ack(bench, first)).code == ResponseCode.SUCCESS
+        assert (await ack_batch(bench, entry(second, 0b10))).code == ResponseCode.SUCCESS
+        assert [(one.topic, one.offsets) for one in acks(bench)] == [
+            ("%RETRY%g_T", (0,)),
+            ("%RETRY%g_T", (1,)),
+        ]
+
+
+async def test_one_that_the_store_refuses_is_logged_once_and_answered_all_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = MemoryDisk()
+    async with serving(tmp_path, files=disk) as bench:
+        (message,) = await prepare(bench)
+        await fill(bench, disk)
+        before = len(acks(bench))
+        with caplog.at_level(logging.ERROR, acks_module.__name__):
+            for _ in range(2):
+                assert (await ack(bench, message)).code == ResponseCode.SUCCESS
+        assert [line.message[:40] for line in caplog.records] == ["acknowledgements are not stored, their m"]
+        assert len(acks(bench)) == before
+        disk.space_bytes = 2**40
+
+
+async def test_under_sync_flush_the_answer_waits_for_the_disk(tmp_path: Path) -> None:
+    disk = GatedDisk()
+    async with serving(tmp_path, SYNC, files=disk) as bench:
+        (message,) = await prepare(bench)
+        disk.gate.clear()
+        header = AckHeader("g", "T", 3, str(message.handle), 0)
+        answer = bench.ask_later(RequestCode.ACK_MESSAGE, header)
+        await bench.ask(RequestCode.GET_BROKER_CONFIG)
+        assert not answer.done()
+        disk.gate.set()
+        assert (await answer).code == ResponseCode.SUCCESS
