@@ -55,6 +55,7 @@ from cometmq.broker.state.subscriptions import Subscriptions
 from cometmq.broker.state.topics import Topics, boot_topics
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.op_queue import OpQueue
+from cometmq.broker.timed.revive import Revive
 from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.broker.timed.transaction_check import TransactionCheck
@@ -187,6 +188,9 @@ class Assembly:
             InvisibleTimes(log, handles, checks, answers, broker_name=own.broker_name),
             Peeks(store, checks, sources, pop_offsets, self.reads),
             Notifications(store, checks, sources, pop_offsets, self.reads, waiting),
+        )
+        self.revive = Revive(
+            *(store, self.timed_messages, self.topics, groups, self.offsets, in_flight, log, own),
         )
         self.ops = OpQueue(
             store, self.offsets, clock, store_host=host, size_max=own.transaction_op_msg_max_size

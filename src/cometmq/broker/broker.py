@@ -16,6 +16,7 @@ from cometmq.broker.registration import NameServers
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.broker.state.topics import TIMER_TOPIC
+from cometmq.broker.timed.revive import Revive
 from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.broker.timers import Alarm, Periodic
@@ -42,6 +43,7 @@ SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000
 
 TIMED: Final = "timed messages"
+REVIVE: Final = "revive"
 
 _log = logging.getLogger(__name__)
 
@@ -134,6 +136,7 @@ class Broker:
             stack.push_async_callback(self._finish_tasks)
             stack.callback(parts.schedule.stop)
             stack.callback(parts.timed_messages.stop)
+            stack.callback(parts.revive.stop)
             stack.callback(parts.transaction_check.stop)
             stack.callback(self._begin_periodic(parts).stop)
             stack.callback(self._set_alarms(store, parts).close)
@@ -196,13 +199,15 @@ class Broker:
     def _set_alarms(self, store: MessageStore, parts: Assembly) -> ExitStack:
         """Set alarms for delayed and timed messages that arrive or are due; return what stops them."""
         delayed = Alarm(lambda: self._deliver_delayed(parts.schedule))
+        revive = Alarm(lambda: self._revive(parts.revive, revive))
         timed = Alarm(lambda: self._deliver_timed(parts.timed_messages, timed))
         parts.schedule.on_change = delayed.ring
         store.on_arrival_of(SCHEDULE_TOPIC, delayed.ring)
         store.on_arrival_of(TIMER_TOPIC, timed.ring)
+        store.on_arrival_of(parts.revive.topic, revive.ring)
         held = Alarm(parts.waiting.expire)
         parts.waiting.on_hold = held.ring
-        self._alarms = [delayed, timed, held]
+        self._alarms = [delayed, timed, held, revive]
         self.look_again()
         stack = ExitStack()
         for alarm in self._alarms:
@@ -263,6 +268,16 @@ class Broker:
         if TIMED not in self._tasks:
             self._begin(TIMED, timed_messages.round())
             self._tasks[TIMED].add_done_callback(lambda _: again.ring())  # once another round may begin
+        return None
+
+    def _revive(self, revive: Revive, again: Alarm) -> int | None:
+        """Start a round of the revive if one is due; return when to call it again, ms."""
+        wait_ms = revive.wait_ms()
+        if wait_ms != 0:
+            return wait_ms
+        if REVIVE not in self._tasks:
+            self._begin(REVIVE, revive.round())
+            self._tasks[REVIVE].add_done_callback(lambda _: again.ring())  # once another round may begin
         return None
 
     def _write(self, name: str, table: ChangingTable[Any, Any]) -> None:

@@ -101,6 +101,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             queue if its first message counts as being in memory.
         enable_pop_message_threshold: whether a queue of which a group holds too many messages is skipped.
         pop_inflight_message_threshold: how many messages that is.
+        use_separate_retry_queue: whether popped messages that come back keep their queue id, and their retry
+            topic has as many queues as the topic; otherwise it has one.
         pop_polling_size: most pops that wait at one queue for one group; more are answered at once.
         max_pop_polling_size: most that wait in all.
         pop_long_polling_force_notify_interval: a message whose queue offset is a multiple of this wakes a pop
@@ -180,6 +182,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     init_pop_offset_by_check_msg_in_mem: bool = True
     enable_pop_message_threshold: bool = False
     pop_inflight_message_threshold: Annotated[int, Meta(ge=1)] = 10_000
+    use_separate_retry_queue: bool = False
     pop_polling_size: Annotated[int, Meta(ge=1)] = 1_024
     max_pop_polling_size: Annotated[int, Meta(ge=1)] = 100_000
     pop_long_polling_force_notify_interval: Annotated[int, Meta(ge=0)] = 800

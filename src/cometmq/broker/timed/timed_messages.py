@@ -51,6 +51,8 @@ class TimedMessages:
         self._left: deque[Unit] | None = None
         self._recalled: set[str] = set()  # by the messages of ``_slot``, by name: see ``recall_name``
         self._not_before_ms = 0
+        self._delivered_end = 0  # the log's offset behind the message that was delivered last
+        self._late_slot_ms = 0  # the last slot in which messages wait that were due before it
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
 
@@ -61,6 +63,7 @@ class TimedMessages:
         if last is not None and (waiting := await self._read(last)) is not None:
             queue_offset = max(queue_offset, waiting.queue_offset + 1)
         self._timer.put([], min(queue_offset, self._end), self._clock.now_ms())
+        self._late_slot_ms = self._clock.now_ms()
 
     def wait_ms(self) -> int | None:
         """Return how long to wait before the next round, ms; None if until a message arrives."""
@@ -72,6 +75,21 @@ class TimedMessages:
             wait_ms = time + self._store.settings.timer_precision_ms - self._clock.now_ms()
         pause_ms = self._not_before_ms - self._clock.monotonic_ms()
         return max(min(wait_ms, LOOK_AGAIN_MS), pause_ms, 0)
+
+    def delivered_ms(self) -> int | None:
+        """Return the time, ms since the epoch, up to which all messages that were due are delivered.
+
+        None while messages are being added to the timer or delivered, or are delivered and cannot be read
+        yet, or late ones wait in a slot.
+        """
+        if self._slot is not None or self._timer.queue_offset != self._end:
+            return None
+        if self._store.dispatched_offset < self._delivered_end:
+            return None
+        now_ms, next_ms = self._clock.now_ms(), self._timer.next_time()
+        if next_ms is None:
+            return now_ms
+        return None if next_ms <= self._late_slot_ms else min(now_ms, next_ms)
 
     async def round(self) -> None:
         """Add all new messages to the timer, and deliver all that are due; a failed round can be repeated.
@@ -137,7 +155,11 @@ class TimedMessages:
             self._pause()
             return False
         entries = [timer_entry(decode(data)) for data in found.records]
-        self._timer.put(entries, found.next_offset, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        self._timer.put(entries, found.next_offset, now_ms)
+        slot_ms = now_ms - now_ms % self._store.settings.timer_precision_ms
+        if any(entry.time < slot_ms for entry in entries):
+            self._late_slot_ms = max(self._late_slot_ms, slot_ms)
         await asyncio.sleep(0)  # others have their turn
         return True
 
@@ -197,6 +219,7 @@ class TimedMessages:
         try:
             if messages:
                 self._store.append(messages)
+                self._delivered_end = self._store.written_offset
         except MessageIllegal as error:
             if len(messages) > 1:  # only one of them may be illegal
                 for message in messages:

@@ -61,7 +61,7 @@ def ack_message(
 class ReviveLog:
     """Stores check points and acknowledgements.
 
-    Args:
+    Attributes:
         topic: the revive topic.
         host: the broker's address as records hold it.
     """
@@ -70,8 +70,8 @@ class ReviveLog:
         self._store = store
         self._delays = delays
         self._clock = clock
-        self._topic = topic
-        self._host = host
+        self.topic = topic
+        self.host = host
 
     def now_ms(self) -> int:
         """Return the time, ms since the epoch."""
@@ -80,13 +80,13 @@ class ReviveLog:
     def check_point(self, check_point: CheckPoint, revive_queue_id: int) -> NewMessage:
         """Return the message to store of a check point. Raises Refused, MessageIllegal."""
         now_ms = self._clock.now_ms()
-        message = check_point_message(check_point, self._topic, revive_queue_id, self._host, now_ms)
+        message = check_point_message(check_point, self.topic, revive_queue_id, self.host, now_ms)
         return self._delays.until(message, check_point.revive_time_ms - AHEAD_MS)
 
     def ack(self, ack: PopAck, revive_time_ms: int, revive_queue_id: int) -> NewMessage:
         """Return the message to store of an acknowledgement. Raises Refused, MessageIllegal."""
         now_ms = self._clock.now_ms()
-        message = ack_message(ack, revive_time_ms, self._topic, revive_queue_id, self._host, now_ms)
+        message = ack_message(ack, revive_time_ms, self.topic, revive_queue_id, self.host, now_ms)
         return self._delays.until(message, revive_time_ms)
 
     def append(self, messages: Sequence[NewMessage]) -> None:

@@ -1,0 +1,274 @@
+"""Popped messages that nobody acknowledges come back, at their time, once, over stops and kills."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.broker.conftest import SYNC, Bench, GatedDisk, serving
+from tests.broker.halves import records
+
+from cometmq.broker.timed.revive import BEHIND_TIMER_MS
+from cometmq.errors import StoreNotWritable
+from cometmq.format import properties
+from cometmq.format.pop.check_point import CheckPoint, PopAck
+from cometmq.format.pop.names import REVIVE_GROUP
+from cometmq.format.pop.offset_info import parse_begin_offsets, parse_offsets
+from cometmq.format.pop.receipt import ReceiptHandle
+from cometmq.format.record import Record
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.headers import AckHeader, ChangeInvisibleHeader, DeleteGroupHeader, PopHeader
+
+INVISIBLE_MS = 5_000
+RETRY = "%RETRY%g_T"
+REVIVE = "rmq_sys_REVIVE_LOG_DefaultCluster"
+
+
+async def pass_time(bench: Bench, ms: int, step_ms: int = 500) -> None:
+    """Let time pass step by step, as the broker sees it."""
+    for passed in range(0, ms, step_ms):
+        bench.clock.advance(min(step_ms, ms - passed))
+        await rounds(bench)
+
+
+async def rounds(bench: Bench) -> None:
+    """Deliver and revive what is due, and wait until it can be read."""
+    timed, revive, store = bench.parts.timed_messages, bench.parts.revive, bench.store
+    while True:
+        while timed.wait_ms() == 0:
+            await timed.round()
+        while revive.wait_ms() == 0:
+            await revive.round()
+        if store.dispatched_offset == store.written_offset:
+            return
+        await asyncio.wrap_future(store.wait_flushed())
+        await asyncio.sleep(0)
+
+
+async def pop(
+    bench: Bench, count: int = 32, invisible_ms: int = INVISIBLE_MS, queue_id: int = 0
+) -> list[ReceiptHandle]:
+    """Pop messages of T for the group g, and return their handles."""
+    header = PopHeader("g", "T", queue_id, count, invisible_ms, 0, bench.clock.now_ms(), 0)
+    answer = await bench.ask(RequestCode.POP_MESSAGE, header)
+    if answer.code != ResponseCode.SUCCESS:
+        return []
+    named = answer.ext_fields
+    begins = parse_begin_offsets(named["startOffsetInfo"])
+    return [
+        ReceiptHandle(
+            begins[flag, queue],
+            int(named["popTime"]),
+            int(named["invisibleTime"]),
+            int(named["reviveQid"]),
+            flag,
+            "broker-a",
+            queue,
+            offset,
+        )
+        for (flag, queue), offsets in parse_offsets(named["msgOffsetInfo"]).items()
+        for offset in offsets
+    ]
+
+
+async def acknowledge(bench: Bench, handle: ReceiptHandle) -> None:
+    header = AckHeader("g", "T", handle.queue_id, str(handle), handle.offset)
+    answer = await bench.ask(RequestCode.ACK_MESSAGE, header)
+    assert answer.code == ResponseCode.SUCCESS, answer
+
+
+async def begin(bench: Bench, *bodies: bytes) -> None:
+    """Load the timer, and send messages to T."""
+    await bench.parts.timed_messages.load()
+    for body in bodies:
+        answer = await bench.send("T", body, KEYS="k", TAGS="a")
+        assert answer.code == ResponseCode.SUCCESS, answer
+
+
+def returned(bench: Bench) -> list[Record]:
+    return records(bench, RETRY, 0)
+
+
+def bodies(bench: Bench) -> list[bytes]:
+    return [record.body for record in returned(bench)]
+
+
+def quiet(**settings: Any) -> dict[str, Any]:
+    """Return settings by which no pop reads the retry topic."""
+    return {"pop_from_retry_probability": 0} | settings
+
+
+async def test_what_is_not_acknowledged_comes_back_when_its_time_is_over_and_not_before(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0", b"1", b"2")
+        handles = await pop(bench)
+        assert [handle.offset for handle in handles] == [0, 1, 2]
+        await acknowledge(bench, handles[1])
+        await pass_time(bench, INVISIBLE_MS - 1)
+        assert bodies(bench) == []
+        await pass_time(bench, 1_500)
+        assert bodies(bench) == [b"0", b"2"]
+        await pass_time(bench, 60_000, 5_000)
+        assert bodies(bench) == [b"0", b"2"], "once"
+        record = returned(bench)[0]
+        named = properties.decode(record.properties)
+        assert record.reconsume_times == 1
+        assert named["1ST_POP_TIME"] == str(handles[0].pop_time_ms)
+        assert (named["ORIGIN_GROUP"], named["KEYS"], named["TAGS"]) == ("g", "k", "a")
+        topic = bench.parts.topics.find(RETRY)
+        assert topic is not None and (topic.read_queue_count, topic.write_queue_count) == (1, 1)
+        assert bench.parts.offsets.committed("g", RETRY, 0) == 0
+
+
+async def test_nothing_comes_back_of_what_was_acknowledged(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, *(b"%d" % number for number in range(40)))
+        for handle in await pop(bench) + await pop(bench):
+            await acknowledge(bench, handle)
+        await pass_time(bench, 20_000)
+        assert bodies(bench) == []
+        assert bench.parts.revive.wait_ms() is None, "nothing runs while no check point is open"
+
+
+async def test_an_acknowledgement_in_the_last_moment_counts(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        (handle,) = await pop(bench)
+        await pass_time(bench, INVISIBLE_MS - 1)
+        await acknowledge(bench, handle)
+        await pass_time(bench, 10_000)
+        assert bodies(bench) == []
+
+
+async def test_a_message_whose_time_is_changed_comes_back_at_the_new_one(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        (handle,) = await pop(bench)
+        header = ChangeInvisibleHeader("g", "T", 0, str(handle), 0, 20_000)
+        answer = await bench.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
+        assert answer.code == ResponseCode.SUCCESS, answer
+        await pass_time(bench, 19_999)
+        assert bodies(bench) == []
+        await pass_time(bench, 1_500)
+        assert bodies(bench) == [b"0"]
+
+
+async def test_a_message_without_invisible_time_comes_back_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        await pop(bench, invisible_ms=0)
+        await pass_time(bench, 1)
+        assert bodies(bench) == [b"0"]
+
+
+async def test_a_message_comes_back_to_the_same_retry_topic_again_and_again(tmp_path: Path) -> None:
+    async with serving(tmp_path, pop_from_retry_probability=100) as bench:
+        await begin(bench, b"0")
+        await pop(bench)
+        for times in range(1, 4):
+            await pass_time(bench, INVISIBLE_MS + 1_500)
+            assert [record.reconsume_times for record in returned(bench)] == list(range(1, times + 1))
+            (handle,) = await pop(bench)
+            assert handle.retry_flag == 1
+        header = AckHeader("g", RETRY, 0, str(handle), handle.offset)
+        assert (await bench.ask(RequestCode.ACK_MESSAGE, header)).code == ResponseCode.SUCCESS
+        await pass_time(bench, 30_000)
+        assert len(returned(bench)) == 3
+
+
+@pytest.mark.parametrize("store", [{}, SYNC], ids=["ASYNC_FLUSH", "SYNC_FLUSH"])
+async def test_a_stop_and_a_start_between_pop_and_return_lose_nothing(
+    tmp_path: Path, store: dict[str, Any]
+) -> None:
+    async with serving(tmp_path, store, **quiet()) as bench:
+        await begin(bench, b"0", b"1", b"2")
+        handles = await pop(bench)
+        await acknowledge(bench, handles[2])
+        now_ms = bench.clock.now_ms()
+        bench.parts.timed_messages.close()
+    async with serving(tmp_path, store, **quiet()) as bench:
+        bench.clock.advance(now_ms - bench.clock.now_ms())
+        await bench.parts.timed_messages.load()
+        assert await pop(bench) == [], "they are hidden"
+        await pass_time(bench, INVISIBLE_MS + 1_500)
+        assert bodies(bench) == [b"0", b"1"]
+        bench.parts.timed_messages.close()
+    async with serving(tmp_path, store, **quiet()) as bench:
+        await bench.parts.timed_messages.load()
+        bench.clock.advance(60_000)
+        await pass_time(bench, 1_000)
+        assert bodies(bench) == [b"0", b"1"], "once"
+
+
+async def test_what_comes_back_is_offered_to_the_pops_that_wait(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        await pop(bench)
+        now_ms = bench.clock.now_ms()
+        header = PopHeader("g", "T", -1, 32, INVISIBLE_MS, 15_000, now_ms, 0)
+        held = bench.ask_later(RequestCode.POP_MESSAGE, header)
+        await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        await pass_time(bench, INVISIBLE_MS + 1_500)
+        answer = await held
+        assert answer.code == ResponseCode.SUCCESS
+        assert answer.ext_fields["msgOffsetInfo"] == "1 0 0"
+
+
+async def test_messages_of_a_deleted_group_do_not_come_back(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        await pop(bench)
+        await bench.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("g"))
+        await pass_time(bench, INVISIBLE_MS + 1_500)
+        assert bench.parts.topics.find(RETRY) is None
+        assert bench.parts.revive.wait_ms() is None
+
+
+async def test_check_points_that_a_java_broker_left_are_honoured(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0", b"1", b"2")
+        await bench.heartbeat("g", "T")
+        revive_log = bench.parts.revive._revive_log
+        now_ms = bench.clock.now_ms()
+        old = CheckPoint("T", "g", 0, 0, now_ms, INVISIBLE_MS, (0, 1, 2), "broker-a")
+        message = revive_log.check_point(old, 3)
+        body = b'{"bm":0,"c":"g","it":%d,"n":3,"pt":%d,"q":0,"ro":0,"so":0,"t":"T"}' % (INVISIBLE_MS, now_ms)
+        ack = PopAck("T", "g", 0, 0, now_ms, "broker-a", (0, 2))
+        revive_log.append([message._replace(body=body), revive_log.ack(ack, now_ms + INVISIBLE_MS, 3)])
+        await pass_time(bench, INVISIBLE_MS + 1_500)
+        assert bodies(bench) == [b"1"]
+        assert bench.parts.offsets.committed(REVIVE_GROUP, REVIVE, 3) == 1
+
+
+async def test_what_the_disk_refuses_is_tried_again(tmp_path: Path) -> None:
+    disk = GatedDisk()
+    async with serving(tmp_path, files=disk) as bench:
+        await begin(bench, b"0")
+        await pop(bench)
+        assert isinstance(disk, MemoryDisk)
+        topics = bench.parts.topics
+        await topics.settled()
+        disk.space_bytes = 0
+        bench.clock.advance(INVISIBLE_MS + 2_000)
+        with pytest.raises((OSError, StoreNotWritable)):
+            await rounds(bench)
+        disk.space_bytes = 2**40
+        await pass_time(bench, 5_000)
+        assert bodies(bench) == [b"0"]
+
+
+async def test_a_round_waits_for_the_timer_not_for_a_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        (handle,) = await pop(bench)
+        await pass_time(bench, INVISIBLE_MS - 500)
+        await acknowledge(bench, handle)
+        bench.clock.advance(2_000)
+        revive = bench.parts.revive
+        assert revive.wait_ms() == BEHIND_TIMER_MS, "its acknowledgement is in the timer"
+        await revive.round()
+        await pass_time(bench, 1)
+        assert bodies(bench) == []
