@@ -130,6 +130,7 @@ async def serving(
             await bench.connection.close()
             await server.stop()
             await parts.lock_requests.stop()
+            await parts.assignments.stop()
             await parts.stop_saving()
             parts.offsets.save()
 

@@ -10,7 +10,7 @@ from cometmq.filter import sql92
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.requests import SENDS, TO_BROKERS
 
-NOT_YET = {RequestCode.QUERY_ASSIGNMENT, RequestCode.SET_MESSAGE_REQUEST_MODE}
+NOT_YET = {RequestCode.QUERY_BROKER_OFFSET}
 
 
 async def test_what_is_not_offered_yet_is_answered_as_not_supported(tmp_path: Path) -> None:

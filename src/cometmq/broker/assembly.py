@@ -14,6 +14,7 @@ from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.reads import Reads
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.additions import Additions
+from cometmq.broker.requests.assignments import Assignments
 from cometmq.broker.requests.bulk import Bulk
 from cometmq.broker.requests.client_requests import ClientRequests
 from cometmq.broker.requests.lock_requests import LockRequests
@@ -48,6 +49,7 @@ from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.locks import QueueLocks
+from cometmq.broker.state.message_modes import RequestModes
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.producers import Producers
 from cometmq.broker.state.rates import Rates
@@ -192,6 +194,12 @@ class Assembly:
         self.revive = Revive(
             *(store, self.timed_messages, self.topics, groups, self.offsets, in_flight, log, own),
         )
+        modes = RequestModes(table("messageRequestMode"))
+        modes.load()
+        self.assignments = Assignments(
+            *(modes, self.topics, groups, consumers, RequestBodies(own.body_limits), own),
+        )
+        self.topics.on_change.append(self.assignments.topics_changed)
         self.ops = OpQueue(
             store, self.offsets, clock, store_host=host, size_max=own.transaction_op_msg_max_size
         )
@@ -203,6 +211,7 @@ class Assembly:
         parts = (
             self.pulls,
             *pops,
+            self.assignments,
             self.clients,
             Relay(consumers, store, self.reads, calls, broker_name=own.broker_name),
             ReplyRequests(

@@ -133,6 +133,7 @@ class Broker:
             name_servers.begin()
             server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(parts.lock_requests.stop)
+            stack.push_async_callback(parts.assignments.stop)
             stack.push_async_callback(self._finish_tasks)
             stack.callback(parts.schedule.stop)
             stack.callback(parts.timed_messages.stop)

@@ -30,7 +30,7 @@ from cometmq.net.flow import (
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
 from cometmq.wire import settings_text
-from cometmq.wire.bodies import BodyLimits
+from cometmq.wire.bodies import BodyLimits, RequestMode
 from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.frame import FRAME_LENGTH_MAX
 
@@ -90,6 +90,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             producers of the requests.
         recall_message_enable: whether producers may recall timed messages.
         allow_recall_when_broker_not_writeable: whether they may even if ``broker_permission`` has no write.
+        server_load_balancer_enable: whether clients that ask for their queues share them; else each has all.
+        default_message_request_mode: whether groups PULL or POP messages, if they ask and nothing was set.
+        default_pop_share_queue_num: of how many members after it a member then pops the queues, too; -1: all.
         revive_queue_num: queues of the topic in which check points and acknowledgements of pops come due.
         enable_retry_topic_v2: whether the retry topics of pops have the newer names, with a plus between the
             group and the topic.
@@ -174,6 +177,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     store_reply_message_enable: bool = True
     recall_message_enable: bool = False
     allow_recall_when_broker_not_writeable: bool = True
+    server_load_balancer_enable: bool = True
+    default_message_request_mode: RequestMode = RequestMode.PULL
+    default_pop_share_queue_num: int = -1
     revive_queue_num: Annotated[int, Meta(ge=1, le=998)] = 8
     enable_retry_topic_v2: bool = False
     retrieve_message_from_pop_retry_topic_v1: bool = True

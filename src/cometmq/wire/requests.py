@@ -13,12 +13,14 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from cometmq.wire.bodies import (
+    AssignmentRequest,
     BatchAckRequest,
     Body,
     ClientConfigCheck,
     GroupConfig,
     Heartbeat,
     LockRequest,
+    MessageModeRequest,
     TopicConfigs,
 )
 from cometmq.wire.codes import RequestCode
@@ -200,6 +202,7 @@ TO_BROKERS: Final = {
     RequestCode.LOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
     RequestCode.UNLOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
     RequestCode.CHECK_CLIENT_CONFIG: Request(NoFields, NoFields, (_group(Action.SUB),), ClientConfigCheck),
+    RequestCode.QUERY_ASSIGNMENT: Request(NoFields, NoFields, _SUB, AssignmentRequest),
     RequestCode.POP_MESSAGE: Request(PopHeader, PopResponseHeader, _SUB),
     RequestCode.ACK_MESSAGE: Request(AckHeader, NoFields, _SUB),
     RequestCode.BATCH_ACK_MESSAGE: Request(NoFields, NoFields, _SUB, BatchAckRequest),
@@ -240,6 +243,8 @@ TO_BROKERS: Final = {
     RequestCode.CLONE_GROUP_OFFSET: Request(CloneOffsetHeader, NoFields, _BOTH_UPDATE),
     RequestCode.GET_CONSUMER_RUNNING_INFO: Request(RunningInfoHeader, NoFields, _GROUP_GET),
     RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(ConsumeDirectlyHeader, NoFields, _SUB),
+    RequestCode.SET_MESSAGE_REQUEST_MODE: Request(NoFields, NoFields, _BOTH_UPDATE, MessageModeRequest),
+    RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: Request(access=_CLUSTER_GET),
     RequestCode.DELETE_EXPIRED_COMMITLOG: Request(access=_CLUSTER_UPDATE),
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: Request(access=_CLUSTER_UPDATE),
     RequestCode.CLEAN_UNUSED_TOPIC: Request(access=_CLUSTER_UPDATE),

@@ -37,6 +37,7 @@ from cometmq.wire.bodies.pop import (
     BatchAckEntry,
     BatchAckRequest,
     MessageModeRequest,
+    MessageModes,
     QueueAssignment,
     RequestMode,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "LockResponse",
     "MessageModeRequest",
     "MessageModel",
+    "MessageModes",
     "ProducerConnections",
     "ProducerData",
     "QueueAssignment",

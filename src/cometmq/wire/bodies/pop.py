@@ -112,3 +112,15 @@ class MessageModeRequest(Body):
     consumer_group: str
     mode: RequestMode = RequestMode.PULL
     pop_share_queue_count: int = field(default=0, name="popShareQueueNum")
+
+
+class MessageModes(Body):
+    """GET_ALL_MESSAGE_REQUEST_MODE, and the file ``messageRequestMode.json``.
+
+    Attributes:
+        modes: by topic and group.
+    """
+
+    modes: dict[str, dict[str, MessageModeRequest]] = field(
+        default_factory=dict, name="messageRequestModeMap"
+    )
