@@ -23,7 +23,7 @@ from cometmq import kernels
 from cometmq.net.server import Server, Session
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import Command, SerializeType, encode
+from cometmq.wire.frame import Command, encode
 
 PER_READ: Final = 32
 MESSAGES: Final = 1_024
@@ -36,22 +36,18 @@ TOPIC: Final = "bench-0"
 def main() -> None:
     """Run all; print a table."""
     kernels.load()
-    print(f"{'':<28}{'JSON':>8}{'binary':>8}   µs")
     with tempfile.TemporaryDirectory(prefix="cometmq-pops-") as folder:
-        costs = {
-            kind: uvloop.run(measure(Path(folder) / kind.name, kind))
-            for kind in (SerializeType.JSON, SerializeType.ROCKETMQ)
-        }
-    for name in costs[SerializeType.JSON]:
-        print(f"{name:<28}" + "".join(f"{cost[name]:>8.2f}" for cost in costs.values()), flush=True)
+        costs = uvloop.run(measure(Path(folder)))
+    for name, cost in costs.items():
+        print(f"{name:<28}{cost:>8.2f} µs", flush=True)
 
 
-async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
+async def measure(directory: Path) -> dict[str, float]:
     """Give what each case costs, µs."""
     costs: dict[str, list[float]] = {}
     with connected(directory, StoreSettings(), is_null=False) as (server, session, store):
         await wait_for_topics(store)
-        bench = Bench(server, session, kind)
+        bench = Bench(server, session)
         async for _ in rounds():
             costs.setdefault("send", []).append(await bench.sends(PER_READ))
             costs.setdefault("send, one in a read", []).append(await bench.sends(1))
@@ -66,10 +62,9 @@ async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
 class Bench:
     """Frames for one connection."""
 
-    def __init__(self, server: Server, session: Session, kind: SerializeType) -> None:
+    def __init__(self, server: Server, session: Session) -> None:
         self._turn = server.turn
         self._session = session
-        self._kind = kind
         self._sent = 0
 
     async def sends(self, per_read: int) -> float:
@@ -116,7 +111,7 @@ class Bench:
         return await self._timed(frames, per_read)
 
     def _command(self, code: RequestCode, **fields: str) -> bytes:
-        return encode(Command(code, self._number(), ext_fields=fields, serialize_type=self._kind))
+        return encode(Command(code, self._number(), ext_fields=fields))
 
     def _number(self) -> int:
         self._sent += 1

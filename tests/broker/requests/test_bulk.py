@@ -16,6 +16,8 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, encode
 
 OTHER = encode(Command(RequestCode.GET_BROKER_RUNTIME_INFO, 4))
+POP = encode(Command(RequestCode.POP_MESSAGE, 5))
+ACK = encode(Command(RequestCode.ACK_MESSAGE, 6))
 
 
 class Seen:
@@ -37,6 +39,9 @@ class Seen:
         ([pull(1), pull(2)], 0, 1, 0),
         ([by_id(0), by_key()], 0, 0, 1),
         ([OTHER], 1, 1, 1),
+        ([ACK, POP], 0, 0, 0),
+        ([POP, send(), send(), ACK], 1, 0, 0),
+        ([pull(1), ACK], 0, 1, 0),
         ([send(), pull(1), pull(2)], 1, 1, 0),
         ([pull(1), send(), send()], 1, 1, 0),
         ([by_id(0), by_key(), send(), send(), by_key()], 1, 1, 2),

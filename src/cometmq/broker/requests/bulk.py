@@ -8,7 +8,7 @@ from cometmq.broker.requests.pull import PullRequests
 from cometmq.broker.requests.send import Sends
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import PREFIX_SIZE
+from cometmq.wire.frame import PREFIX_SIZE, frame_end
 from cometmq.wire.requests import SENDS
 
 
@@ -19,6 +19,13 @@ def _starts(*codes: int) -> tuple[bytes, ...]:
 
 _SEND_STARTS: Final = _starts(*SENDS)
 _PULL_STARTS: Final = _starts(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+_POP_STARTS: Final = tuple(
+    b'{"code":%d,' % code
+    for code in (RequestCode.POP_MESSAGE, RequestCode.ACK_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
+)
+"""Such requests are commands, and their codes are too large for other headers than JSON."""
+_COMMAND_STARTS: Final = _SEND_STARTS + _POP_STARTS
+"""Requests that are neither pulls nor queries, and that sends have left."""
 _QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
 
 
@@ -43,6 +50,8 @@ class Bulk:
             at = read.position + PREFIX_SIZE
             if read.data.startswith(_PULL_STARTS, at):
                 pulls.append(read)
+            elif read.data.startswith(_POP_STARTS, at):
+                read.commands_end = _end_of_pops(read.data, read.position)
             else:
                 (queries if read.data.startswith(_QUERY_STARTS, at) else rest).append(read)
         if pulls:
@@ -55,15 +64,26 @@ class Bulk:
     def _take_sends(self, reads: Sequence[Read]) -> None:
         """Handle sends; then the pulls and queries that follow them, however their headers are written.
 
-        A read that goes on with a send that was not taken brings neither, usually: it goes on as commands.
+        A read that goes on with a send that was not taken, or with what is no row, brings neither, usually:
+        it goes on as commands.
         """
         self._sends.take(reads)
         rest: list[Read] = []
         for read in reads:
             at = read.position
-            if at < read.commands_end and not read.data.startswith(_SEND_STARTS, at + PREFIX_SIZE):
+            if at < read.commands_end and not read.data.startswith(_COMMAND_STARTS, at + PREFIX_SIZE):
                 rest.append(read)
         if rest:
             rest = self._pulls.take(rest, [read.commands_end for read in rest])
         if rest:
             self._queries.take(rest, [read.commands_end for read in rest])
+
+
+def _end_of_pops(data: bytes, position: int) -> int:
+    """Return the end of the requests about popped messages that begin at a position."""
+    while data.startswith(_POP_STARTS, position + PREFIX_SIZE):
+        end = frame_end(data, position)
+        if end < 0:
+            return len(data)
+        position = end
+    return position

@@ -26,10 +26,13 @@ from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, response
+from cometmq.wire.frame import Command
 from cometmq.wire.headers import AckHeader, NoFields
+from cometmq.wire.template import NumbersTemplate
 
 _FLAGS: Final = {str(int(flag)): flag for flag in RetryFlag}
+_DONE: Final = NumbersTemplate(None, ())
+"""The response to an acknowledgement."""
 
 _log = logging.getLogger(__name__)
 
@@ -128,7 +131,7 @@ class Acks:
         waiting, self._waiting = self._waiting, []
         self._store([message for request in waiting for message in request.messages])
         for request in waiting:
-            self._answers.send(request.session, request.command, response(request.command))
+            self._answers.send(request.session, request.command, _DONE.encode(request.command, (), 0))
 
     def _store(self, messages: list[NewMessage]) -> None:
         """Store acknowledgements, but for those that the store refuses."""

@@ -16,7 +16,7 @@ class DiskAnswers:
         self._disk_waits = disk_waits
         self._waits = store.settings.sync_flush
 
-    def send(self, session: Session, command: Command, answer: Command) -> None:
+    def send(self, session: Session, command: Command, answer: Command | bytes) -> None:
         """Send an answer once all that is stored by now is on the disk, if that has to be waited for."""
         if command.is_oneway:
             return
