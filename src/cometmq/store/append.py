@@ -1,5 +1,6 @@
 """What is given to the store to append, and what it gives back."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from cometmq.format import properties
@@ -48,8 +49,14 @@ class Appended(NamedTuple):
     store_time: int
 
 
-def once_more(record: Record) -> NewMessage:
-    """Return the message of a record, to be appended again."""
+def once_more(record: Record, named: Mapping[str, str] | None = None) -> NewMessage:
+    """Return the message of a record, to be appended again.
+
+    Args:
+        named: the record's properties by name, for callers that have them.
+    """
+    if named is None:
+        named = properties.decode(record.properties)
     return NewMessage(
         record.topic,
         record.queue_id,
@@ -58,7 +65,7 @@ def once_more(record: Record) -> NewMessage:
         record.born_time,
         record.born_host,
         record.store_host,
-        properties.decode(record.properties).get(properties.TAGS),
+        named.get(properties.TAGS),
         record.flag,
         record.sys_flag,
         record.reconsume_times,

@@ -261,6 +261,11 @@ class MessageStore(Messages, HasPointers):
         """Find records near the log's end by bytes in them: see ``recent.recent_records``. For any thread."""
         return recent_records(self._log, since_ms, bytes_max, having)
 
+    @property
+    def is_any_deleted(self) -> bool:
+        """Whether topics were deleted whose records are still in the CommitLog."""
+        return bool(self._parts.ledger.deleted)
+
     def deleted_before(self, topic: str) -> int:
         """Return the CommitLog offset before which a topic's records are deleted; 0 if none are."""
         return self._parts.ledger.deleted.get(topic, 0)

@@ -27,6 +27,8 @@ class DeletedTopics:
 
     def has_topic_of(self, waiting: Record) -> bool:
         """Check whether a waiting record's own topic was deleted after it; log each deletion once."""
+        if not self._store.is_any_deleted:
+            return False
         topic = properties.decode(waiting.properties).get(REAL_TOPIC, "")
         deleted_before = self._store.deleted_before(topic)
         if waiting.physical_offset >= deleted_before:

@@ -7,6 +7,7 @@ properties meanwhile; the delivered message keeps these properties, as RocketMQ'
 (RocketMQ: HookUtils.java, ScheduleMessageService.java, TimerMessageStore.java.)
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -153,13 +154,16 @@ def due(record: Record) -> NewMessage | None:
 
     Raises MessageIllegal if the queue id is no number.
     """
-    named = properties.decode(record.properties)
+    return _due(record, properties.decode(record.properties))
+
+
+def _due(record: Record, named: Mapping[str, str]) -> NewMessage | None:
     topic, queue_id = named.get(REAL_TOPIC), named.get(REAL_QUEUE_ID)
     if topic is None or queue_id is None:
         return None
     if not queue_id.isdecimal():
         raise MessageIllegal(f"property {REAL_QUEUE_ID} = {queue_id[:20]!r} is no queue")
-    return once_more(record)._replace(topic=topic, queue_id=int(queue_id))
+    return once_more(record, named)._replace(topic=topic, queue_id=int(queue_id))
 
 
 def timer_due(waiting: Record, unit: Unit, now: int) -> NewMessage | None:
@@ -167,10 +171,10 @@ def timer_due(waiting: Record, unit: Unit, now: int) -> NewMessage | None:
 
     A unit that is to roll goes back to the timer topic.
     """
-    message = once_more(waiting) if unit.magic & ROLL else due(waiting)
+    named = properties.decode(waiting.properties)
+    message = once_more(waiting, named) if unit.magic & ROLL else _due(waiting, named)
     if message is None:
         return None
-    named = properties.decode(waiting.properties)
     named |= {TIMER_ENQUEUE_MS: str(unit.write_time), TIMER_DEQUEUE_MS: str(now)}
     if unit.magic & ROLL:
         times = named.get(TIMER_ROLL_TIMES, "0")

@@ -191,7 +191,7 @@ class TimedMessages:
         waiting = await self._read(unit)
         if (
             waiting is None
-            or recall_name(waiting) in self._recalled
+            or (self._recalled and recall_name(waiting) in self._recalled)
             or self._deleted_topics.has_topic_of(waiting)
         ):
             return []
