@@ -45,8 +45,8 @@ PART_MAX: Final = 2_000
 NEAREST_CANDIDATES_MAX: Final = 200
 """Most names compared in full to find the nearest one: each takes some µs."""
 
-_NAME: Final = re.compile(r"[%|a-zA-Z0-9_.@-]+")
-"""Includes @ for brokers named with their machine room: ``room@broker``."""
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_.@+-]+")
+"""Includes @ for brokers named with their machine room, ``room@broker``, and + for retry topics of pops."""
 
 
 class RegistrationResult(NamedTuple):
@@ -358,7 +358,7 @@ def _check_name(kind: str, name: str) -> None:
     if len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
         shown = name[:40]
         raise IllegalName(
-            f"{kind} {shown!r}: use 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 _ - . % | @"
+            f"{kind} {shown!r}: use 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 _ - . % | @ +"
         )
 
 
