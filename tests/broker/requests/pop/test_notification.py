@@ -65,7 +65,7 @@ async def test_a_held_notification_is_answered_by_a_message_or_when_its_time_is_
     async with serving(tmp_path) as bench:
         await topic(bench)
         first = bench.ask_later(NOTIFICATION, header(bench, poll_time=POLL_MS))
-        second = bench.ask_later(NOTIFICATION, header(bench, poll_time=POLL_MS + 1_000))
+        second = bench.ask_later(NOTIFICATION, header(bench, poll_time=POLL_MS + 1_000, born_time=0))
         await bench.ask(RequestCode.GET_BROKER_CONFIG)
         await bench.send("T")
         assert parse(NotificationResponseHeader, (await second).ext_fields) == HAS  # the later one

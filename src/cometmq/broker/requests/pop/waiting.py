@@ -86,10 +86,11 @@ class Waiting:
         """Return when the hold of a request ends, on the monotonic clock; in the past if it may not be held.
 
         Args:
-            born_ms: when it was made, by its client's clock.
+            born_ms: when it was made, by its client's clock; 0 for now.
             poll_ms: how long its client waits.
         """
-        left_ms = min(born_ms + poll_ms - self._clock.now_ms(), poll_ms, POLL_MS_MAX) - MARGIN_MS
+        now_ms = self._clock.now_ms()
+        left_ms = min((born_ms or now_ms) + poll_ms - now_ms, poll_ms, POLL_MS_MAX) - MARGIN_MS
         return self._clock.monotonic_ms() + (left_ms if poll_ms > 0 else 0)
 
     def may_wait(self, request: HeldRequest) -> bool:
