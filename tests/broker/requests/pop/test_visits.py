@@ -87,8 +87,8 @@ async def test_the_queue_of_a_closed_connection_s_pop_is_free_again(tmp_path: Pa
         other.ask_later(POP, pop_header()).add_done_callback(lambda done: done.exception())
         await until(bench, disk.asked.is_set)
         await other.connection.close()
+        await until(bench, lambda: bench.parts.reads.waiting_count == 0)  # the broker knows that it is closed
         disk.turns.set()
-        await until(bench, lambda: bench.parts.reads.waiting_count == 0)
         disk.cold = False
         assert [message.body for message in await popped(bench)] == ALL
 
