@@ -61,6 +61,17 @@ def test_an_arrival_is_told_for_each_message_that_can_be_read(open_store: OpenSt
     assert told == [Arrival("Orders", 0, 1, 2598919), Arrival("Orders", 3, 1, 0)]
 
 
+def test_each_of_several_listeners_gets_every_arrival(open_store: OpenStore) -> None:
+    store = open_store()
+    first: list[Arrival] = []
+    second: list[Arrival] = []
+    store.on_arrival(first.extend, lambda: 0)
+    store.on_arrival(second.extend, lambda: 1)
+    assert store._dispatcher.waiting_count() == 1
+    store.append([new_message()])
+    assert first == second == [Arrival("Orders", 0, 1, 0)]
+
+
 def test_prepared_and_rolled_back_messages_get_no_queue_offset(open_store: OpenStore) -> None:
     store = open_store()
     prepared, rolled_back, normal = store.append([new_message(sys_flag=flag) for flag in (4, 12, 0)])

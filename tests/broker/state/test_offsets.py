@@ -125,6 +125,29 @@ def test_a_reset_of_a_topic_that_is_gone_is_forgotten(tmp_path: Path) -> None:
     assert offsets.pop_reset("g", "T", 0) is None
 
 
+def test_a_reset_is_known_until_it_is_taken(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.reset("g", "T", 0, 5)
+    key = key_of("g", "T")
+    assert offsets.has_reset(key, 0) and not offsets.has_reset(key, 1)
+    assert not offsets.has_reset(key_of("h", "T"), 0)
+    assert offsets.pop_reset("g", "T", 0) == 5
+    assert not offsets.has_reset(key, 0)
+
+
+def test_the_offsets_of_a_deletion_are_told(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    deleted: list[str] = []
+    offsets.on_delete.append(deleted.extend)
+    offsets.commit("g", "T", 2, 7)
+    offsets.commit("h", "T", 0, 1)
+    assert dict(offsets.queues_of(key_of("g", "T"))) == {2: 7}
+    offsets.delete_group("g")
+    assert deleted == [key_of("g", "T")] and not offsets.queues_of(key_of("g", "T"))
+    offsets.delete_topics(["T"])
+    assert deleted == [key_of("g", "T"), key_of("h", "T")]
+
+
 def test_a_clone_goes_its_own_way(tmp_path: Path) -> None:
     offsets = load(tmp_path)
     offsets.commit("g", "T", 0, 7)

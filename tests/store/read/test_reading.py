@@ -71,3 +71,19 @@ def test_a_file_that_is_gone_gives_nothing(files: OpenFiles, disk: MemoryDisk) -
     disk.remove(PATH)
     assert ReadStep(files, PATH, [(0, 1)]).fetch() is None
     assert FileStep(files, PATH, lambda file: file.size).fetch() is None
+
+
+def test_a_reading_that_is_closed_ends_where_it_waits(files: OpenFiles, disk: MemoryDisk) -> None:
+    ended: list[bool] = []
+
+    def marked() -> Reading[str]:
+        try:
+            return (yield from two_steps(files))
+        finally:
+            ended.append(True)
+
+    disk.cold = True
+    reading = Run(marked())
+    assert not reading.go_on() and ended == []
+    reading.close()
+    assert ended == [True]
