@@ -49,8 +49,8 @@ from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.locks import QueueLocks
-from cometmq.broker.state.message_modes import RequestModes
 from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.broker.state.producers import Producers
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import Subscriptions

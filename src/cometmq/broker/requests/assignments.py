@@ -16,7 +16,7 @@ from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
-from cometmq.broker.state.message_modes import RequestModes
+from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.broker.state.topics import Topics
 from cometmq.client.routes import Routes
 from cometmq.cluster.assignment import STRATEGIES, popped_queues

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.broker.state.message_modes import RequestModes
+from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.errors import StoreDamaged
 from cometmq.format import layout
 from cometmq.io.files import Disk
