@@ -23,6 +23,7 @@ from cometmq.broker.requests.pop.acks import Acks
 from cometmq.broker.requests.pop.checks import PopChecks
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
 from cometmq.broker.requests.pop.handles import Handles
+from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.invisible_time import InvisibleTimes
 from cometmq.broker.requests.pop.notification import Notifications
 from cometmq.broker.requests.pop.peek import Peeks
@@ -50,6 +51,7 @@ from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.locks import QueueLocks
 from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.pop.consume_orders import ConsumeOrders
 from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.broker.state.producers import Producers
 from cometmq.broker.state.rates import Rates
@@ -116,6 +118,9 @@ class Assembly:
         groups.load()
         self.offsets.load(store.max_queue_offset)
         self.filters.load(trusted=store.recovered.clean)
+        self.orders = ConsumeOrders(table("consumerOrderInfo"), clock)
+        self.orders.load(self._has_queue)
+        self.offsets.on_delete.append(self.orders.delete)
         if own.enable_calc_filter_bit_map:
             store.calculate_bitmaps(self.filters.bitmap)
         self.schedule = Schedule(store, table("delayOffset"))
@@ -182,14 +187,15 @@ class Assembly:
         self.waiting = waiting = Waiting(store, self.topics, clock, own)
         checks = PopChecks(subscriptions, clock, settings)
         self.sources = sources = PopSources(self.topics, own)
-        visits = Visits(store, pop_offsets, in_flight, log, own)
+        ordered = OrderedPops(self.orders, pop_offsets, in_flight, waiting, clock)
+        visits = Visits(store, sources, pop_offsets, ordered, in_flight, log, own)
         answers, handles = DiskAnswers(store, sends.disk_waits), Handles(store, self.topics, own)
         pops = (
-            Pops(checks, sources, visits, self.reads, waiting, answers, self.rates, clock),
-            Acks(log, handles, in_flight, answers, RequestBodies(own.body_limits)),
-            InvisibleTimes(log, handles, checks, answers, broker_name=own.broker_name),
+            Pops(checks, ordered, visits, self.reads, waiting, answers, self.rates, clock),
+            Acks(log, ordered, handles, in_flight, answers, RequestBodies(own.body_limits)),
+            InvisibleTimes(log, ordered, handles, checks, answers, broker_name=own.broker_name),
             Peeks(store, checks, sources, pop_offsets, self.reads),
-            Notifications(store, checks, sources, pop_offsets, self.reads, waiting),
+            Notifications(store, checks, sources, ordered, pop_offsets, self.reads, waiting),
         )
         self.revive = Revive(
             *(store, self.timed_messages, self.topics, groups, self.offsets, in_flight, log, own),
@@ -279,6 +285,12 @@ class Assembly:
             merged(part.handlers() for part in parts),
             calls.answered,
             [self.pulls.closed, waiting.closed, self.reads.closed, self.clients.closed, calls.closed],
+        )
+
+    def _has_queue(self, group: str, topic: str, queue_id: int) -> bool:
+        config = self.topics.find(topic)
+        return (
+            config is not None and queue_id < config.read_queue_count and self.groups.find(group) is not None
         )
 
     async def stop_saving(self) -> None:

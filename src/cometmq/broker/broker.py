@@ -41,6 +41,7 @@ BEHIND_MS: Final = 10
 """The same interval while more is due than one call writes."""
 SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000
+ORDERS_SAVE_MS: Final = 10_000
 
 TIMED: Final = "timed messages"
 REVIVE: Final = "revive"
@@ -189,6 +190,7 @@ class Broker:
         interval_ms = self._settings.broker.flush_consumer_offset_interval
         periodic.every(interval_ms, lambda: self._write("offsets", parts.offsets))
         periodic.every(FILTERS_SAVE_MS, lambda: self._write("filters", parts.filters))
+        periodic.every(ORDERS_SAVE_MS, lambda: self._write("orders", parts.orders))
         interval_ms = self._settings.broker.flush_delay_offset_interval
         periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
         interval_ms = self._settings.store.timer_flush_interval_ms
@@ -292,6 +294,7 @@ class Broker:
         for save in (
             parts.offsets.save,
             parts.filters.save,
+            parts.orders.save,
             parts.schedule.save,
             parts.timed_messages.close,
             parts.locks.save,

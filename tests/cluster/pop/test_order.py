@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cometmq.cluster.pop.order import QueueOrder, pop_in_order
+from cometmq.cluster.pop.order import QueueOrder, Unblocks, pop_in_order
 from cometmq.format.pop.names import RetryFlag
 from cometmq.format.pop.offset_info import PoppedQueue, encode_order_counts
 
@@ -173,3 +173,15 @@ class Pops(RuleBasedStateMachine):
 
 
 TestPops = Pops.TestCase
+
+
+def test_queues_are_unblocked_at_the_first_of_their_times() -> None:
+    unblocks = Unblocks()
+    a, b = ("T", "g", 0), ("T", "g", 1)
+    assert unblocks.next_ms() is None and unblocks.take(99) == []
+    for queue, time_ms in ((a, 30), (b, 20), (a, 10), (a, 40), (a, 10)):
+        unblocks.add(queue, time_ms)
+    assert unblocks.next_ms() == 10
+    assert unblocks.take(9) == []
+    assert unblocks.take(25) == [a, b]
+    assert unblocks.next_ms() is None and unblocks.take(99) == []

@@ -16,9 +16,12 @@ affair.
 Pure: times are arguments. (RocketMQ: QueueLevelConsumerManager.java.)
 """
 
+import heapq
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from cometmq.cluster.pop.hold import Place
 
 _NONE: Final[Mapping[int, int]] = MappingProxyType({})
 
@@ -79,6 +82,42 @@ class QueueOrder(NamedTuple):
     def hide_until(self, offset: int, visible_ms: int) -> "QueueOrder":
         """Return the state after a message of this pop got another time, ms since the epoch."""
         return self._replace(visible_ms={**self.visible_ms, offset: visible_ms})
+
+
+class Unblocks:
+    """When queues that somebody waits for are unblocked: the first time of each.
+
+    Queues are topic, group and queue id; times are ms of the caller's clock.
+    """
+
+    def __init__(self) -> None:
+        self._times: dict[Place, int] = {}
+        self._by_time: list[tuple[int, Place]] = []  # heap; entries of replaced times are passed over
+
+    def add(self, queue: Place, time_ms: int) -> None:
+        """Add a queue's time, unless an earlier one is known."""
+        known = self._times.get(queue)
+        if known is None or time_ms < known:
+            self._times[queue] = time_ms
+            heapq.heappush(self._by_time, (time_ms, queue))
+
+    def next_ms(self) -> int | None:
+        """Return the first time; None if no queue is known."""
+        while self._by_time:
+            time_ms, queue = self._by_time[0]
+            if self._times.get(queue) == time_ms:
+                return time_ms
+            heapq.heappop(self._by_time)
+        return None
+
+    def take(self, now_ms: int) -> list[Place]:
+        """Remove and return the queues whose time has come."""
+        due: list[Place] = []
+        while (time_ms := self.next_ms()) is not None and time_ms <= now_ms:
+            _, queue = heapq.heappop(self._by_time)
+            del self._times[queue]
+            due.append(queue)
+        return due
 
 
 def pop_in_order(

@@ -25,6 +25,7 @@ async def test_a_handle_s_revive_queue_is_one_of_the_settings(tmp_path: Path) ->
     async with serving(tmp_path) as bench:
         handles = Handles(bench.store, bench.parts.topics, BrokerSettings(revive_queue_num=2))
         assert [number for number in (-1, 0, 1, 2, 999) if handles.has_revive_queue(number)] == [0, 1]
+        assert [number for number in (0, 1, 999) if handles.is_in_order(number)] == [999]
 
 
 def test_an_offset_without_a_message_is_refused_in_rocketmqs_words() -> None:

@@ -203,7 +203,7 @@ async def test_a_pop_that_must_be_refused_has_rocketmqs_code_and_a_header(tmp_pa
             ({"max_msg_nums": 33}, 29, "num is 33"),
             ({"max_msg_nums": 0}, 29, "num is 0"),
             ({"invisible_time": 2**40}, 29, "timerMaxDelaySec"),
-            ({"order": True}, 3, "order=false"),
+            ({"order": True, "attempt_id": "x" * 257}, 29, "at most 256"),
             ({"topic": "None"}, 17, "topic[None] not exist"),
             ({"topic": "Unread"}, 16, "topic[Unread] may not be read"),
             ({"queue_id": 4}, 29, "queueId[4] is illegal"),

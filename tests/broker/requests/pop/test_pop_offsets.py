@@ -107,6 +107,16 @@ async def test_a_reset_is_not_undone_by_a_sync_that_comes_later(tmp_path: Path) 
         assert committed(bench) == {0: 2}
 
 
+async def test_an_acknowledgement_is_not_undone_by_a_sync_that_comes_later(tmp_path: Path) -> None:
+    async with offsets_of(tmp_path, SYNC) as (bench, offsets, syncs):
+        offsets.move(KEY, 0, 1)
+        offsets.commit(KEY, 0, 3)
+        syncs.happen()
+        assert committed(bench) == {0: 3} and offsets.next_offset(KEY, 0) == 3
+        offsets.commit(KEY, 1, 2)
+        assert committed(bench) == {0: 3, 1: 2}
+
+
 async def test_a_deleted_group_or_topic_has_no_offsets(tmp_path: Path) -> None:
     async with offsets_of(tmp_path, SYNC) as (bench, offsets, syncs):
         offsets.move(KEY, 0, 3)

@@ -2,7 +2,8 @@
 
 An acknowledgement is stored, and counts when its check point is revived. Whether there is such a check point
 is not known before: a second, late or foreign acknowledgement is answered like any other. One that the store
-refuses is logged and answered so, too, as RocketMQ does: its message will come again.
+refuses is logged and answered so, too, as RocketMQ does: its message will come again. Messages that were
+popped in order have no check point: ``in_order.py`` counts their acknowledgements at once.
 (RocketMQ: AckMessageProcessor.java.)
 """
 
@@ -15,6 +16,7 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
 from cometmq.broker.requests.pop.handles import Handles, illegal_offset
+from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.errors import MessageIllegal, StoreNotWritable
@@ -26,7 +28,7 @@ from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command
+from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import AckHeader, NoFields
 from cometmq.wire.template import NumbersTemplate
 
@@ -51,12 +53,14 @@ class Acks:
     def __init__(
         self,
         log: ReviveLog,
+        ordered: OrderedPops,
         handles: Handles,
         in_flight: InFlight,
         answers: DiskAnswers,
         bodies: RequestBodies,
     ) -> None:
         self._log = log
+        self._ordered = ordered
         self._handles = handles
         self._in_flight = in_flight
         self._answers = answers
@@ -71,19 +75,29 @@ class Acks:
             RequestCode.BATCH_ACK_MESSAGE: self.handle_batch,
         }
 
-    def handle(self, session: Session, command: Command, header: AckHeader) -> None:
+    def handle(self, session: Session, command: Command, header: AckHeader) -> Command | None:
         """ACK_MESSAGE. Raises MessageIllegal for a handle that no pop has given out."""
         topic, group, queue_id, offset = header.topic, header.consumer_group, header.queue_id, header.offset
         ends = self._handles.ends_of(topic, queue_id)
         if not ends.low <= offset <= ends.high:
             raise illegal_offset(topic, queue_id, offset, ends)
         receipt = parse_receipt(header.extra_info)
+        if self._handles.is_in_order(receipt.revive_queue_id):
+            offsets = [offset] if offset < ends.high else []
+            if not self._ordered.acknowledge(group, topic, queue_id, offsets, receipt.pop_time_ms):
+                raise Refused(
+                    ResponseCode.MESSAGE_ILLEGAL,
+                    f"offset {offset} of {topic}@{queue_id} is not one of the group's last pop there: give "
+                    "the offset that is in the handle",
+                )
+            return response(command)
         ack = PopAck(
             *(topic, group, queue_id, receipt.begin_offset, receipt.pop_time_ms, receipt.broker_name),
             (offset,),
         )
         messages = self._messages(ack, receipt.invisible_ms, receipt.revive_queue_id)
         self._add(_AckRequest(session, command, messages))
+        return None
 
     def handle_batch(self, session: Session, command: Command, _header: NoFields) -> None:
         """BATCH_ACK_MESSAGE: offsets without a message, and entries of unknown queues, are passed over."""
@@ -106,6 +120,11 @@ class Acks:
         offsets = [entry.start_offset + bit for bit in decode_bits(entry.bit_set)]
         offsets = [offset for offset in offsets if low <= offset <= high]
         if not offsets:
+            return []
+        if self._handles.is_in_order(entry.revive_queue_id):
+            group, pop_time_ms = entry.consumer_group, entry.pop_time
+            offsets = [offset for offset in offsets if offset < high]
+            self._ordered.acknowledge(group, topic, entry.queue_id, offsets, pop_time_ms)
             return []
         ack = PopAck(
             *(topic, entry.consumer_group, entry.queue_id, entry.start_offset, entry.pop_time, broker_name),

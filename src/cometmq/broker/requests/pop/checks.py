@@ -51,11 +51,6 @@ class PopChecks:
                 f"{COUNT_MAX}",
             )
         self.check_invisible_time(header.invisible_time)
-        if header.order:
-            raise Refused(
-                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-                "this broker takes no pops in order yet: send order=false, or pull",
-            )
         return self.check(header.consumer_group, header.topic, header.queue_id, header.exp_type, header.exp)
 
     def check(

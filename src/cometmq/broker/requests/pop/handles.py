@@ -5,6 +5,7 @@ from typing import NamedTuple
 from cometmq.broker.refused import Refused
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import Topics
+from cometmq.format.pop.names import ORDER_REVIVE_QUEUE_ID
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 
@@ -41,6 +42,10 @@ class Handles:
     def has_revive_queue(self, queue_id: int) -> bool:
         """Check whether check points of this revive queue are revived here."""
         return 0 <= queue_id < self._revive_queue_count
+
+    def is_in_order(self, revive_queue_id: int) -> bool:
+        """Check whether a handle is of a pop in order, which has no check point."""
+        return revive_queue_id == ORDER_REVIVE_QUEUE_ID
 
 
 def illegal_offset(topic: str, queue_id: int, offset: int, ends: QueueEnds) -> Refused:

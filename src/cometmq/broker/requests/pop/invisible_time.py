@@ -1,7 +1,7 @@
 """CHANGE_MESSAGE_INVISIBLETIME: a popped message stays with its consumer for another time, or comes sooner.
 
 The message gets a check point of its own, and is acknowledged in the one that it had. Both are stored
-together.
+together. A message that was popped in order has none: its new time counts for its queue (``in_order.py``).
 (RocketMQ: ChangeInvisibleTimeProcessor.java.)
 """
 
@@ -12,6 +12,7 @@ from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.requests.pop.checks import PopChecks
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
 from cometmq.broker.requests.pop.handles import Handles, illegal_offset
+from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.errors import CometMQError
 from cometmq.format.pop.check_point import CheckPoint, PopAck
@@ -35,6 +36,7 @@ class InvisibleTimes:
     def __init__(
         self,
         log: ReviveLog,
+        ordered: OrderedPops,
         handles: Handles,
         checks: PopChecks,
         answers: DiskAnswers,
@@ -42,6 +44,7 @@ class InvisibleTimes:
         broker_name: str,
     ) -> None:
         self._log = log
+        self._ordered = ordered
         self._handles = handles
         self._checks = checks
         self._answers = answers
@@ -51,10 +54,12 @@ class InvisibleTimes:
         """Return the handler of each request code."""
         return {RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.handle}
 
-    def handle(self, session: Session, command: Command, header: ChangeInvisibleHeader) -> None:
+    def handle(self, session: Session, command: Command, header: ChangeInvisibleHeader) -> Command | None:
         """CHANGE_MESSAGE_INVISIBLETIME; clients read the header of a refusal, too."""
         try:
             receipt = self._check(header)
+            if self._handles.is_in_order(receipt.revive_queue_id):
+                return self._change_in_order(command, header, receipt)
             now_ms = self._log.now_ms()
             if 0 <= receipt.pop_time_ms - now_ms < SOON_MS:
                 now_ms = receipt.pop_time_ms + 1  # else the new check point could be named like the old one
@@ -66,6 +71,23 @@ class InvisibleTimes:
             changed = ChangeInvisibleResponseHeader(now_ms, header.invisible_time, receipt.revive_queue_id)
             answer = response(command, ext_fields=fields(changed))
         self._answers.send(session, command, answer)
+        return None
+
+    def _change_in_order(
+        self, command: Command, header: ChangeInvisibleHeader, receipt: ReceiptHandle
+    ) -> Command:
+        """Change when a message that was popped in order unblocks its queue; its handle stays valid."""
+        invisible_ms = self._ordered.hide(
+            *(header.consumer_group, header.topic, header.queue_id, header.offset),
+            *(receipt.pop_time_ms, header.invisible_time),
+        )
+        if invisible_ms is None:
+            changed = ChangeInvisibleResponseHeader(0, 0, 0)
+        else:
+            changed = ChangeInvisibleResponseHeader(
+                receipt.pop_time_ms, invisible_ms, receipt.revive_queue_id
+            )
+        return response(command, ext_fields=fields(changed))
 
     def _check(self, header: ChangeInvisibleHeader) -> ReceiptHandle:
         """Return the checked handle. Raises Refused, FormatError."""
@@ -74,7 +96,8 @@ class InvisibleTimes:
         if not ends.low <= offset < ends.high:
             raise illegal_offset(topic, queue_id, offset, ends)
         receipt = parse_receipt(header.extra_info)
-        if not self._handles.has_revive_queue(receipt.revive_queue_id):
+        queue = receipt.revive_queue_id
+        if not (self._handles.has_revive_queue(queue) or self._handles.is_in_order(queue)):
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
                 f"the handle {header.extra_info[:200]!r} is of revive queue {receipt.revive_queue_id}, which "

@@ -11,6 +11,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import code_of
 from cometmq.broker.requests.pop.checks import PopChecks
+from cometmq.broker.requests.pop.in_order import OrderedPops, PopInOrder
 from cometmq.broker.requests.pop.pop_offsets import PopOffsets
 from cometmq.broker.requests.pop.sources import PopSources, Source
 from cometmq.broker.requests.pop.waiting import HeldRequest, Waiting
@@ -44,6 +45,7 @@ class Notifications:
         store: MessageStore,
         checks: PopChecks,
         sources: PopSources,
+        ordered: OrderedPops,
         offsets: PopOffsets,
         reads: Reads,
         waiting: Waiting,
@@ -51,6 +53,7 @@ class Notifications:
         self._store = store
         self._checks = checks
         self._sources = sources
+        self._ordered = ordered
         self._offsets = offsets
         self._reads = reads
         self._waiting = waiting
@@ -83,31 +86,44 @@ class Notifications:
             self._checks.check_readable()
             checked = self._checks.check(group, header.topic, header.queue_id, header.exp_type, header.exp)
             request.tags_codes = checked.wanted.tags_codes
-            sources = self._sources.of_notification(checked.topic, group, header.queue_id)
-            search = self._has_message(group, sources, checked.wanted)
-            answer = self._reads.answer(session, request.command, search, partial(self._end, request))
+            if header.order:
+                in_order = self._ordered.begin(header.attempt_id)
+                sources = self._sources.of_pop_in_order(checked.topic, header.queue_id)
+            else:
+                in_order = None
+                sources = self._sources.of_notification(checked.topic, group, header.queue_id)
+            search = self._has_message(group, sources, checked.wanted, in_order)
+            end = partial(self._end, request, in_order)
+            answer = self._reads.answer(session, request.command, search, end)
         except CometMQError as error:
             answer = response(request.command, code_of(error), str(error))
         if answer is not None and not request.command.is_oneway:
             session.send(answer)
 
-    def _end(self, request: HeldRequest, has_message: bool) -> Command | None:
+    def _end(self, request: HeldRequest, in_order: PopInOrder | None, has_message: bool) -> Command | None:
         """Answer a notification, or hold it if there is no message and it may wait."""
         is_full = False
         if not has_message and self._waiting.may_wait(request):
             if self._waiting.hold(self._waiting.notifications, request):
+                if in_order is not None:
+                    self._ordered.wake_later(in_order)
                 return None
             is_full = True
         answer = fields(NotificationResponseHeader(has_message, is_full))
         return response(request.command, ext_fields=answer)
 
-    def _has_message(self, group: str, sources: list[Source], wanted: PullFilter) -> Reading[bool]:
+    def _has_message(
+        self, group: str, sources: list[Source], wanted: PullFilter, in_order: PopInOrder | None
+    ) -> Reading[bool]:
         """Check whether a pop would find a message; if only one of few would match, by their tags."""
         while True:
             dispatched_offset = self._store.dispatched_offset
             for source in sources:
                 key = key_of(group, source.topic)
                 for queue_id in source.queue_ids:
+                    end = self._store.max_queue_offset(source.topic, queue_id)
+                    if in_order is not None and self._ordered.is_blocked(in_order, key, queue_id, end):
+                        continue
                     if (yield from self._has_match(source, key, queue_id, wanted)):
                         return True
             if self._store.dispatched_offset == dispatched_offset:

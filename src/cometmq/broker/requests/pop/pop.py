@@ -19,8 +19,8 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.refused import code_of
 from cometmq.broker.requests.pop.checks import PopChecks
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
+from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.popped import Popped
-from cometmq.broker.requests.pop.sources import PopSources
 from cometmq.broker.requests.pop.visits import Visits
 from cometmq.broker.requests.pop.waiting import HeldRequest, Waiting
 from cometmq.broker.state.rates import Rates
@@ -43,7 +43,7 @@ class Pops:
     def __init__(
         self,
         checks: PopChecks,
-        sources: PopSources,
+        ordered: OrderedPops,
         visits: Visits,
         reads: Reads,
         waiting: Waiting,
@@ -52,7 +52,7 @@ class Pops:
         clock: Clock,
     ) -> None:
         self._checks = checks
-        self._sources = sources
+        self._ordered = ordered
         self._visits = visits
         self._reads = reads
         self._waiting = waiting
@@ -81,10 +81,8 @@ class Pops:
             return
         try:
             checked = self._checks.check_pop(header)
-            group, topic = header.consumer_group, checked.topic
             pop.tags_codes = checked.wanted.tags_codes
-            sources = self._sources.of_pop(topic, group, header.queue_id)
-            popped = self._visits.begin(topic.topic, group, sources, header.invisible_time)
+            popped = self._visits.begin(checked.topic, header)
             may_wait = partial(self._waiting.may_wait, pop)
             visit = self._visits.pop(popped, header, checked.wanted, may_wait)
             answer = self._reads.answer(session, pop.command, visit, partial(self._end, pop))
@@ -95,6 +93,12 @@ class Pops:
 
     def _end(self, pop: HeldRequest, popped: Popped) -> Command | None:
         """Answer a pop, or hold it if it has found nothing and may wait."""
+        answer = self._answered_or_held(pop, popped)
+        if popped.in_order is not None:
+            self._ordered.wake_later(popped.in_order)
+        return answer
+
+    def _answered_or_held(self, pop: HeldRequest, popped: Popped) -> Command | None:
         if popped.count:
             self._rates.found.total += 1
             self._rates.delivered.total += popped.count

@@ -90,6 +90,12 @@ class PopOffsets:
         self._ahead.setdefault(key, {})[queue_id] = offset
         self._disk_waits.add(partial(self._settle, key, queue_id, offset), 0)
 
+    def commit(self, key: str, queue_id: int, offset: int) -> None:
+        """Commit an offset behind messages that are acknowledged: that waits for nothing."""
+        if (queues := self._ahead.get(key)) is not None:
+            queues.pop(queue_id, None)
+        self._commit(key, queue_id, offset)
+
     def _settle(self, key: str, queue_id: int, offset: int, error: str | None) -> None:
         """Commit an offset unless its check point may not be on the disk, or a reset came meanwhile."""
         queues = self._ahead.get(key, {})

@@ -9,10 +9,16 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
+from cometmq.broker.requests.pop.in_order import PopInOrder
 from cometmq.broker.requests.pop.sources import Source
 from cometmq.errors import CometMQError, MessageIllegal
 from cometmq.format import property_crc
-from cometmq.format.pop.offset_info import PoppedQueue, encode_begin_offsets, encode_offsets
+from cometmq.format.pop.offset_info import (
+    PoppedQueue,
+    encode_begin_offsets,
+    encode_offsets,
+    encode_order_counts,
+)
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.format.properties import MAX_LENGTH, NAME_END, POP_CK, VALUE_END
 from cometmq.format.record import LONG, QUEUE_OFFSET_AT, Record, decode, encode
@@ -66,6 +72,7 @@ class Popped:
         queues: what was handed out.
         unstored: what was read, but has no check point yet.
         refusal: why messages could not be handed out, or None.
+        in_order: what it is besides if it pops in order; else None.
         waited: whether the visit of the queues has waited for the disk.
         paused: whether the read under way has.
         passed_over: whether a queue has more messages behind those that the filter rejects.
@@ -93,6 +100,7 @@ class Popped:
         self.queues: list[PoppedQueue] = []
         self.unstored: list[ReadQueue] = []
         self.refusal: CometMQError | None = None
+        self.in_order: PopInOrder | None = None
         self.waited = self.paused = self.passed_over = False
         self._records: list[Buffer] = []
 
@@ -123,6 +131,7 @@ class Popped:
 
     def answer(self, command: Command) -> Command:
         """Return the response with the messages that are handed out."""
+        in_order = self.in_order
         header = PopResponseHeader(
             self.pop_time_ms,
             self.invisible_ms,
@@ -130,6 +139,7 @@ class Popped:
             self.rest,
             encode_begin_offsets(self.queues),
             encode_offsets(self.queues),
+            None if in_order is None else _order_counts(self.queues, in_order),
         )
         return response(command, ResponseCode.SUCCESS, FOUND, fields(header), b"".join(self._records))
 
@@ -149,6 +159,10 @@ class Popped:
             records.append(with_handle(data, self.topic, str(handle)))
             position += size
         return records
+
+
+def _order_counts(queues: Iterable[PoppedQueue], in_order: PopInOrder) -> str:
+    return encode_order_counts(dict(zip(queues, in_order.consumed, strict=True)))
 
 
 def with_handle(data: bytes, topic: str, handle: str) -> bytes:

@@ -44,6 +44,10 @@ class PopSources:
             sources.insert(0 if self._rules.is_retry_first(random) else 1, retry)
         return sources
 
+    def of_pop_in_order(self, topic: TopicConfig, queue_id: int) -> list[Source]:
+        """Return what a pop in order reads: the topic only, whose queues are blocked instead of retried."""
+        return [self._normal(topic, queue_id, self.random.randrange(RANDOM_MAX))]
+
     def of_peek(self, topic: TopicConfig, group: str, queue_id: int) -> list[Source]:
         """Return what a peek reads: every fifth the retry topic first."""
         random = self.random.randrange(RANDOM_MAX)

@@ -10,17 +10,19 @@ One pop is one reading, so it may wait for the disk. All is done in the loop's t
 
 So nothing else runs between a read and the move of the offset, and no two pops hand out the same message.
 If the store refuses the check points, nothing is handed out and no offset moves. What was read from the disk
-is dropped if the offset, a reset or a deletion came between.
+is dropped if the offset, a reset or a deletion came between. A pop in order stores no check points and moves
+no offset, but passes over blocked queues (``in_order.py``).
 (RocketMQ: PopMessageProcessor.popMsgFromQueue.)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from typing import Any, Final
 
+from cometmq.broker.requests.pop.in_order import OrderedPops, PopInOrder
 from cometmq.broker.requests.pop.pop_offsets import PopOffsets
 from cometmq.broker.requests.pop.popped import Popped, ReadQueue, queue_offsets
-from cometmq.broker.requests.pop.sources import Source
+from cometmq.broker.requests.pop.sources import PopSources, Source
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.in_flight import InFlight
@@ -28,10 +30,12 @@ from cometmq.broker.state.offsets import SEPARATOR, key_of
 from cometmq.broker.state.subscriptions import PullFilter
 from cometmq.errors import CometMQError
 from cometmq.format.pop.check_point import CheckPoint
+from cometmq.format.pop.names import ORDER_REVIVE_QUEUE_ID
 from cometmq.store.append import NewMessage
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.read.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.frame import FRAME_LENGTH_MAX
 from cometmq.wire.headers import PopHeader
 
@@ -68,13 +72,17 @@ class Visits:
     def __init__(
         self,
         store: MessageStore,
+        sources: PopSources,
         offsets: PopOffsets,
+        ordered: OrderedPops,
         in_flight: InFlight,
         log: ReviveLog,
         settings: BrokerSettings,
     ) -> None:
         self._store = store
+        self._sources = sources
         self._offsets = offsets
+        self._ordered = ordered
         self._in_flight = in_flight
         self._log = log
         self._record_max = store.settings.max_message_size + RECORD_EXTRA
@@ -88,17 +96,25 @@ class Visits:
         self._skipped: set[Place] = set()
         self.on_free: Callable[[str, str, int], None] = lambda *_: None
 
-    def begin(self, topic: str, group: str, sources: Sequence[Source], invisible_ms: int) -> Popped:
-        """Return a pop that has found nothing yet; its messages become visible again after a time."""
-        return Popped(
-            topic,
+    def begin(self, topic: TopicConfig, header: PopHeader) -> Popped:
+        """Return a pop of a topic that has found nothing yet. Raises Refused."""
+        group, queue_id, in_order = header.consumer_group, header.queue_id, None
+        if header.order:
+            in_order = self._ordered.begin(header.attempt_id)
+            sources = self._sources.of_pop_in_order(topic, queue_id)
+        else:
+            sources = self._sources.of_pop(topic, group, queue_id)
+        popped = Popped(
+            topic.topic,
             group,
             sources,
             broker_name=self._broker_name,
             pop_time_ms=self._log.now_ms(),
-            invisible_ms=invisible_ms,
-            revive_queue_id=next(self._revive_queues),
+            invisible_ms=header.invisible_time,
+            revive_queue_id=next(self._revive_queues) if in_order is None else ORDER_REVIVE_QUEUE_ID,
         )
+        popped.in_order = in_order
+        return popped
 
     def pop(
         self, popped: Popped, header: PopHeader, wanted: PullFilter, may_wait: Callable[[], bool]
@@ -147,6 +163,7 @@ class Visits:
         reset = offsets.take_reset(key, queue_id)
         if reset is not None:
             offset = reset
+            self._ordered.forget(key, queue_id)
         if offset is None:
             begin = offsets.begin(key, queue_id, source.retry_flag, header.init_mode)
             offset = yield from self._tracked(popped, (key, queue_id), begin)
@@ -154,6 +171,9 @@ class Visits:
                 return  # it is visited again
             if offset == end:
                 return
+        in_order = popped.in_order
+        if in_order is not None and self._ordered.is_blocked(in_order, key, queue_id, end):
+            return
         if self._is_full(popped, header) or self._has_too_many(popped.group, source.topic, queue_id):
             popped.rest += end - offset
             return
@@ -249,19 +269,35 @@ class Visits:
         popped.rest += max(rest, 0)
 
     def _hand_out(self, popped: Popped) -> None:
-        """Store the check points of what was read, and move the offsets; or drop it if the store refuses."""
+        """Store the check points of what was read, and hand it out; or drop it if the store refuses."""
         read, popped.unstored = popped.unstored, []
         if not read:
             return
+        if popped.in_order is not None:
+            self._block(popped, popped.in_order, read)
+        elif not self._store_check_points(popped, read):
+            return
+        for one in read:
+            popped.add(one, as_popped_topic=self._as_popped_topic)
+
+    def _block(self, popped: Popped, in_order: PopInOrder, read: Iterable[ReadQueue]) -> None:
+        """Block the queues of what was read in order; the offsets stay."""
+        for one in read:
+            self._ordered.record(
+                *(in_order, one.key, one.queue_id, one.offsets, popped.pop_time_ms, popped.invisible_ms)
+            )
+
+    def _store_check_points(self, popped: Popped, read: Sequence[ReadQueue]) -> bool:
+        """Store the check points of what was read, and move the offsets; return whether that succeeded."""
         try:
             self._log.append([self._check_point(popped, one) for one in read])
         except CometMQError as error:
             popped.refuse(read, error)
-            return
+            return False
         for one in read:
             self._offsets.move(one.key, one.queue_id, one.next_offset)
             self._in_flight.add(one.key, one.queue_id, len(one.offsets))
-            popped.add(one, as_popped_topic=self._as_popped_topic)
+        return True
 
     def _check_point(self, popped: Popped, read: ReadQueue) -> NewMessage:
         begin = read.begin_offset

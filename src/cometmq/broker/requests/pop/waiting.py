@@ -11,6 +11,7 @@ from typing import Any, Final
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import Topics
 from cometmq.cluster.pop.hold import ALL_QUEUES, Place, PopHold
+from cometmq.cluster.pop.order import Unblocks
 from cometmq.io.clock import Clock
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
@@ -71,6 +72,7 @@ class Waiting:
         )
         self.on_hold: Callable[[], None] = lambda: None
         self._holds = self.pops, self.notifications
+        self._unblocks = Unblocks()
         self._topics = topics
         self._clock = clock
         self._is_soon = False
@@ -101,9 +103,7 @@ class Waiting:
         """Hold a request; return False if there is no room."""
         if not hold.hold(request):
             return False
-        if self._next_ms is None or request.deadline_ms < self._next_ms:
-            self._next_ms = request.deadline_ms
-            self.on_hold()
+        self._expire_by(request.deadline_ms)
         return True
 
     def arrive(self, arrivals: list[Arrival]) -> None:
@@ -123,21 +123,40 @@ class Waiting:
                 if hold.wake((topic, group, waiting_at)):
                     self._serve_soon()
 
+    def wake_later(self, group: str, topic: str, queue_id: int, wait_ms: int) -> None:
+        """Wake the same after a time, when a queue is unblocked; nothing if nobody waits for it."""
+        places: tuple[Place, ...] = (topic, group, ALL_QUEUES), (topic, group, queue_id)
+        if any(hold.count_at(place) for hold in self._holds for place in places):
+            time_ms = self._clock.monotonic_ms() + max(wait_ms, 0)
+            self._unblocks.add((topic, group, queue_id), time_ms)
+            self._expire_by(time_ms)
+
     def expire(self) -> int | None:
-        """Serve the requests whose deadline has passed; return when to call it again, ms."""
+        """Serve the requests whose deadline has passed, and wake those whose queue is unblocked.
+
+        Returns when to call it again, ms.
+        """
         now_ms = self._clock.monotonic_ms()
         self._next_ms = 0  # what is held again meanwhile needs no call of ``on_hold``
+        for topic, group, queue_id in self._unblocks.take(now_ms):
+            self.wake_all(group, topic, queue_id)
         for hold in self._holds:
             for request in hold.expire(now_ms):
                 self._serve(request)
-        times = [time for hold in self._holds if (time := hold.next_deadline_ms) is not None]
-        self._next_ms = min(times, default=None)
+        times = (*(hold.next_deadline_ms for hold in self._holds), self._unblocks.next_ms())
+        self._next_ms = min((time for time in times if time is not None), default=None)
         return None if self._next_ms is None else max(self._next_ms - self._clock.monotonic_ms(), 0)
 
     def closed(self, session: Session) -> None:
         """Drop the held requests of a closed connection."""
         for hold in self._holds:
             hold.forget(session)
+
+    def _expire_by(self, time_ms: int) -> None:
+        """Call ``on_hold`` if ``expire`` is not called by a time anyway."""
+        if self._next_ms is None or time_ms < self._next_ms:
+            self._next_ms = time_ms
+            self.on_hold()
 
     def _topics_changed(self, names: Collection[str]) -> None:
         """Serve those who wait for topics that are deleted: they are refused."""
