@@ -1,3 +1,5 @@
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ def test_the_sets_of_the_java_client_are_decoded() -> None:
     assert bit_set.decode("AAE=") == (8,)
 
 
-@given(st.sets(st.integers(0, 2000)))
+@given(st.sets(st.integers(0, bit_set.NUMBERS_MAX - 64), max_size=bit_set.COUNT_MAX))
 def test_each_set_is_decoded_in_ascending_order(numbers: set[int]) -> None:
     assert bit_set.decode(bit_set.encode(numbers)) == tuple(sorted(numbers))
 
@@ -27,3 +29,12 @@ def test_other_texts_are_refused(text: str) -> None:
 def test_a_set_beyond_the_limit_is_refused_before_it_is_decoded() -> None:
     with pytest.raises(FormatError, match="a bit set of 40000 characters: at most 10922"):
         bit_set.decode("A" * 40_000)
+
+
+def test_a_set_of_more_messages_than_a_pop_has_is_refused_before_they_are_listed() -> None:
+    many = base64.b64encode(b"\xff" * 8_000).decode()
+    with pytest.raises(FormatError, match="has 64000 numbers: at most 32 are possible"):
+        bit_set.decode(many)
+    assert len(bit_set.decode(bit_set.encode(range(100, 132)))) == 32
+    with pytest.raises(FormatError, match="has 33 numbers"):
+        bit_set.decode(bit_set.encode(range(33)))

@@ -7,6 +7,7 @@ from cometmq.errors import FormatError
 from cometmq.format.pop.check_point import CheckPoint, PopAck, decode_ack, decode_check_point
 
 NAME = st.text(min_size=1, max_size=20)
+INT = st.integers(0, 2**31 - 1)
 LONG = st.integers(0, 2**62)
 CHECK_POINT = (
     b'{"bm":0,"bn":"broker-a","c":"gnormal","d":[0],"it":15000,"n":1,"pt":1795602262251,"q":3,'
@@ -40,7 +41,7 @@ def test_an_acknowledgement_of_several_messages_lists_them() -> None:
 @given(
     st.builds(
         CheckPoint,
-        *(NAME, NAME, LONG, LONG, LONG, LONG),
+        *(NAME, NAME, INT, LONG, LONG, LONG),
         st.lists(st.integers(0, 2**31 - 1), max_size=32).map(tuple),
         NAME,
         st.integers(0, 100),
@@ -52,7 +53,7 @@ def test_each_check_point_is_decoded_as_it_was(point: CheckPoint) -> None:
     assert msgspec.json.decode(point.encode())["n"] == len(point.distances)
 
 
-@given(st.builds(PopAck, NAME, NAME, LONG, LONG, LONG, NAME, st.lists(LONG, max_size=40).map(tuple)))
+@given(st.builds(PopAck, NAME, NAME, INT, LONG, LONG, NAME, st.lists(LONG, max_size=40).map(tuple)))
 def test_each_acknowledgement_is_decoded_as_it_was(ack: PopAck) -> None:
     assert decode_ack(ack.encode()) == ack
 
@@ -69,7 +70,15 @@ def test_long_names_are_read_too() -> None:
     assert decode_ack(body, "own") == PopAck("T", "g", 2, 0, 3, "own", (1,))
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"\xff", CHECK_POINT.replace(b'"so":0', b'"so":"x"')])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"[]", b"{}", b"\xff"),
+        CHECK_POINT.replace(b'"so":0', b'"so":"x"'),
+        CHECK_POINT.replace(b'"so":0', b'"so":9223372036854775808'),
+        CHECK_POINT.replace(b'"d":[0]', b'"d":[2147483648]'),
+    ],
+)
 def test_other_bodies_are_refused(body: bytes) -> None:
     with pytest.raises(FormatError, match="is no check point or acknowledgement"):
         decode_check_point(body)
@@ -78,3 +87,9 @@ def test_other_bodies_are_refused(body: bytes) -> None:
 def test_a_check_point_of_too_many_messages_is_refused() -> None:
     with pytest.raises(FormatError, match="a check point of more than 32 messages"):
         decode_check_point(CHECK_POINT.replace(b'"d":[0],', b"").replace(b'"n":1', b'"n":2000000000'))
+
+
+def test_a_number_of_times_that_cannot_be_is_read_as_none() -> None:
+    for text in ("9" * 5_000, "-1", "x", ""):
+        body = f'{{"t":"T","c":"g","q":0,"so":0,"pt":1,"it":1,"n":1,"rp":"{text}"}}'
+        assert decode_check_point(body.encode()).re_put_times == 0

@@ -14,7 +14,9 @@ from typing import Final
 from cometmq.errors import FormatError
 
 NUMBERS_MAX: Final = 64 * 1024
-"""The numbers of a set are less than this; a check point has at most 32."""
+"""The numbers of a set are less than this."""
+COUNT_MAX: Final = 32
+"""Most numbers of a set that is decoded: the messages of a check point."""
 _SHOWN_LENGTH: Final = 60
 """Longest set in an error's text, in characters; longer ones are cut."""
 
@@ -35,4 +37,14 @@ def decode(text: str) -> tuple[int, ...]:
         bits = int.from_bytes(base64.b64decode(text, validate=True), "little")
     except ValueError:  # also one that is not ASCII
         raise FormatError(f"{text[:_SHOWN_LENGTH]!r} is not a bit set in Base64") from None
-    return tuple(number for number in range(bits.bit_length()) if bits >> number & 1)
+    if (count := bits.bit_count()) > COUNT_MAX:
+        raise FormatError(
+            f"the bit set {text[:_SHOWN_LENGTH]!r} has {count} numbers: at most {COUNT_MAX} are possible, "
+            "the messages of one pop of a queue"
+        )
+    numbers: list[int] = []
+    while bits:
+        lowest = bits & -bits
+        numbers.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return tuple(numbers)

@@ -27,7 +27,7 @@ of it. Both are JSON, timed messages for the revive topic, with these tags, keys
 Source: RocketMQ ``store/pop/PopCheckPoint.java``, ``AckMsg.java``, ``BatchAckMsg.java``.
 """
 
-from typing import Final, NamedTuple, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -41,6 +41,8 @@ OFFSETS_MAX: Final = 32
 """Most messages of one check point, which is the most of one pop."""
 BATCH_OFFSET: Final = -1
 """Stands for the offset in an acknowledgement of several messages."""
+_DIGITS_MAX: Final = 9
+"""Longest number of times that is read, in digits."""
 _SHOWN_LENGTH: Final = 200
 """Longest body in an error's text, in bytes; longer ones are cut."""
 
@@ -181,7 +183,7 @@ def decode_check_point(body: Buffer, own_broker_name: str = "") -> CheckPoint:
         found.it,
         distances,
         found.bn or own_broker_name,
-        int(again) if again.isdecimal() else 0,
+        int(again) if again.isdecimal() and len(again) <= _DIGITS_MAX else 0,
         found.sp,
     )
 
@@ -201,15 +203,19 @@ def decode_ack(body: Buffer, own_broker_name: str = "") -> PopAck:
     return PopAck(found.t, found.c, found.q, found.so, found.pt, broker_name, offsets)
 
 
+_Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class _CheckPointBody(msgspec.Struct):
     t: str
     c: str
-    q: int
-    so: int
-    pt: int
-    it: int
-    n: int = 0
-    d: tuple[int, ...] | None = None
+    q: _Int
+    so: _Long
+    pt: _Long
+    it: _Long
+    n: _Int = 0
+    d: tuple[_Int, ...] | None = None
     bn: str | None = None
     rp: str | None = None
     sp: bool = False
@@ -218,11 +224,11 @@ class _CheckPointBody(msgspec.Struct):
 class _AckBody(msgspec.Struct):
     t: str
     c: str
-    q: int
-    so: int
-    pt: int
-    ao: int = BATCH_OFFSET
-    aol: tuple[int, ...] | None = None
+    q: _Int
+    so: _Long
+    pt: _Long
+    ao: _Long = BATCH_OFFSET
+    aol: tuple[_Long, ...] | None = None
     bn: str | None = None
 
 
