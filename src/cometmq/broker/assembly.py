@@ -1,8 +1,9 @@
 """The construction of the parts that answer requests: each gets only the few others that it needs."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from cometmq.broker.admin.broker import BrokerAdmin
 from cometmq.broker.admin.groups import GroupAdmin
@@ -88,6 +89,9 @@ class Assembly:
     Args:
         ip: the address for clients, as is ``port``.
         peers_clock: measures the silence of peers and the age of their locks; by default the same clock.
+
+    Attributes:
+        rounds: the parts' work in the background, by name: its interval, ms, and the coroutine function.
 
     Raises:
         StoreDamaged: a table of the broker holds content of another type.
@@ -279,6 +283,9 @@ class Assembly:
             StoreAdmin(self.topics, store, self.offsets, self.reads),
             self.schedule,
         )
+        self.rounds: dict[str, tuple[int, Callable[[], Coroutine[Any, Any, None]]]] = {
+            "transactions": (own.transaction_check_interval, self.transaction_check.round),
+        }
         self.bulk = Bulk(sends, self.pulls, queries)
         self.requests = Requests(
             sends.handle,

@@ -195,8 +195,8 @@ class Broker:
         periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
         interval_ms = self._settings.store.timer_flush_interval_ms
         periodic.every(interval_ms, lambda: self._begin_alone("timer", parts.timed_messages.save))
-        interval_ms = self._settings.broker.transaction_check_interval
-        periodic.every(interval_ms, lambda: self._begin_alone("transactions", parts.transaction_check.round))
+        for name, (interval_ms, work) in parts.rounds.items():
+            periodic.every(interval_ms, partial(self._begin_alone, name, work))
         return periodic
 
     def _set_alarms(self, store: MessageStore, parts: Assembly) -> ExitStack:
