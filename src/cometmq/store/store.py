@@ -29,6 +29,7 @@ from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
 from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.queue.deletions import Deletions
+from cometmq.store.queue.queue_ends import EndsOfAllQueues
 from cometmq.store.read.get import RecordFilter
 from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.reading import Step, run
@@ -68,6 +69,7 @@ class MessageStore(Messages, HasPointers):
         retention: deletes expired files.
         deletions: deletes topics and queues, and their files.
         readings: the reading methods as readings, for callers that must not wait.
+        queue_ends: the ends of all queues at once, for statistics.
     """
 
     @classmethod
@@ -146,6 +148,7 @@ class MessageStore(Messages, HasPointers):
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
         self.deletions = Deletions(parts)
         self.readings = Readings(parts, settings, self._upkeep.catch_up, lambda: self.confirm_offset)
+        self.queue_ends = EndsOfAllQueues(parts.queues)
         self.flusher.start()
 
     def __enter__(self) -> Self:

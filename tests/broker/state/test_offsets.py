@@ -224,3 +224,11 @@ def test_a_topic_or_group_made_anew_is_warned_of_anew(
     }[deleted]()
     offsets.commit("g", "T", 0, 1)
     assert len(caplog.messages) == 2
+
+
+def test_the_pulled_offsets_of_all_groups_are_seen_as_they_change(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    pulled = offsets.all_pulled()
+    offsets.record_pulled("g", "T", 0, 5)
+    offsets.record_pulls([("T@g", 0, -1, 7), ("T@g", 1, -1, 2)])
+    assert pulled == {"T@g": {0: 7, 1: 2}}

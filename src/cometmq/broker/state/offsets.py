@@ -201,6 +201,10 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         """Return the offset up to which the group has pulled since the broker started, or None."""
         return self._pulled.get(key_of(group, topic), {}).get(queue_id)
 
+    def all_pulled(self) -> Mapping[str, Mapping[int, int]]:
+        """Return the pulled offsets of all groups by key and queue, as they are now and change later."""
+        return self._pulled
+
     def groups_of(self, topic: str) -> set[str]:
         """Return the groups that have committed offsets in ``topic``."""
         keys = self._keys.of_topic(topic)
