@@ -8,6 +8,7 @@ from typing import Any
 from cometmq.broker.admin.broker import BrokerAdmin
 from cometmq.broker.admin.groups import GroupAdmin
 from cometmq.broker.admin.offsets import OffsetAdmin
+from cometmq.broker.admin.statistics import SAMPLE_MS, Statistics
 from cometmq.broker.admin.store import StoreAdmin
 from cometmq.broker.admin.topics import TopicRequests
 from cometmq.broker.client_calls import ClientCalls
@@ -217,6 +218,9 @@ class Assembly:
             store, self.topics, producers, self.ops, rules, broker_name=own.broker_name
         )
         queries = MessageQueries(store, self.reads, self.rates)
+        self.statistics = Statistics(
+            store, self.offsets, consumers, self.rates, clock, cluster=own.broker_cluster_name
+        )
         self.calls = calls = ClientCalls()
         parts = (
             self.pulls,
@@ -281,9 +285,11 @@ class Assembly:
             ),
             BrokerAdmin(settings, store, files, self.reads, self.rates, self.consumers, clock),
             StoreAdmin(self.topics, store, self.offsets, self.reads),
+            self.statistics,
             self.schedule,
         )
         self.rounds: dict[str, tuple[int, Callable[[], Coroutine[Any, Any, None]]]] = {
+            "statistics": (SAMPLE_MS, self.statistics.sample),
             "transactions": (own.transaction_check_interval, self.transaction_check.round),
         }
         self.bulk = Bulk(sends, self.pulls, queries)

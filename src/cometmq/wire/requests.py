@@ -95,6 +95,7 @@ from cometmq.wire.headers import (
     ViewMessageHeader,
     WipeWritePermResponseHeader,
 )
+from cometmq.wire.headers.admin import StatisticHeader
 
 
 class Resource(StrEnum):
@@ -251,6 +252,7 @@ TO_BROKERS: Final = {
     RequestCode.GET_BROKER_CONFIG: Request(NoFields, GetBrokerConfigResponseHeader, _CLUSTER_GET),
     RequestCode.UPDATE_BROKER_CONFIG: Request(access=_CLUSTER_UPDATE),
     RequestCode.GET_BROKER_RUNTIME_INFO: Request(access=_CLUSTER_GET),
+    RequestCode.VIEW_BROKER_STATS_DATA: Request(StatisticHeader, NoFields, _CLUSTER_GET),
 }
 """The requests to brokers."""
 

@@ -12,6 +12,7 @@ from cometmq.wire.headers.admin import (
     GetBrokerConfigResponseHeader,
     GetConsumeStatsHeader,
     GroupHeader,
+    StatisticHeader,
     TopicHeader,
 )
 from cometmq.wire.headers.fields import Header
@@ -30,6 +31,7 @@ from cometmq.wire.headers.fields import Header
         (DeleteGroupHeader, "DeleteSubscriptionGroupRequestHeader"),
         (GetConsumeStatsHeader, "GetConsumeStatsRequestHeader"),
         (GroupHeader, "GetSubscriptionGroupConfigRequestHeader"),
+        (StatisticHeader, "ViewBrokerStatsDataRequestHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(

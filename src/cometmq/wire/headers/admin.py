@@ -96,3 +96,15 @@ class GroupHeader(Header):
     """A consumer group as ``group``: GET_SUBSCRIPTIONGROUP_CONFIG, QUERY_TOPICS_BY_CONSUMER."""
 
     group: str
+
+
+class StatisticHeader(Header):
+    """VIEW_BROKER_STATS_DATA: one statistic.
+
+    Attributes:
+        name: such as ``TOPIC_PUT_NUMS``.
+        key: what is counted: a topic, ``topic@group``, ``topic@queueId``, a cluster.
+    """
+
+    name: str = field(name="statsName")
+    key: str = field(name="statsKey")
