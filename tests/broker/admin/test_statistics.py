@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.conftest import Bench, pull_header, serving
+from tests.broker.conftest import Bench, deliver, pull_header, serving
+from tests.broker.halves import records
 
 from cometmq.broker.admin import statistics
 from cometmq.broker.admin.statistics import SAMPLE_MS
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
+from cometmq.wire.headers import SendBackHeader
 from cometmq.wire.headers.admin import StatisticHeader
 
 VIEW = RequestCode.VIEW_BROKER_STATS_DATA
@@ -197,6 +199,21 @@ async def test_samples_of_ten_seconds_ten_minutes_and_an_hour_are_kept(tmp_path:
         await sample(bench, 60)
         body = json.loads((await view(bench, "TOPIC_PUT_NUMS", "T")).body)
         assert body["statsHour"] == NOTHING and body["statsDay"]["sum"] == 2
+
+
+async def test_messages_that_consumers_send_back_are_counted_by_their_first_topic(tmp_path: Path) -> None:
+    async with serving(tmp_path, {"message_delay_level": "0s 0s 0s 0s"}) as bench:
+        await bench.send("T", b"x")
+        for topic in ("T", "%RETRY%cg"):
+            (found,) = records(bench, topic)
+            header = SendBackHeader(physical_offset=found.physical_offset, group="cg", delay_level=1)
+            answer = await bench.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+            assert answer.code == ResponseCode.SUCCESS
+            deliver(bench, 1)
+        await sample(bench)
+        assert await total(bench, "SNDBCK_PUT_NUMS", "T@cg") == 2
+        answer = await view(bench, "SNDBCK_PUT_NUMS", "T@other")
+        assert answer.code == ResponseCode.SYSTEM_ERROR
 
 
 async def test_a_deleted_topic_and_a_deleted_group_have_no_statistics(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ GROUP_GET_NUMS       topic@group         messages that pulls went past and the g
                                          again count again only if a sample falls between
 QUEUE_GET_NUMS       topic@queueId@group as before
 …_GET_SIZE           as above            bytes of these messages' records
+SNDBCK_PUT_NUMS      topic@group         exact: counted when a consumer sends a message back
 ==================== =================== =============================================================
 
 A group's pulls begin at the offset that it had committed when the broker started, else at the beginning of
@@ -74,6 +75,7 @@ class _Sample(NamedTuple):
         broker: messages stored and delivered, ``int64[2]``.
         puts, put_bytes: ``int64[n]`` by queue number.
         gets, get_bytes: ``int64[n]`` by the number of a group's pulls in a queue.
+        sent_back: ``int64[n]`` in the order of ``Rates.sent_back``.
     """
 
     time_ms: int
@@ -82,6 +84,7 @@ class _Sample(NamedTuple):
     put_bytes: Longs
     gets: Longs
     get_bytes: Longs
+    sent_back: Longs
 
 
 _COLUMNS: Final = {
@@ -95,6 +98,7 @@ _COLUMNS: Final = {
     "GROUP_GET_SIZE": ("get_bytes", "gets"),
     "QUEUE_GET_NUMS": ("gets", "gets"),
     "QUEUE_GET_SIZE": ("get_bytes", "gets"),
+    "SNDBCK_PUT_NUMS": ("sent_back", "sent_back"),
 }
 """By name, the counts in a sample that a statistic sums, and those of its messages."""
 
@@ -135,7 +139,7 @@ class Statistics:
         self._pulls: dict[str, dict[int, int]] = {}  # the numbers of pulls by key and queue id
         self._pulled: list[int] = []  # the pulled offsets by these numbers
         nothing = np.zeros(0, np.int64)
-        self._last = _Sample(clock.monotonic_ms(), self._broker(), *[nothing] * 4)
+        self._last = _Sample(clock.monotonic_ms(), self._broker(), *[nothing] * 5)
         self._samples = {name: deque([self._last], kept) for name, (_, kept) in SPANS.items()}
         self._count = 0
 
@@ -156,7 +160,10 @@ class Statistics:
         """Count what has changed since the last sample; call it every SAMPLE_MS."""
         time_ms, before = self._clock.monotonic_ms(), self._last
         broker, ends, seen = self._broker(), self._store.queue_ends.copy(), self._ends
+        sent_back = self._rates.sent_back
         counts = before._replace(time_ms=time_ms, broker=broker)
+        if sent_back.total() != before.sent_back.sum():
+            counts = counts._replace(sent_back=np.array(list(sent_back.values()), np.int64))
         delivered = int(broker[1] - before.broker[1])
         moves = self._moves() if delivered else []
         if moves or not np.array_equal(ends, seen):
@@ -193,6 +200,8 @@ class Statistics:
         topic, *others = key.split(SEPARATOR)
         if name == "BROKER_PUT_NUMS" or name == "BROKER_GET_NUMS":
             return [int(name == "BROKER_GET_NUMS")] if key == self._cluster else []
+        if name == "SNDBCK_PUT_NUMS":
+            return [number for number, known in enumerate(self._rates.sent_back) if known == key]
         if name.startswith("GROUP_GET_"):
             return list(self._pulls_of(key).values())
         if name.startswith("QUEUE_GET_") and len(others) == 2:

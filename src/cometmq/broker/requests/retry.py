@@ -13,6 +13,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.state.groups import Groups
+from cometmq.broker.state.offsets import key_of
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.saved_entries import Change
 from cometmq.broker.state.topics import PERM_WRITE, Topics
@@ -119,6 +120,7 @@ class Retries:
             (appended,) = self._store.append([message])
             self._rates.stored.total += 1
             self._rates.stored_bytes.total += appended.size
+            self._rates.sent_back[key_of(group.group, _first_topic(record))] += 1
             return response(command)
 
         creation = self._topics.creation(topic.topic)
@@ -132,7 +134,7 @@ class Retries:
     ) -> NewMessage:
         """Build the message to append for a record that was sent back."""
         named = properties.decode(record.properties)
-        named.setdefault(RETRY_TOPIC, record.topic)
+        named[RETRY_TOPIC] = _first_topic(record)
         named.setdefault(ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
         named[WAIT] = "false"
         level = header.delay_level or FIRST_DELAY_LEVEL + record.reconsume_times
@@ -172,6 +174,11 @@ def _append_and_answer(
             creation.when_known(partial(session.send, appended))
 
     attempt(session, (command,), answer)
+
+
+def _first_topic(record: Record) -> str:
+    """Return the topic that a message was sent to, whether it is in a retry topic by now."""
+    return properties.decode(record.properties).get(RETRY_TOPIC, record.topic)
 
 
 def _times_max(header: SendBackHeader, group: GroupConfig, version: int) -> int:

@@ -69,6 +69,7 @@ class Rates:
         found: pulls answered with messages.
         missed: pulls answered without messages.
         delivered: messages sent to consumers.
+        sent_back: messages that consumers sent back for another delivery, by ``topic@group``.
         put_times: times of sends.
         send_rows: usual sends, by the body of the leaf operation that encoded them.
         rare_sends: sends that it left, and that were checked as commands.
@@ -86,6 +87,7 @@ class Rates:
         self.found = Rate()
         self.missed = Rate()
         self.delivered = Rate()
+        self.sent_back: Counter[str] = Counter()
         self.put_times = PutTimes(clock)
         self.send_rows: Counter[str] = Counter()
         self.rare_sends = 0
