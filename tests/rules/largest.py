@@ -114,6 +114,10 @@ BODIES: Final[dict[int, list[tuple[str, Item, str]]]] = {
         ('{"queueDatas":[', lambda n: f'{{"brokerName":"b{n}","perm":6}}', "]}"),
     ],
     RequestCode.QUERY_DATA_VERSION: [("{", lambda n: f"{n}:{n}", "}")],
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: [
+        ('{"groupConfigList":[', lambda n: f'{{"groupName":"n{n}"}}', "]}"),
+        ('{"groupConfigList":[{"groupName":"n","attributes":{', lambda n: f'"+x{n}":""', "}}]}"),
+    ],
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: [
         ('{"groupName":"T","attributes":{', lambda n: f'"+a{n}":""', "}}"),
     ],

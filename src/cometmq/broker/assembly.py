@@ -8,8 +8,10 @@ from typing import Any
 from cometmq.broker.admin.broker import BrokerAdmin
 from cometmq.broker.admin.groups import GroupAdmin
 from cometmq.broker.admin.offsets import OffsetAdmin
+from cometmq.broker.admin.progress import OwnNames, ProgressAdmin
 from cometmq.broker.admin.statistics import SAMPLE_MS, Statistics
 from cometmq.broker.admin.store import StoreAdmin
+from cometmq.broker.admin.timer import TimerAdmin
 from cometmq.broker.admin.topics import TopicRequests
 from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.handlers import Requests, merged
@@ -76,6 +78,7 @@ from cometmq.format.pop.names import revive_topic
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
 from cometmq.io.open_files import OpenFiles
+from cometmq.net.address import address_text
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
@@ -227,7 +230,14 @@ class Assembly:
             *pops,
             self.assignments,
             self.clients,
-            Relay(consumers, store, self.reads, calls, broker_name=own.broker_name),
+            Relay(
+                consumers,
+                store,
+                self.reads,
+                calls,
+                RequestBodies(own.body_limits),
+                broker_name=own.broker_name,
+            ),
             ReplyRequests(
                 store,
                 targets,
@@ -262,17 +272,19 @@ class Assembly:
                 permission=permission,
             ),
             Transactions(store, self.reads, self.ops, self.rates, delays, rules),
-            TopicRequests(self.topics, store, self.reads, self.offsets, consumers, own),
-            GroupAdmin(
+            TopicRequests(self.topics, store, self.reads, self.offsets, consumers, own, self.statistics),
+            GroupAdmin(groups, consumers, producers, self.offsets, self.reads, own, clock),
+            ProgressAdmin(
                 groups,
                 consumers,
-                producers,
-                self.offsets,
                 self.topics,
+                self.offsets,
                 store,
                 self.reads,
-                own,
+                self.statistics,
+                OwnNames(own.broker_name, address_text(ip, port)),
             ),
+            TimerAdmin(self.timed_messages, self.topics, self.reads, clock),
             OffsetAdmin(
                 groups,
                 consumers,

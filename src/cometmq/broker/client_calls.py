@@ -35,8 +35,11 @@ class NoAnswer(NamedTuple):
     why: str
 
 
-Make = Callable[[Command, Command | NoAnswer], Command]
-"""Builds the response to a command from a client's answer, whatever its code, or from the reason for none."""
+Make = Callable[[Command, Command | NoAnswer], Command | None]
+"""Builds the response to a command from a client's answer, whatever its code, or from the reason for none.
+
+Returns None if the command waits for the answers of other clients, too.
+"""
 
 
 class _ClientCall(NamedTuple):
@@ -112,5 +115,5 @@ class ClientCalls:
 
 
 def _answer(call: _ClientCall, answer: Command | NoAnswer) -> None:
-    if not call.command.is_oneway:
-        call.requester.send(call.make(call.command, answer))
+    if not call.command.is_oneway and (made := call.make(call.command, answer)) is not None:
+        call.requester.send(made)

@@ -23,6 +23,7 @@ from cometmq.wire.bodies import (
     MessageModeRequest,
     TopicConfigs,
 )
+from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import (
     AckHeader,
@@ -95,7 +96,17 @@ from cometmq.wire.headers import (
     ViewMessageHeader,
     WipeWritePermResponseHeader,
 )
-from cometmq.wire.headers.admin import StatisticHeader
+from cometmq.wire.headers.admin import (
+    BrokerConsumeStatsHeader,
+    ConsumerStatusHeader,
+    CorrectionOffsetHeader,
+    GroupForbiddenHeader,
+    GroupSubscriptionHeader,
+    GroupTopicHeader,
+    QueueWritesHeader,
+    ResumeCheckHeader,
+    StatisticHeader,
+)
 
 
 class Resource(StrEnum):
@@ -229,6 +240,10 @@ TO_BROKERS: Final = {
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Request(
         NoFields, NoFields, (_group(Action.UPDATE),), GroupConfig
     ),
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Request(
+        NoFields, NoFields, (_group(Action.UPDATE),), GroupConfigList
+    ),
+    RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: Request(GroupForbiddenHeader, NoFields, _BOTH_UPDATE),
     RequestCode.DELETE_SUBSCRIPTIONGROUP: Request(DeleteGroupHeader, NoFields, (_group(Action.DELETE),)),
     RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Request(GroupHeader, NoFields, _GROUP_GET),
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Request(
@@ -239,6 +254,11 @@ TO_BROKERS: Final = {
     RequestCode.GET_CONSUMER_CONNECTION_LIST: Request(ConsumerGroupHeader, NoFields, _GROUP_GET),
     RequestCode.GET_PRODUCER_CONNECTION_LIST: Request(ProducerGroupHeader, NoFields, _CLUSTER_GET),
     RequestCode.GET_CONSUME_STATS: Request(GetConsumeStatsHeader, NoFields, _BOTH_GET),
+    RequestCode.GET_BROKER_CONSUME_STATS: Request(BrokerConsumeStatsHeader, NoFields, _CLUSTER_GET),
+    RequestCode.QUERY_CONSUME_TIME_SPAN: Request(GroupTopicHeader, NoFields, _BOTH_GET),
+    RequestCode.QUERY_CORRECTION_OFFSET: Request(CorrectionOffsetHeader, NoFields, _BOTH_GET),
+    RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: Request(GroupSubscriptionHeader, NoFields, _BOTH_GET),
+    RequestCode.GET_ALL_PRODUCER_INFO: Request(access=_CLUSTER_GET),
     RequestCode.QUERY_TOPICS_BY_CONSUMER: Request(GroupHeader, NoFields, _GROUP_GET),
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Request(ResetOffsetHeader, NoFields, _BOTH_UPDATE),
     RequestCode.CLONE_GROUP_OFFSET: Request(CloneOffsetHeader, NoFields, _BOTH_UPDATE),
@@ -246,6 +266,12 @@ TO_BROKERS: Final = {
     RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(ConsumeDirectlyHeader, NoFields, _SUB),
     RequestCode.SET_MESSAGE_REQUEST_MODE: Request(NoFields, NoFields, _BOTH_UPDATE, MessageModeRequest),
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: Request(access=_CLUSTER_GET),
+    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Request(ConsumerStatusHeader, NoFields, _BOTH_GET),
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: Request(ResumeCheckHeader, NoFields, (_topic(Action.UPDATE),)),
+    RequestCode.GET_TIMER_CHECK_POINT: Request(access=_CLUSTER_GET),
+    RequestCode.GET_TIMER_METRICS: Request(access=_CLUSTER_GET),
+    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: Request(QueueWritesHeader, NoFields, _TOPIC_GET),
+    RequestCode.TRIGGER_DELETE_FILES: Request(access=_CLUSTER_UPDATE),
     RequestCode.DELETE_EXPIRED_COMMITLOG: Request(access=_CLUSTER_UPDATE),
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: Request(access=_CLUSTER_UPDATE),
     RequestCode.CLEAN_UNUSED_TOPIC: Request(access=_CLUSTER_UPDATE),
@@ -253,6 +279,7 @@ TO_BROKERS: Final = {
     RequestCode.UPDATE_BROKER_CONFIG: Request(access=_CLUSTER_UPDATE),
     RequestCode.GET_BROKER_RUNTIME_INFO: Request(access=_CLUSTER_GET),
     RequestCode.VIEW_BROKER_STATS_DATA: Request(StatisticHeader, NoFields, _CLUSTER_GET),
+    RequestCode.GET_BROKER_HA_STATUS: Request(access=_CLUSTER_GET),
 }
 """The requests to brokers."""
 
@@ -262,6 +289,7 @@ TO_CLIENTS: Final = {
     RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: Request(PushReplyHeader),
     RequestCode.GET_CONSUMER_RUNNING_INFO: Request(RunningInfoHeader),
     RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(ConsumeDirectlyHeader),
+    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: Request(ConsumerStatusHeader),
 }
 """The requests of brokers to clients."""
 

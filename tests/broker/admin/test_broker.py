@@ -110,3 +110,14 @@ async def test_the_runtime_info_says_which_groups_members_subscribe_differently(
         table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
         assert table["subscriptionDifferences"] == "group g: topic T: one wants a; two wants b"
         await other.connection.close()
+
+
+async def test_a_broker_is_a_master_without_slaves(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        answer = await bench.ask(RequestCode.GET_BROKER_HA_STATUS)
+        assert answer.body.decode() == (
+            '{"haClientRuntimeInfo":{"lastReadTimestamp":0,"lastWriteTimestamp":0,"masterFlushOffset":0,'
+            '"maxOffset":0,"transferredByteInSecond":0},"haConnectionInfo":[],"inSyncSlaveNums":0,'
+            f'"master":true,"masterCommitLogMaxOffset":{bench.store.written_offset}}}'
+        )

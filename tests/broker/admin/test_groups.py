@@ -1,13 +1,11 @@
 from pathlib import Path
 
-from tests.broker.conftest import BROKER, pull_header, serving
+from msgspec.structs import replace
+from tests.broker.conftest import Client, pull_header, serving
 
 from cometmq.format.java import fastjson
-from cometmq.message import MessageQueue
 from cometmq.wire.bodies import (
-    ConsumeOffset,
     ConsumerConnections,
-    ConsumeStats,
     GroupConfig,
     GroupConfigs,
     Heartbeat,
@@ -21,10 +19,10 @@ from cometmq.wire.headers import (
     ConsumerGroupHeader,
     DeleteGroupHeader,
     GetAllGroupConfigHeader,
-    GetConsumeStatsHeader,
     GroupHeader,
     ProducerGroupHeader,
 )
+from cometmq.wire.headers.admin import GroupForbiddenHeader, GroupSubscriptionHeader
 
 CREATE = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
@@ -104,29 +102,85 @@ async def test_groups_without_members_are_not_online(tmp_path: Path) -> None:
         assert answer.code == ResponseCode.SYSTEM_ERROR
 
 
-async def test_how_far_a_group_is_behind_is_told_for_each_queue(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        for _ in range(3):
-            await bench.send("T")
-        await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
-        bench.parts.offsets.commit("cg", "T", 0, 2)
-        bench.parts.offsets.commit("cg", "deleted", 0, 2)
-        answer = await bench.ask(RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader("cg"))
-        offsets = decode(ConsumeStats, answer.body).offsets
-        assert offsets[MessageQueue("T", BROKER, 0)] == ConsumeOffset(3, 2, bench.clock.now_ms(), 3)
-        assert offsets[MessageQueue("T", BROKER, 1)] == ConsumeOffset()
-        assert {queue.topic for queue in offsets} == {"T"}
-        await bench.heartbeat("cg", "U")
-        for header in (GetConsumeStatsHeader("cg", topic="T"), GetConsumeStatsHeader("cg")):
-            answer = await bench.ask(RequestCode.GET_CONSUME_STATS, header)
-            assert decode(ConsumeStats, answer.body).offsets == {}, "T is no longer subscribed to"
-        listed = GetConsumeStatsHeader("cg", topic="U", topics="T;none")
-        answer = await bench.ask(RequestCode.GET_CONSUME_STATS, listed)
-        assert decode(ConsumeStats, answer.body).offsets == offsets, "who lists topics wants them all"
-
-
 async def test_all_offsets_are_told(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         bench.parts.offsets.commit("cg", "T", 0, 2)
         answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
         assert fastjson.loads(answer.body)["offsetTable"] == {"T@cg": {0: 2}}
+
+
+async def test_many_groups_are_created_at_once_or_none(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
+        body = b'{"groupConfigList":[{"groupName":"g1","retryMaxTimes":3},{"groupName":"g2"}]}'
+        assert (await bench.ask(code, body=body)).code == ResponseCode.SUCCESS
+        saved = fastjson.loads((tmp_path / "config" / "subscriptionGroup.json").read_bytes())
+        assert saved["subscriptionGroupTable"]["g1"]["retryMaxTimes"] == 3
+        assert "g2" in saved["subscriptionGroupTable"]
+        body = b'{"groupConfigList":[{"groupName":"g3"},{"groupName":"a/b"}]}'
+        assert (await bench.ask(code, body=body)).code == ResponseCode.INVALID_PARAMETER
+        assert bench.parts.groups.find("g3") is None
+
+
+async def test_the_subscription_of_a_group_to_a_topic_is_shown(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        code = RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER
+        await bench.heartbeat("cg", "T", tags="A")
+        answer = await bench.ask(code, GroupSubscriptionHeader("cg", "T"))
+        shown = fastjson.loads(answer.body)
+        assert (shown["group"], shown["topic"]) == ("cg", "T")
+        assert (shown["subscriptionData"]["subString"], shown["subscriptionData"]["tagsSet"]) == ("A", ["A"])
+        for group, topic, body in (
+            ("cg", "U", b'{"group":"cg","topic":"U"}'),
+            ("x", "T", b'{"group":"x","topic":"T"}'),
+            ("x", None, b'{"group":"x"}'),
+        ):
+            answer = await bench.ask(code, GroupSubscriptionHeader(group, topic))
+            assert (answer.code, answer.body) == (ResponseCode.SUCCESS, body)
+
+
+async def test_a_group_that_may_not_read_a_topic_is_refused_until_it_may(tmp_path: Path) -> None:
+    pull = replace(pull_header("T"), sys_flag=0)
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        await bench.heartbeat("cg", "T")
+        assert (await bench.ask(RequestCode.PULL_MESSAGE, pull)).code == ResponseCode.SUCCESS
+        code = RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN
+        answer = await bench.ask(code, GroupForbiddenHeader("cg", "T"))
+        assert answer.body == b'{"group":"cg","readable":true,"topic":"T"}'
+        answer = await bench.ask(code, GroupForbiddenHeader("cg", "T", is_readable=False))
+        assert answer.body == b'{"group":"cg","readable":false,"topic":"T"}'
+        refused = await bench.ask(RequestCode.PULL_MESSAGE, pull)
+        assert refused.code == ResponseCode.NO_PERMISSION
+        assert refused.remark == "the consumer group[cg] is forbidden for topic[T]"
+    async with serving(tmp_path) as bench:
+        await bench.heartbeat("cg", "T")
+        answer = await bench.ask(code, GroupForbiddenHeader("cg", "T"))
+        assert answer.body == b'{"group":"cg","readable":false,"topic":"T"}'
+        assert (await bench.ask(RequestCode.PULL_MESSAGE, pull)).code == ResponseCode.NO_PERMISSION
+        await bench.ask(code, GroupForbiddenHeader("cg", "T", is_readable=True))
+        assert (await bench.ask(RequestCode.PULL_MESSAGE, pull)).code == ResponseCode.SUCCESS
+        answer = await bench.ask(code, GroupForbiddenHeader("cg", "a/b", is_readable=False))
+        assert answer.code == ResponseCode.INVALID_PARAMETER
+
+
+async def test_the_producers_of_all_groups_are_shown(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        assert (await bench.ask(RequestCode.GET_ALL_PRODUCER_INFO)).body == b'{"data":{}}'
+        other = await Client.open(bench.address)
+        beat = Heartbeat("me", producers=[ProducerData("p1"), ProducerData("p2")])
+        await bench.ask(RequestCode.HEART_BEAT, body=beat)
+        heard_time = bench.clock.now_ms()
+        bench.clock.advance(7_000)
+        await other.ask(RequestCode.HEART_BEAT, body=Heartbeat("other", producers=[ProducerData("p2")]))
+        answer = await bench.ask(RequestCode.GET_ALL_PRODUCER_INFO)
+        groups = fastjson.loads(answer.body)["data"]
+        assert {name: [one["clientId"] for one in members] for name, members in groups.items()} == {
+            "p1": ["me"],
+            "p2": ["me", "other"],
+        }
+        (first,) = groups["p1"]
+        assert first.keys() == {"clientId", "language", "lastUpdateTimestamp", "remoteIP", "version"}
+        assert (first["lastUpdateTimestamp"], first["language"]) == (heard_time, "PYTHON")
+        assert first["remoteIP"].startswith("127.0.0.1:")
+        await other.connection.close()

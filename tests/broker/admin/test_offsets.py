@@ -17,6 +17,7 @@ from cometmq.wire.headers import (
     UpdateConsumerOffsetHeader,
     parse,
 )
+from cometmq.wire.headers.admin import CorrectionOffsetHeader
 
 
 async def stock(bench: Bench) -> None:
@@ -161,3 +162,20 @@ async def test_of_very_many_topics_that_are_not_cloned_some_are_named(
         assert await clone(bench) == {"T"}
         assert caplog.text.count("no such topic") == LOGGED_MAX
         assert "offsets of group 'g' in 7 further topics are not cloned" in caplog.text
+
+
+async def test_the_lowest_offsets_of_all_groups_are_compared_with_one(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        commit = bench.parts.offsets.commit
+        for group, queue_id, offset in (("a", 0, 5), ("a", 1, 9), ("b", 0, 3), ("b", 1, 10), ("c", 0, 1)):
+            commit(group, "T", queue_id, offset)
+        commit("b", "U", 0, 0)
+        for header, body in (
+            (CorrectionOffsetHeader("T", "b", "c"), b'{"correctionOffsets":{0:3,1:9}}'),
+            (CorrectionOffsetHeader("T", "b"), b'{"correctionOffsets":{0:1,1:9}}'),
+            (CorrectionOffsetHeader("T", "c", "a,c"), b'{"correctionOffsets":{0:9223372036854775807,1:10}}'),
+            (CorrectionOffsetHeader("None", "a"), b'{"correctionOffsets":{}}'),
+        ):
+            answer = await bench.ask(RequestCode.QUERY_CORRECTION_OFFSET, header)
+            assert (answer.code, answer.body) == (ResponseCode.SUCCESS, body)
+        assert bench.parts.offsets.committed("c", "T", 0) == 1, "a group that is left out keeps its offsets"

@@ -10,6 +10,7 @@ from cometmq.store import NewMessage
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import CreateTopicHeader, TopicHeader
+from cometmq.wire.headers.admin import QueueWritesHeader
 
 HOST = pack_host("127.0.0.1", 10911)
 QUICK: dict[str, Any] = {"mapped_file_size_commit_log": 8_192, "file_reserved_time": 0}
@@ -96,3 +97,18 @@ async def test_queues_of_topics_that_are_gone_are_removed(tmp_path: Path) -> Non
         assert bench.parts.offsets.topics_of("cg") == {"T"}
         answer = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
         assert answer.code == ResponseCode.SUCCESS
+
+
+async def test_the_older_code_for_expired_files_does_the_same(tmp_path: Path) -> None:
+    async with serving(tmp_path, QUICK) as bench:
+        asked: list[bool] = []
+        bench.store.retention.ask = lambda: asked.append(True)  # type: ignore[method-assign]  # watched here
+        for code in (RequestCode.DELETE_EXPIRED_COMMITLOG, RequestCode.TRIGGER_DELETE_FILES):
+            assert (await bench.ask(code)).code == ResponseCode.SUCCESS
+        assert asked == [True, True]
+
+
+async def test_no_queue_differs_from_one_in_rocksdb(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        answer = await bench.ask(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, QueueWritesHeader("T"))
+        assert answer.body == b'{"checkResult":"no queue is in RocksDB: nothing to check","checkStatus":0}'

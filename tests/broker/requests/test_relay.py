@@ -5,13 +5,17 @@ import pytest
 from tests.broker.conftest import BROKER, Bench, Client, serving
 
 from cometmq.broker import client_calls
+from cometmq.format.java import fastjson
 from cometmq.format.record import decode as decode_record
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader, SendResponseHeader, parse
+from cometmq.wire.headers.admin import ConsumerStatusHeader
 
 HOW = RequestCode.GET_CONSUMER_RUNNING_INFO
 DIRECTLY = RequestCode.CONSUME_MESSAGE_DIRECTLY
+STATUS = RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+FROM_CLIENT = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
 QUESTION = RunningInfoHeader("g", "member")
 
 
@@ -91,4 +95,54 @@ async def test_a_client_that_does_not_answer_is_not_waited_for_without_end(
         client = await member(bench)
         answer: Command = await bench.ask(HOW, QUESTION)
         assert answer.code == ResponseCode.CONSUME_MSG_TIMEOUT
+        await client.connection.close()
+
+
+async def test_the_offsets_of_all_members_are_collected(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        clients = {}
+        for client_id in ("one", "two", "three"):
+            clients[client_id] = await Client.open(bench.address)
+            await clients[client_id].heartbeat("g", "T", client_id=client_id)
+        asked = bench.ask_later(STATUS, ConsumerStatusHeader("T", "g"))
+        for client_id, body in (
+            ("two", b'{"messageQueueTable":{{"brokerName":"broker-a","queueId":1,"topic":"T"}:7}}'),
+            ("one", b'{"messageQueueTable":{}}'),
+            ("three", b"no JSON"),
+        ):
+            assert not asked.done()
+            while (question := await clients[client_id].told.get()).code != FROM_CLIENT:
+                pass
+            assert question.ext_fields == {"topic": "T", "group": "g"}
+            clients[client_id].connection.send(response(question, body=body))
+        answer = await asked
+        assert fastjson.loads(answer.body) == fastjson.loads(
+            b'{"consumerTable":{"one":{},"two":{{"brokerName":"broker-a","queueId":1,"topic":"T"}:7}},'
+            b'"messageQueueTable":{}}'
+        )
+        for client in clients.values():
+            await client.connection.close()
+
+
+async def test_the_offsets_of_one_member_are_those_that_it_answers(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        client = await member(bench)
+        asked = bench.ask_later(STATUS, ConsumerStatusHeader("T", "g", "member"))
+        question = await client.told.get()
+        body = b'{"messageQueueTable":{{"brokerName":"b","queueId":0,"topic":"T"}:3}}'
+        client.connection.send(response(question, body=body))
+        assert (await asked).body == (
+            b'{"consumerTable":{"member":{{"brokerName":"b","queueId":0,"topic":"T"}:3}},"messageQueueTable":{}}'
+        )
+        asked = bench.ask_later(STATUS, ConsumerStatusHeader("T", "g"))
+        question = await client.told.get()
+        client.connection.send(response(question, ResponseCode.SYSTEM_ERROR, "no"))
+        assert (await asked).body == b'{"consumerTable":{},"messageQueueTable":{}}'
+        for header, named in (
+            (ConsumerStatusHeader("T", "g", "other"), "[g] of id other"),
+            (ConsumerStatusHeader("T", "x"), "[x]"),
+        ):
+            answer = await bench.ask(STATUS, header)
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert answer.remark == f"No Any Consumer online in the consumer group: {named}"
         await client.connection.close()

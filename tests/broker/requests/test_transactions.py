@@ -9,23 +9,31 @@ from msgspec.structs import replace
 from tests.broker.conftest import bodies, deliver, pull_header, send_header, serving
 from tests.broker.halves import (
     COMMIT,
+    GIVEN_UP,
     HALF,
     OP,
     ROLLBACK,
     UNKNOWN,
     Half,
+    asked,
+    check,
     committed,
     end,
     ending,
     prepare,
+    produce,
     records,
 )
 
 from cometmq.errors import StoreNotWritable
 from cometmq.format import properties
+from cometmq.format.message_id import offset_message_id
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG
 from cometmq.wire.headers import TopicHeader
+from cometmq.wire.headers.admin import ResumeCheckHeader
+
+RESUME = RequestCode.RESUME_CHECK_HALF_MESSAGE
 
 
 async def test_a_message_is_given_to_consumers_once_it_is_committed(tmp_path: Path) -> None:
@@ -190,3 +198,37 @@ async def test_an_end_is_too_late_by_the_time_that_has_passed_however_the_wall_c
         assert (await end(bench, halves[0])).code == ResponseCode.SUCCESS
         bench.clock.advance(1)
         assert (await end(bench, halves[1])).code == ResponseCode.ILLEGAL_OPERATION
+
+
+async def test_a_half_message_that_was_given_up_is_checked_again(tmp_path: Path) -> None:
+    async with serving(tmp_path, transaction_check_max=1) as bench:
+        await produce(bench)
+        await prepare(bench, TAGS="A")
+        for _ in range(2):
+            await check(bench)
+        await asked(bench)
+        (given_up,) = records(bench, GIVEN_UP)
+        message_id = offset_message_id(given_up.store_host, given_up.physical_offset)
+        answer = await bench.ask(RESUME, ResumeCheckHeader(GIVEN_UP, message_id))
+        assert answer.code == ResponseCode.SUCCESS
+        resumed = records(bench, HALF)[-1]
+        named = properties.decode(given_up.properties) | {"TRANSACTION_CHECK_TIMES": "0"}
+        assert properties.decode(resumed.properties) == named
+        await check(bench)
+        half, message = await asked(bench)
+        assert message.body == b"x"
+        assert (await end(bench, half)).code == ResponseCode.SUCCESS
+        assert committed(bench) == [b"x"]
+
+
+async def test_only_what_was_given_up_can_be_checked_again(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        sent = await bench.send("T")
+        for message_id, code, words in (
+            (sent.ext_fields["msgId"], ResponseCode.SYSTEM_ERROR, "only half messages that were given up"),
+            ("7F00000100002A9F0000000000000999", ResponseCode.SYSTEM_ERROR, "there is no message of"),
+            (None, ResponseCode.INVALID_PARAMETER, "offset message id"),
+        ):
+            answer = await bench.ask(RESUME, ResumeCheckHeader(message_id=message_id))
+            assert answer.code == code and words in (answer.remark or ""), answer
+        assert records(bench, HALF) == []

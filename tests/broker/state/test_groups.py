@@ -103,3 +103,23 @@ async def test_a_change_is_told_when_it_holds(tmp_path: Path) -> None:
     assert told == [group]
     groups.delete("g")
     assert told == [group, None]
+
+
+async def test_what_a_group_may_not_read_is_saved_and_undone_if_the_disk_refuses(tmp_path: Path) -> None:
+    groups, path = load(tmp_path), tmp_path / "subscriptionGroup.json"
+    groups.forbid("g", "T", is_forbidden=True)
+    groups.forbid("g", "U", is_forbidden=True)
+    await groups.settled()
+    assert '"T":4' in path.read_text()
+    groups = load(tmp_path)
+    assert [groups.is_forbidden("g", topic) for topic in "TUV"] == [True, True, False]
+    groups.forbid("g", "U", is_forbidden=False)
+    await groups.settled()
+    assert [groups.is_forbidden("g", topic) for topic in "TU"] == [True, False]
+    path.unlink()
+    path.mkdir()
+    refused: list[StoreNotWritable | None] = []
+    groups.forbid("g", "T", is_forbidden=False).when_saved(refused.append)
+    assert not groups.is_forbidden("g", "T"), "it holds at once"
+    await groups.settled()
+    assert isinstance(refused[0], StoreNotWritable) and groups.is_forbidden("g", "T")

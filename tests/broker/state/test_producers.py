@@ -69,3 +69,12 @@ def test_a_connection_that_takes_another_name_is_not_found_by_the_old_one() -> N
     producers.heartbeat("channel", "g", member(clock, "new"))
     assert (producers.find("old"), producers.find("new")) == (None, "channel")
     assert [one.client_id for one in producers.members("g").values()] == ["new"]
+
+
+def test_all_groups_are_returned_and_how_long_their_members_are_silent() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    producers.heartbeat("channel", "g", member(clock, "me"))
+    clock.advance(5_000)
+    (one,) = producers.groups()["g"].values()
+    assert (list(producers.groups()), producers.silence_ms(one)) == (["g"], 5_000)

@@ -3,6 +3,9 @@ from collections.abc import Callable
 import pytest
 
 from cometmq.wire.headers.admin import (
+    BrokerConsumeStatsHeader,
+    ConsumerStatusHeader,
+    CorrectionOffsetHeader,
     CreateTopicHeader,
     DeleteGroupHeader,
     GetAllGroupConfigHeader,
@@ -11,7 +14,12 @@ from cometmq.wire.headers.admin import (
     GetAllTopicConfigResponseHeader,
     GetBrokerConfigResponseHeader,
     GetConsumeStatsHeader,
+    GroupForbiddenHeader,
     GroupHeader,
+    GroupSubscriptionHeader,
+    GroupTopicHeader,
+    QueueWritesHeader,
+    ResumeCheckHeader,
     StatisticHeader,
     TopicHeader,
 )
@@ -31,6 +39,14 @@ from cometmq.wire.headers.fields import Header
         (DeleteGroupHeader, "DeleteSubscriptionGroupRequestHeader"),
         (GetConsumeStatsHeader, "GetConsumeStatsRequestHeader"),
         (GroupHeader, "GetSubscriptionGroupConfigRequestHeader"),
+        (BrokerConsumeStatsHeader, "GetConsumeStatsInBrokerHeader"),
+        (ConsumerStatusHeader, "GetConsumerStatusRequestHeader"),
+        (CorrectionOffsetHeader, "QueryCorrectionOffsetHeader"),
+        (GroupForbiddenHeader, "UpdateGroupForbiddenRequestHeader"),
+        (GroupSubscriptionHeader, "QuerySubscriptionByConsumerRequestHeader"),
+        (GroupTopicHeader, "QueryConsumeTimeSpanRequestHeader"),
+        (QueueWritesHeader, "CheckRocksdbCqWriteProgressRequestHeader"),
+        (ResumeCheckHeader, "ResumeCheckHalfMessageRequestHeader"),
         (StatisticHeader, "ViewBrokerStatsDataRequestHeader"),
     ],
 )

@@ -21,6 +21,7 @@ from cometmq.store.read.seek import record_store_time
 from cometmq.store.store import MessageStore
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import DataVersion, TextTable, encode, to_plain
+from cometmq.wire.bodies.stats import ReplicationStatus
 from cometmq.wire.codes import VERSION, RequestCode, ResponseCode, version_name
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import GetBrokerConfigResponseHeader, NoFields, fields
@@ -85,6 +86,7 @@ class BrokerAdmin:
             RequestCode.GET_BROKER_CONFIG: self.settings,
             RequestCode.UPDATE_BROKER_CONFIG: self.change_settings,
             RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime_info,
+            RequestCode.GET_BROKER_HA_STATUS: self.replication_status,
         }
 
     def settings(self, _session: Session, command: Command, _header: NoFields) -> Command:
@@ -112,6 +114,10 @@ class BrokerAdmin:
 
         oldest = self._store.readings.record(self._store.min_offset)
         return self._reads.answer(session, command, oldest, make)
+
+    def replication_status(self, _session: Session, command: Command, _header: NoFields) -> Command:
+        """GET_BROKER_HA_STATUS: a master without slaves."""
+        return response(command, body=encode(ReplicationStatus(self._store.pointers.committed)))
 
     def _versions(self) -> dict[str, str]:
         up_s = (self._clock.monotonic_ms() - self._started_monotonic_ms) // 1000

@@ -1,6 +1,6 @@
 """Operators' requests about consumer and producer groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -15,23 +15,27 @@ from cometmq.broker.state.consumers import ConsumerGroup, Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.producers import ConnectedMember, Producers
-from cometmq.broker.state.topics import QUEUE_COUNT_MAX, Topics
+from cometmq.broker.state.topics import QUEUE_COUNT_MAX
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.java import fastjson
 from cometmq.format.layout import valid_group
-from cometmq.message import MessageQueue
+from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.read.reading import PAUSE, Reading
-from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import (
     ClientConnection,
-    ConsumeOffset,
     ConsumerConnections,
-    ConsumeStats,
     GroupConfig,
     ProducerConnections,
     TopicNames,
     encode,
+)
+from cometmq.wire.bodies.group import (
+    GroupConfigList,
+    GroupForbidden,
+    ProducerMember,
+    ProducerMembers,
+    QueriedSubscription,
 )
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
@@ -40,12 +44,12 @@ from cometmq.wire.headers import (
     DeleteGroupHeader,
     GetAllGroupConfigHeader,
     GetAllGroupConfigResponseHeader,
-    GetConsumeStatsHeader,
     GroupHeader,
     NoFields,
     ProducerGroupHeader,
     fields,
 )
+from cometmq.wire.headers.admin import GroupForbiddenHeader, GroupSubscriptionHeader
 
 
 class GroupAdmin:
@@ -57,38 +61,51 @@ class GroupAdmin:
         consumers: Consumers[Session],
         producers: Producers[Session],
         offsets: Offsets,
-        topics: Topics,
-        store: MessageStore,
         reads: Reads,
         settings: BrokerSettings,
+        clock: Clock,
     ) -> None:
         self._groups = groups
         self._consumers = consumers
         self._producers = producers
         self._offsets = offsets
-        self._topics = topics
-        self._store = store
         self._reads = reads
-        self._broker_name = settings.broker_name
+        self._clock = clock
         self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.create,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.create_many,
             RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
             RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.config,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.all_configs,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self.all_offsets,
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
-            RequestCode.GET_CONSUME_STATS: self.progress,
+            RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
             RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics,
+            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription,
+            RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: self.forbidden,
         }
 
     def create(self, session: Session, command: Command, _header: NoFields) -> None:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once the group is saved."""
-        group = self._bodies.decode(GroupConfig, command)
+        group = self._checked(self._bodies.decode(GroupConfig, command))
+        self._groups.put(group)
+        self._answer_when_saved(session, command, group.group)
+
+    def create_many(self, session: Session, command: Command, _header: NoFields) -> None:
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: all or none; answered once they are saved."""
+        sent = self._bodies.decode(GroupConfigList, command, is_list=True).groups
+        self._bodies.check_count("groups", sent, command)
+        change = self._groups.put_all([self._checked(group) for group in sent])
+        if not command.is_oneway:
+            change.when_saved(lambda error: session.send(outcome(command, error)))
+
+    def _checked(self, group: GroupConfig) -> GroupConfig:
+        """Check a group, and return it with its attributes changed. Raises Refused."""
         if not 0 <= group.retry_queue_count <= QUEUE_COUNT_MAX:
             raise Refused(
                 ResponseCode.INVALID_PARAMETER,
@@ -96,10 +113,10 @@ class GroupAdmin:
                 f"is not in 0 to {QUEUE_COUNT_MAX}",
             )
         try:
-            self._groups.put(replace(group, attributes=self._changed_attributes(group)))
+            valid_group(group.group)
         except IllegalName as error:
             raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
-        self._answer_when_saved(session, command, group.group)
+        return replace(group, attributes=self._changed_attributes(group))
 
     def _answer_when_saved(self, session: Session, command: Command, name: str) -> None:
         """Answer once a group's present state is on the disk, or with the disk's error."""
@@ -178,37 +195,57 @@ class GroupAdmin:
         reading = encoded(TopicNames(topics=topics), len(topics))
         return self._reads.answer(session, command, reading, partial(with_body, command))
 
-    def progress(self, session: Session, command: Command, header: GetConsumeStatsHeader) -> Command | None:
-        """GET_CONSUME_STATS: the lag of a group in each queue."""
-        name = header.consumer_group
-        topics = {topic for topic in (header.topics or "").split(";") if topic}  # even if not subscribed to
-        if not topics:
-            topics = {header.topic} if header.topic else self._offsets.topics_of(name)
-            topics = {topic for topic in topics if self._consumers.may_consume(name, topic)}
-        return self._reads.answer(session, command, self._progress(name, topics), partial(with_body, command))
+    def subscription(self, _session: Session, command: Command, header: GroupSubscriptionHeader) -> Command:
+        """QUERY_SUBSCRIPTION_BY_CONSUMER: what heartbeats have registered."""
+        group = self._consumers.find(header.group)
+        known = None if group is None else group.subscriptions.get(header.topic or "")
+        body = QueriedSubscription(header.group, header.topic, None if known is None else known.data)
+        return response(command, body=encode(body))
 
-    def _progress(self, group: str, topics: Iterable[str]) -> Reading[bytes]:
-        store = self._store
-        offsets: dict[MessageQueue, ConsumeOffset] = {}
-        queues = (
-            MessageQueue(topic, self._broker_name, queue_id)
-            for topic in sorted(topics)
-            if (config := self._topics.find(topic)) is not None
-            for queue_id in range(config.read_queue_count)
-        )
-        for queue in queues:
-            if len(offsets) % TURN_MAX == TURN_MAX - 1:
-                yield PAUSE
-            topic, queue_id = queue.topic, queue.queue_id
-            committed = self._offsets.committed(group, topic, queue_id) or 0
-            last_time = yield from store.readings.store_time_at(topic, queue_id, committed - 1)
-            offsets[queue] = ConsumeOffset(
-                broker_offset=store.max_queue_offset(topic, queue_id),
-                consumer_offset=committed,
-                last_time=max(last_time, 0),
-                pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
-            )
-        return (yield from encoded(ConsumeStats(offsets=offsets), len(offsets)))
+    def forbidden(self, session: Session, command: Command, header: GroupForbiddenHeader) -> Command | None:
+        """UPDATE_AND_GET_GROUP_FORBIDDEN; a change is answered once it is saved."""
+        group, topic = header.group, header.topic
+
+        def answer(error: StoreNotWritable | None) -> None:
+            if not command.is_oneway:
+                session.send(
+                    outcome(command, error) if error is not None else self._forbidden(command, header)
+                )
+
+        if header.is_readable is None:
+            return self._forbidden(command, header)
+        try:
+            change = self._groups.forbid(group, topic, is_forbidden=not header.is_readable)
+        except IllegalName as error:
+            raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
+        change.when_saved(answer)
+        return None
+
+    def _forbidden(self, command: Command, header: GroupForbiddenHeader) -> Command:
+        is_readable = not self._groups.is_forbidden(header.group, header.topic)
+        body = encode(GroupForbidden(header.group, header.topic, is_readable))
+        return response(command, remark="", body=body)
+
+    def all_producers(self, session: Session, command: Command, _header: NoFields) -> Command | None:
+        """GET_ALL_PRODUCER_INFO: the members of all producer groups."""
+        return self._reads.answer(session, command, self._all_producers(), partial(with_body, command))
+
+    def _all_producers(self) -> Reading[bytes]:
+        groups: dict[str, list[ProducerMember]] = {}
+        count = 0
+        for name, members in self._producers.groups().items():
+            groups[name] = []
+            for session, member in list(members.items()):
+                heard_time = self._clock.now_ms() - self._producers.silence_ms(member)
+                groups[name].append(
+                    ProducerMember(
+                        member.client_id, str(session), member.language, member.version, heard_time
+                    )
+                )
+                count += 1
+                if count % TURN_MAX == 0:
+                    yield PAUSE
+        return (yield from encoded(ProducerMembers(groups), count))
 
     def _all_offsets(self) -> Reading[bytes]:
         """Copy some offsets in each turn of the loop: only one group's in one topic must be consistent."""

@@ -1,4 +1,4 @@
-"""Operators' requests to reset and clone the offsets of groups. (RocketMQ: AdminBrokerProcessor.java.)"""
+"""Operators' requests to reset, clone and compare offsets. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -11,17 +11,20 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
-from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.offsets import Offsets, key_of
 from cometmq.broker.state.topics import Topics
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
 from cometmq.store.read.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import QueueOffsets
+from cometmq.wire.bodies.stats import CorrectionOffsets
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader
+from cometmq.wire.headers.admin import CorrectionOffsetHeader
 
+LONG_MAX: Final = 2**63 - 1
 SEARCHED_MAX: Final = 50
 """Most queues that one turn of the loop searches by time."""
 LOGGED_MAX: Final = 20
@@ -31,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetAdmin:
-    """Resets and clones offsets.
+    """Resets, clones and compares offsets.
 
     Args:
         when_reset: called with group, topic and queue id of each reset.
@@ -63,6 +66,7 @@ class OffsetAdmin:
         return {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
+            RequestCode.QUERY_CORRECTION_OFFSET: self.correction,
         }
 
     def reset(self, session: Session, command: Command, header: ResetOffsetHeader) -> Command | None:
@@ -99,6 +103,36 @@ class OffsetAdmin:
     def clone(self, session: Session, command: Command, header: CloneOffsetHeader) -> Command | None:
         """CLONE_GROUP_OFFSET: in existing topics that the source group subscribes to, unless ``offline``."""
         return self._reads.answer(session, command, self._clone(header), lambda _: response(command))
+
+    def correction(
+        self, session: Session, command: Command, header: CorrectionOffsetHeader
+    ) -> Command | None:
+        """QUERY_CORRECTION_OFFSET: by queue the lowest offset of all groups, but for those left out.
+
+        Offsets before the queue's first message do not count. Where the group that is compared is behind,
+        the answer is the largest number. (A Java broker deletes the offsets of the groups left out.)
+        """
+        return self._reads.answer(session, command, self._correction(header), partial(with_body, command))
+
+    def _correction(self, header: CorrectionOffsetHeader) -> Reading[bytes]:
+        topic, left_out = header.topic, set((header.left_out or "").split(","))
+        lowest: dict[int, int] = {}
+        turn = 0
+        for group in self._offsets.groups_of(topic) - left_out:
+            for queue_id, offset in self._committed(group, topic).items():
+                turn += 1
+                if turn % TURN_MAX == 0:
+                    yield PAUSE
+                if offset >= self._store.min_queue_offset(topic, queue_id):
+                    lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
+        for queue_id, offset in self._committed(header.compare_group, topic).items():
+            if lowest.get(queue_id, offset) > offset:
+                lowest[queue_id] = LONG_MAX
+        return (yield from encoded(CorrectionOffsets(lowest), len(lowest)))
+
+    def _committed(self, group: str, topic: str) -> dict[int, int]:
+        key = key_of(group, topic)
+        return self._offsets.copies([key]).get(key, {})
 
     def _clone(self, header: CloneOffsetHeader) -> Reading[None]:
         source, skipped = header.source_group, 0

@@ -156,6 +156,11 @@ class Statistics:
         body = {span: self._difference(span, name, numbers) for span in sorted(SPANS)}
         return response(command, body=fastjson.dumps(body).encode())
 
+    def tps(self, name: str, key: str) -> float:
+        """Return what a statistic counted per second of the last minute; 0 if there is none of that key."""
+        numbers = self._numbers(name, key)
+        return self._difference("statsMinute", name, np.array(numbers, np.int64))["tps"] if numbers else 0.0
+
     async def sample(self) -> None:
         """Count what has changed since the last sample; call it every SAMPLE_MS."""
         time_ms, before = self._clock.monotonic_ms(), self._last

@@ -14,10 +14,12 @@ from cometmq.net.server import Session
 from cometmq.store.queue.queues import QueueKey
 from cometmq.store.read.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
-from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.bodies import TopicConfig, encode
+from cometmq.wire.bodies.stats import QueueWrites
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import NoFields
+from cometmq.wire.headers.admin import QueueWritesHeader
 
 TURN_MAX: Final = 500
 """Most topics that one turn of the loop examines or deletes."""
@@ -37,14 +39,23 @@ class StoreAdmin:
         """Return the handler of each request code."""
         return {
             RequestCode.DELETE_EXPIRED_COMMITLOG: self.delete_expired,
+            RequestCode.TRIGGER_DELETE_FILES: self.delete_expired,
+            RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: self.queue_writes,
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_queues,
             RequestCode.CLEAN_UNUSED_TOPIC: self.clean_topics,
         }
 
     def delete_expired(self, _session: Session, command: Command, _header: NoFields) -> Command:
-        """DELETE_EXPIRED_COMMITLOG: the next rounds remove files past fileReservedTime, at any hour."""
+        """DELETE_EXPIRED_COMMITLOG: the next rounds remove files past fileReservedTime, at any hour.
+
+        TRIGGER_DELETE_FILES is its older code.
+        """
         self._store.retention.ask()
         return response(command)
+
+    def queue_writes(self, _session: Session, command: Command, _header: QueueWritesHeader) -> Command:
+        """CHECK_ROCKSDB_CQ_WRITE_PROGRESS: nothing differs, as all queues are in files only."""
+        return response(command, body=encode(QueueWrites("no queue is in RocksDB: nothing to check")))
 
     def clean_queues(self, session: Session, command: Command, _header: NoFields) -> Command | None:
         """CLEAN_EXPIRED_CONSUMEQUEUE: remove the queues whose messages are all removed.

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from cometmq.broker.admin.statistics import Statistics
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.large_answers import TURN_MAX, encoded, made, page, with_body
 from cometmq.broker.reads import Reads
@@ -66,12 +67,14 @@ class TopicRequests:
         offsets: Offsets,
         consumers: Consumers[Session],
         settings: BrokerSettings,
+        statistics: Statistics,
     ) -> None:
         self._topics = topics
         self._store = store
         self._reads = reads
         self._offsets = offsets
         self._consumers = consumers
+        self._statistics = statistics
         self._broker_name = settings.broker_name
         self._deletes_retry_topics = settings.clear_retry_topic_when_delete_topic
         self._bodies = RequestBodies(settings.body_limits)
@@ -203,7 +206,8 @@ class TopicRequests:
             low, high = store.min_queue_offset(name, queue_id), store.max_queue_offset(name, queue_id)
             time = yield from store.readings.store_time_at(name, queue_id, high - 1)
             offsets[MessageQueue(name, self._broker_name, queue_id)] = TopicOffset(max(time, 0), high, low)
-        return (yield from made(partial(encode_topic_stats, TopicStats(offsets)), len(offsets)))
+        stats = TopicStats(offsets, self._statistics.tps("TOPIC_PUT_NUMS", name))
+        return (yield from made(partial(encode_topic_stats, stats), len(offsets)))
 
 
 def _checked_name(name: str) -> str:

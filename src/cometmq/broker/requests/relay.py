@@ -3,20 +3,27 @@
 (RocketMQ: AdminBrokerProcessor.java, callConsumer.)
 """
 
+import logging
 from functools import partial
 
 from cometmq.broker.client_calls import ClientCalls, NoAnswer
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
+from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.state.consumers import Consumers
 from cometmq.errors import FormatError
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import encode
+from cometmq.wire.bodies.stats import ConsumerStatus
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader
+from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader, fields
+from cometmq.wire.headers.admin import ConsumerStatusHeader
+
+_log = logging.getLogger(__name__)
 
 
 class Relay:
@@ -28,6 +35,7 @@ class Relay:
         store: MessageStore,
         reads: Reads,
         calls: ClientCalls,
+        bodies: RequestBodies,
         *,
         broker_name: str,
     ) -> None:
@@ -35,6 +43,7 @@ class Relay:
         self._store = store
         self._reads = reads
         self._calls = calls
+        self._bodies = bodies
         self._broker_name = broker_name
 
     def handlers(self) -> Handlers:
@@ -42,6 +51,7 @@ class Relay:
         return {
             RequestCode.GET_CONSUMER_RUNNING_INFO: self.running_info,
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
+            RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self.consumer_status,
         }
 
     def running_info(self, session: Session, command: Command, header: RunningInfoHeader) -> None:
@@ -67,6 +77,41 @@ class Relay:
             self._forward(session, command, group, client_id, record)
 
         return self._reads.answer(session, command, self._store.readings.record(where.physical_offset), make)
+
+    def consumer_status(self, session: Session, command: Command, header: ConsumerStatusHeader) -> None:
+        """INVOKE_BROKER_TO_GET_CONSUMER_STATUS: collect the offsets that members have consumed to.
+
+        Members that do not answer, or not with offsets, are left out.
+        """
+        group = self._consumers.find(header.group)
+        members = {
+            member.client_id: channel
+            for channel, member in (group.members.items() if group is not None else ())
+            if not header.client_id or header.client_id == member.client_id
+        }
+        if not members:
+            named = f" of id {header.client_id}" if header.client_id else ""
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"No Any Consumer online in the consumer group: [{header.group}]{named}",
+            )
+        collected, waiting = ConsumerStatus(), set(members)
+
+        def make(client_id: str, command: Command, answer: Command | NoAnswer) -> Command | None:
+            waiting.discard(client_id)
+            if isinstance(answer, Command) and answer.code == ResponseCode.SUCCESS and answer.body:
+                try:
+                    offsets = self._bodies.decode(ConsumerStatus, answer, is_list=True).offsets
+                except (FormatError, Refused) as error:
+                    _log.warning("consumer %.80r has answered with no offsets: %s", client_id, error)
+                else:
+                    collected.members[client_id] = offsets
+            return None if waiting else response(command, body=encode(collected))
+
+        question = fields(ConsumerStatusHeader(header.topic, header.group))
+        for client_id, member in members.items():
+            request = Command(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, ext_fields=question)
+            self._calls.call(session, command, member, request, partial(make, client_id))
 
     def _forward(self, session: Session, command: Command, group: str, client_id: str, body: bytes) -> None:
         member = self._member(group, client_id)

@@ -16,11 +16,12 @@ from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from cometmq.broker.timed.delays import Delays
-from cometmq.broker.timed.half_message import committed, facts
+from cometmq.broker.timed.half_message import committed, facts, resumed
 from cometmq.broker.timed.op_queue import OpQueue
 from cometmq.cluster.transaction import CheckRules
-from cometmq.errors import CometMQError
+from cometmq.errors import CometMQError, FormatError
 from cometmq.format import properties
+from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP
 from cometmq.format.record import Record, decode
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
@@ -29,6 +30,7 @@ from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import EndTransactionHeader
+from cometmq.wire.headers.admin import ResumeCheckHeader
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ class Transactions:
         """Return the handler of each request code."""
         return {
             RequestCode.END_TRANSACTION: self.end,
+            RequestCode.RESUME_CHECK_HALF_MESSAGE: self.resume,
         }
 
     def end(self, session: Session, command: Command, header: EndTransactionHeader) -> Command | None:
@@ -71,6 +74,28 @@ class Transactions:
             )
         reading = self._store.readings.record(header.physical_offset)
         return self._reads.answer(session, command, reading, partial(self._end_logged, command, header))
+
+    def resume(self, session: Session, command: Command, header: ResumeCheckHeader) -> Command | None:
+        """RESUME_CHECK_HALF_MESSAGE: append a half message again that was given up; producers are asked."""
+        try:
+            where = parse_offset_message_id(header.message_id or "").physical_offset
+        except FormatError as error:
+            raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
+
+        def append(data: bytes | None) -> Command:
+            waiting = None if data is None else decode(data)
+            if waiting is None or waiting.topic != CHECK_MAX_TIME_TOPIC:
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"there is no message of {CHECK_MAX_TIME_TOPIC} at {where}: only half messages that were "
+                    "given up can be checked again",
+                )
+            (appended,) = self._store.append([resumed(waiting)])
+            self._rates.stored.total += 1
+            self._rates.stored_bytes.total += appended.size
+            return response(command)
+
+        return self._reads.answer(session, command, self._store.readings.record(where), append)
 
     def _end_logged(self, command: Command, header: EndTransactionHeader, data: bytes | None) -> Command:
         """End a transaction; log errors, since most producers do not wait for the response."""

@@ -7,15 +7,15 @@ a group that a client has created stays in memory, so that consumers can read fr
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from cometmq.broker.state import table_files
-from cometmq.broker.state.saved_entries import SavedCallback, SavedEntries
-from cometmq.errors import IllegalName
-from cometmq.format.layout import valid_group
+from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntries
+from cometmq.errors import IllegalName, StoreNotWritable
+from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, GroupConfig, GroupConfigs
@@ -31,6 +31,9 @@ BOOT_GROUPS: Final = (
     "CID_RMQ_SYS_TRANS",
 )
 """Groups that exist without anyone creating them."""
+
+FORBIDDEN_READ: Final = 4
+"""The bit of a group and a topic in the file for an operator's order that the group must not read it."""
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +91,28 @@ class Groups:
             self._change({valid_group(group.group): group})
         return group
 
+    def put_all(self, groups: Iterable[GroupConfig]) -> Change[GroupConfig]:
+        """Create or replace many groups in one change, and return it. Raises IllegalName; then none is."""
+        return self._change({valid_group(group.group): group for group in groups})
+
+    def is_forbidden(self, name: str, topic: str) -> bool:
+        """Check whether an operator has forbidden a group to read a topic."""
+        return bool(self._forbidden and self._forbidden.get(name, {}).get(topic, 0) & FORBIDDEN_READ)
+
+    def forbid(self, name: str, topic: str, *, is_forbidden: bool) -> Change[GroupConfig]:
+        """Forbid a group to read a topic, or allow it again; return the change. Raises IllegalName."""
+        was_forbidden = self.is_forbidden(valid_group(name), valid_topic(topic))
+        self._set_forbidden(name, topic, is_forbidden=is_forbidden)
+
+        def undo(error: StoreNotWritable | None) -> None:
+            if error is not None:
+                self._set_forbidden(name, topic, is_forbidden=was_forbidden)
+                self._update_version()
+
+        change = self._change({})
+        change.when_saved(undo)
+        return change
+
     def delete(self, name: str) -> None:
         """Remove a group; no error if there is none."""
         if name in self._groups:
@@ -109,9 +134,21 @@ class Groups:
         """Return all groups in RocketMQ's form."""
         return GroupConfigs(self._version, self._forbidden, self._groups)
 
-    def _change(self, groups: Mapping[str, GroupConfig | None], *, optional: bool = False) -> None:
-        self._saved.change(groups, optional=optional)
+    def _set_forbidden(self, name: str, topic: str, *, is_forbidden: bool) -> None:
+        """Set the bit of a group and topic in a new table: a thread may be writing the present one."""
+        topics = dict(self._forbidden.get(name, {}))
+        bits = topics.pop(topic, 0) & ~FORBIDDEN_READ | (FORBIDDEN_READ if is_forbidden else 0)
+        if bits:
+            topics[topic] = bits
+        others = {other: known for other, known in self._forbidden.items() if other != name}
+        self._forbidden = others | ({name: topics} if topics else {})
+
+    def _change(
+        self, groups: Mapping[str, GroupConfig | None], *, optional: bool = False
+    ) -> Change[GroupConfig]:
+        change = self._saved.change(groups, optional=optional)
         self._update_version()
+        return change
 
     def _update_version(self, _: object = None) -> None:
         self._version = self._version.next(self._clock.now_ms())

@@ -59,6 +59,14 @@ class Producers(Generic[ChannelT]):
         for group in [group for group, members in self._groups.items() if channel in members]:
             self.unregister(channel, group)
 
+    def groups(self) -> dict[str, dict[ChannelT, ConnectedMember]]:
+        """Return the members of each group by connection, in a new dictionary of groups."""
+        return dict(self._groups)
+
+    def silence_ms(self, member: ConnectedMember) -> int:
+        """Return how long ago a member's last heartbeat came, ms."""
+        return self._clock.monotonic_ms() - member.heard_ms
+
     def members(self, group: str) -> dict[ChannelT, ConnectedMember]:
         """Return the members of ``group`` by connection; empty if the group is unknown."""
         return self._groups.get(group, {})

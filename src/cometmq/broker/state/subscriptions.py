@@ -169,6 +169,11 @@ class Subscriptions:
             raise Refused(
                 ResponseCode.NO_PERMISSION, f"the consumer group[{name}] can not consume by broadcast way"
             )
+        if self._groups.is_forbidden(name, header.topic):
+            raise Refused(
+                ResponseCode.NO_PERMISSION,
+                f"the consumer group[{name}] is forbidden for topic[{header.topic}]",
+            )
         subscription = group.subscriptions.get(header.topic)
         if subscription is None:
             raise Refused(

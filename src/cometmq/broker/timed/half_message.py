@@ -111,6 +111,15 @@ def given_up(waiting: Record) -> NewMessage:
     return once_more(waiting)._replace(topic=CHECK_MAX_TIME_TOPIC)
 
 
+def resumed(waiting: Record) -> NewMessage:
+    """Return the half message that one of the topic for operators becomes again; its asks count anew."""
+    named = properties.decode(waiting.properties)
+    named[TRANSACTION_CHECK_TIMES] = "0"
+    return once_more(waiting)._replace(
+        topic=HALF_TOPIC, queue_id=QUEUE_ID, properties=properties.encode(named)
+    )
+
+
 def op_messages(
     half_offsets: Sequence[int], time: int, store_host: bytes, size_max: int
 ) -> list[tuple[NewMessage, list[int]]]:

@@ -11,8 +11,9 @@ in memory are read by the store's threads. (RocketMQ: TimerMessageStore.java.)
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -22,6 +23,7 @@ from cometmq.broker.state.topics import HALF_TOPIC, TIMER_TOPIC
 from cometmq.broker.timed.delays import QUEUE_ID, recall_name, recalled_by, timer_due, timer_entry
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.record import Record, decode
+from cometmq.format.timer.checkpoint import TimerCheckpoint
 from cometmq.format.timer.log import DELETE, ROLL, Unit
 from cometmq.format.timer.wheel import Slot
 from cometmq.io.clock import Clock
@@ -90,6 +92,20 @@ class TimedMessages:
         if next_ms is None:
             return now_ms
         return None if next_ms <= self._late_slot_ms else min(now_ms, next_ms)
+
+    @property
+    def checkpoint(self) -> TimerCheckpoint:
+        """The timer's checkpoint as it was saved last."""
+        return self._timer.saved
+
+    @property
+    def count(self) -> int:
+        """The number of messages that wait in the timer."""
+        return sum(slot.unit_count for slot in self._timer.waiting())
+
+    def counting(self) -> Callable[[], Counter[int]]:
+        """Return a function for any thread that counts waiting messages by their topics' hashes."""
+        return partial(self._timer.count_by_topic, self._timer.waiting())
 
     async def round(self) -> None:
         """Add all new messages to the timer, and deliver all that are due; a failed round can be repeated.

@@ -30,6 +30,9 @@ _FIELDS: Final = struct.Struct(">qqqqqqq")
 _CHECKPOINT: Final = struct.Struct(">qqqqqqq4040x")
 assert _CHECKPOINT.size == SIZE
 
+FIELDS_SIZE: Final = _FIELDS.size
+"""Number of bytes before the zeros: a slave receives these."""
+
 
 class TimerCheckpoint(NamedTuple):
     """The fields of the file: see the table."""

@@ -15,6 +15,7 @@ Source: RocketMQ ``store/timer/TimerMessageStore.java``.
 
 import heapq
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -146,6 +147,27 @@ class Timer:
     def next_time(self) -> int | None:
         """Return the next time at which messages are due, ms since the epoch; None without messages."""
         return self._times[0] * self._precision_ms if self._times else None
+
+    @property
+    def saved(self) -> TimerCheckpoint:
+        """The checkpoint as it was saved last."""
+        return self._saved
+
+    def waiting(self) -> list[Slot]:
+        """Return the slots of the messages that wait, those that are being delivered first."""
+        taken = [] if self._taken is None else [self._taken]
+        return taken + list(self._slots.values())
+
+    def count_by_topic(self, slots: Sequence[Slot]) -> Counter[int]:
+        """Count the messages of slots by their topics' hashes; one that recalls another counts as -1.
+
+        Reads each from the log. Safe from any thread. Raises OSError.
+        """
+        counts: Counter[int] = Counter()
+        for slot in slots:
+            for unit in self.units(slot):
+                counts[unit.topic_hash] += -1 if unit.magic & DELETE else 1
+        return counts
 
     def take(self, now_ms: int) -> Slot | None:
         """Remove and return the next slot whose time has passed, or None; ``mark_done`` must follow it."""

@@ -110,6 +110,44 @@ class GroupConfigs(Body):
     groups: dict[str, GroupConfig] = field(default_factory=dict, name="subscriptionGroupTable")
 
 
+class GroupConfigList(Body):
+    """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: groups to create."""
+
+    groups: list[GroupConfig] = field(name="groupConfigList")
+
+
+class GroupForbidden(Body):
+    """UPDATE_AND_GET_GROUP_FORBIDDEN: whether a group may read a topic."""
+
+    group: str
+    topic: str
+    is_readable: bool = field(name="readable")
+
+
+class QueriedSubscription(Body):
+    """QUERY_SUBSCRIPTION_BY_CONSUMER: a group's subscription to a topic, None if it has none."""
+
+    group: str
+    topic: str | None = None
+    subscription: SubscriptionData | None = field(default=None, name="subscriptionData")
+
+
+class ProducerMember(Body):
+    """A member of a producer group; the time is that of its last heartbeat, ms since the epoch."""
+
+    client_id: str
+    address: str = field(name="remoteIP")
+    language: LanguageCode
+    version: Int
+    heard_time: Long = field(name="lastUpdateTimestamp")
+
+
+class ProducerMembers(Body):
+    """GET_ALL_PRODUCER_INFO: the members of all producer groups."""
+
+    groups: dict[str, list[ProducerMember]] = field(default_factory=dict, name="data")
+
+
 class DelayOffsets(Body):
     """GET_ALL_DELAY_OFFSET, and the file ``delayOffset.json``.
 

@@ -1,7 +1,8 @@
 """Bodies with the state of topics, groups and servers, for operators.
 
 RocketMQ: ``TopicStatsTable.java``, ``ConsumeStats.java``, ``ResetOffsetBody.java``, ``KVTable.java``,
-``QueryConsumeQueueResponseBody.java``.
+``QueryConsumeQueueResponseBody.java``, ``ConsumeStatsList.java``, ``QueryConsumeTimeSpanBody.java``,
+``GetConsumerStatusBody.java``, ``HARuntimeInfo.java`` and others.
 """
 
 import re
@@ -12,6 +13,7 @@ from msgspec import field
 from cometmq.format.java import fastjson
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import Body, decode
+from cometmq.wire.bodies.topic import DataVersion
 
 
 class TopicOffset(Body):
@@ -89,6 +91,104 @@ class ConsumeStats(Body):
 
     consume_tps: float = 0.0
     offsets: dict[MessageQueue, ConsumeOffset] = field(default_factory=dict, name="offsetTable")
+
+
+class BrokerConsumeStats(Body):
+    """GET_BROKER_CONSUME_STATS: for each group its progress in each topic.
+
+    Attributes:
+        total_lag: messages that the groups have not consumed.
+        total_in_flight: messages that they have pulled and not consumed.
+    """
+
+    broker_addr: str
+    groups: list[dict[str, list[ConsumeStats]]] = field(default_factory=list, name="consumeStatsList")
+    total_lag: int = field(default=0, name="totalDiff")
+    total_in_flight: int = field(default=0, name="totalInflightDiff")
+
+
+class TimeSpan(Body):
+    """The store times of a queue's messages, ms since the epoch, -1 for none.
+
+    Attributes:
+        consumed_time: of the last message that a group has consumed; else of the first one.
+        waited_ms: for how long the next one has waited.
+    """
+
+    queue: MessageQueue = field(name="messageQueue")
+    min_time: int = field(default=0, name="minTimeStamp")
+    max_time: int = field(default=0, name="maxTimeStamp")
+    consumed_time: int = field(default=0, name="consumeTimeStamp")
+    waited_ms: int = field(default=0, name="delayTime")
+
+
+class TimeSpans(Body):
+    """QUERY_CONSUME_TIME_SPAN: by queue of a topic."""
+
+    spans: list[TimeSpan] = field(default_factory=list, name="consumeTimeSpanSet")
+
+
+class CorrectionOffsets(Body):
+    """QUERY_CORRECTION_OFFSET: the offset by queue id to which all groups have consumed."""
+
+    offsets: dict[int, int] = field(default_factory=dict, name="correctionOffsets")
+
+
+class ConsumerStatus(Body):
+    """The offsets that members of a group have consumed to.
+
+    Attributes:
+        members: by client id: INVOKE_BROKER_TO_GET_CONSUMER_STATUS.
+        offsets: of one member: GET_CONSUMER_STATUS_FROM_CLIENT.
+    """
+
+    members: dict[str, dict[MessageQueue, int]] = field(default_factory=dict, name="consumerTable")
+    offsets: dict[MessageQueue, int] = field(default_factory=dict, name="messageQueueTable")
+
+
+class SlaveStatus(Body):
+    """A slave's own state of the replication: zeros on a master. Times in ms since the epoch."""
+
+    last_read_time: int = field(default=0, name="lastReadTimestamp")
+    last_write_time: int = field(default=0, name="lastWriteTimestamp")
+    master_flush_offset: int = 0
+    max_offset: int = 0
+    bytes_per_second: int = field(default=0, name="transferredByteInSecond")
+
+
+class ReplicationStatus(Body):
+    """GET_BROKER_HA_STATUS: of a master without slaves, as replication is not supported.
+
+    Attributes:
+        max_offset: end of the master's CommitLog.
+    """
+
+    max_offset: int = field(name="masterCommitLogMaxOffset")
+    slave: SlaveStatus = field(default_factory=SlaveStatus, name="haClientRuntimeInfo")
+    connections: list[dict[str, int]] = field(default_factory=list, name="haConnectionInfo")
+    in_sync_slaves: int = field(default=0, name="inSyncSlaveNums")
+    master: bool = True
+
+
+class QueueWrites(Body):
+    """CHECK_ROCKSDB_CQ_WRITE_PROGRESS: the result of a comparison; the status 0 is for no difference."""
+
+    result: str = field(name="checkResult")
+    status: int = field(default=0, name="checkStatus")
+
+
+class TimedCount(Body):
+    """The number of timed messages that wait for a topic; the time is when they were counted."""
+
+    count: int
+    time: int = field(name="timeStamp")
+
+
+class TimedCounts(Body):
+    """GET_TIMER_METRICS: by topic."""
+
+    counts: dict[str, TimedCount] = field(name="timingCount")
+    data_version: DataVersion = field(default_factory=DataVersion)
 
 
 class ListedEntry(Body):

@@ -5,7 +5,7 @@ RocketMQ: ``CreateTopicRequestHeader.java``, ``GetConsumeStatsRequestHeader.java
 
 from msgspec import field
 
-from cometmq.wire.headers.fields import Header, Int
+from cometmq.wire.headers.fields import Header, Int, Long
 
 
 class CreateTopicHeader(Header):
@@ -96,6 +96,85 @@ class GroupHeader(Header):
     """A consumer group as ``group``: GET_SUBSCRIPTIONGROUP_CONFIG, QUERY_TOPICS_BY_CONSUMER."""
 
     group: str
+
+
+class BrokerConsumeStatsHeader(Header):
+    """GET_BROKER_CONSUME_STATS: of all topics, or only of those whose messages are in order."""
+
+    is_order: bool
+
+
+class ConsumerStatusHeader(Header):
+    """INVOKE_BROKER_TO_GET_CONSUMER_STATUS, and GET_CONSUMER_STATUS_FROM_CLIENT to each client.
+
+    Attributes:
+        client_id: the id of the only member whose offsets to return; None for all members.
+    """
+
+    topic: str
+    group: str
+    client_id: str | None = field(default=None, name="clientAddr")
+
+
+class CorrectionOffsetHeader(Header):
+    """QUERY_CORRECTION_OFFSET: compare the offsets of a group with those of all others.
+
+    Attributes:
+        left_out: names of groups, joined by commas, that are not compared.
+    """
+
+    topic: str
+    compare_group: str
+    left_out: str | None = field(default=None, name="filterGroups")
+
+
+class GroupForbiddenHeader(Header):
+    """UPDATE_AND_GET_GROUP_FORBIDDEN.
+
+    Attributes:
+        is_readable: whether the group may read the topic from now on; None changes nothing.
+    """
+
+    group: str
+    topic: str
+    is_readable: bool | None = field(default=None, name="readable")
+
+
+class GroupTopicHeader(Header):
+    """A consumer group and a topic: QUERY_CONSUME_TIME_SPAN."""
+
+    topic: str
+    group: str
+
+
+class GroupSubscriptionHeader(Header):
+    """QUERY_SUBSCRIPTION_BY_CONSUMER: the subscription of a group to a topic."""
+
+    group: str
+    topic: str | None = None
+
+
+class QueueWritesHeader(Header):
+    """CHECK_ROCKSDB_CQ_WRITE_PROGRESS: compare queues in files with those in RocksDB.
+
+    Attributes:
+        topic: the only topic to compare; empty for all.
+        check_store_time: ms since the epoch; older messages are not compared.
+    """
+
+    topic: str
+    check_store_time: Long | None = None
+
+
+class ResumeCheckHeader(Header):
+    """RESUME_CHECK_HALF_MESSAGE: ask producers again for a half message that was given up.
+
+    Attributes:
+        message_id: the offset message id of the record in the topic of those that were given up.
+    """
+
+    topic: str | None = None
+    message_id: str | None = field(default=None, name="msgId")
 
 
 class StatisticHeader(Header):

@@ -1,0 +1,118 @@
+from pathlib import Path
+
+import pytest
+from tests.broker.admin.test_statistics import sample
+from tests.broker.conftest import BROKER, pull_header, serving
+
+from cometmq.broker.admin import progress
+from cometmq.message import MessageQueue
+from cometmq.wire.bodies import ConsumeOffset, ConsumeStats, GroupConfig, TopicConfig, decode
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.headers import GetConsumeStatsHeader
+from cometmq.wire.headers.admin import BrokerConsumeStatsHeader, GroupTopicHeader
+
+
+def span(queue_id: int, first: int, last: int, consumed: int, waited_ms: int) -> str:
+    return (
+        f'{{"consumeTimeStamp":{consumed},"delayTime":{waited_ms},"maxTimeStamp":{last},"messageQueue":'
+        f'{{"brokerName":"{BROKER}","queueId":{queue_id},"topic":"T"}},"minTimeStamp":{first}}}'
+    )
+
+
+def spans(*each: str) -> str:
+    return f'{{"consumeTimeSpanSet":[{",".join(each)}]}}'
+
+
+async def test_how_far_a_group_is_behind_is_told_for_each_queue(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for _ in range(3):
+            await bench.send("T")
+        await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+        bench.parts.offsets.commit("cg", "T", 0, 2)
+        bench.parts.offsets.commit("cg", "deleted", 0, 2)
+        answer = await bench.ask(RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader("cg"))
+        offsets = decode(ConsumeStats, answer.body).offsets
+        assert offsets[MessageQueue("T", BROKER, 0)] == ConsumeOffset(3, 2, bench.clock.now_ms(), 3)
+        assert offsets[MessageQueue("T", BROKER, 1)] == ConsumeOffset()
+        assert {queue.topic for queue in offsets} == {"T"}
+        await bench.heartbeat("cg", "U")
+        for header in (GetConsumeStatsHeader("cg", topic="T"), GetConsumeStatsHeader("cg")):
+            answer = await bench.ask(RequestCode.GET_CONSUME_STATS, header)
+            assert decode(ConsumeStats, answer.body).offsets == {}, "T is no longer subscribed to"
+        listed = GetConsumeStatsHeader("cg", topic="U", topics="T;none")
+        answer = await bench.ask(RequestCode.GET_CONSUME_STATS, listed)
+        assert decode(ConsumeStats, answer.body).offsets == offsets, "who lists topics wants them all"
+
+
+async def test_the_rate_of_a_group_is_that_of_the_last_minute(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for _ in range(5):
+            await bench.send("T")
+        await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+        bench.parts.offsets.commit("cg", "T", 0, 5)
+        await sample(bench)
+        answer = await bench.ask(RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader("cg"))
+        assert decode(ConsumeStats, answer.body).consume_tps == 0.5
+
+
+async def test_how_far_all_groups_are_behind_is_shown_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        code = RequestCode.GET_BROKER_CONSUME_STATS
+        for group in list(bench.parts.groups):
+            bench.parts.groups.delete(group.group)
+        await bench.send("T")
+        await bench.send("T")
+        bench.parts.topics.put(TopicConfig("T", 1, 1))
+        bench.parts.topics.put(TopicConfig("Ordered", 1, 1, order=True))
+        await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+        bench.parts.offsets.commit("cg", "T", 0, 1)
+        bench.parts.offsets.commit("cg", "Ordered", 0, 0)
+        answer = await bench.ask(code, BrokerConsumeStatsHeader(is_order=False))
+        assert answer.body.decode() == (
+            f'{{"brokerAddr":"{bench.address}",'
+            '"consumeStatsList":[{"cg":['
+            '{"consumeTps":0.0,"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"Ordered"}:'
+            '{"brokerOffset":0,"consumerOffset":0,"lastTimestamp":0,"pullOffset":0}}},'
+            '{"consumeTps":0.0,"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:'
+            '{"brokerOffset":2,"consumerOffset":1,'
+            f'"lastTimestamp":{bench.clock.now_ms()},"pullOffset":2}}}}}}'
+            ']}],"totalDiff":1,"totalInflightDiff":1}'
+        )
+        answer = await bench.ask(code, BrokerConsumeStatsHeader(is_order=True))
+        assert b'"topic":"T"' not in answer.body and b'"topic":"Ordered"' in answer.body
+
+
+async def test_the_queues_of_all_groups_are_shown_up_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "QUEUES_MAX", 8)
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        for group, code in (("a", 0), ("b", 0), ("c", ResponseCode.SYSTEM_ERROR)):
+            bench.parts.groups.put(GroupConfig(group=group))
+            bench.parts.offsets.commit(group, "T", 0, 1)
+            answer = await bench.ask(
+                RequestCode.GET_BROKER_CONSUME_STATS, BrokerConsumeStatsHeader(is_order=False)
+            )
+            assert answer.code == code
+        assert answer.remark == "groups have offsets in more than 8 queues: request each group's lag"
+
+
+async def test_the_times_of_a_topics_messages_are_shown_by_queue(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        code, first = RequestCode.QUERY_CONSUME_TIME_SPAN, bench.clock.now_ms()
+        for _ in range(3):
+            await bench.send("T")
+            bench.clock.advance(1_000)
+        bench.parts.topics.put(TopicConfig("T", 2, 2))
+        header = GroupTopicHeader("T", "cg")
+        answer = await bench.ask(code, header)
+        empty = span(1, first=-1, last=-1, consumed=-1, waited_ms=0)
+        last = first + 2_000
+        assert answer.body.decode() == spans(span(0, first, last, consumed=first, waited_ms=3_000), empty)
+        for committed, consumed, waited_ms in ((2, first + 1_000, 1_000), (3, last, 0)):
+            bench.parts.offsets.commit("cg", "T", 0, committed)
+            answer = await bench.ask(code, header)
+            assert answer.body.decode() == spans(span(0, first, last, consumed, waited_ms), empty)
+        answer = await bench.ask(code, GroupTopicHeader("None", "cg"))
+        assert (answer.code, answer.remark) == (ResponseCode.TOPIC_NOT_EXIST, "topic[None] not exist")
