@@ -24,7 +24,7 @@ from cometmq.io.files import Disk, Usage
 from cometmq.message import MessageQueue
 from cometmq.namesrv.name_server import NameServer
 from cometmq.store.settings import FlushDiskType, StoreSettings
-from cometmq.wire import headers
+from cometmq.wire import headers, settings_text
 from cometmq.wire.bodies import ClusterInfo, LockRequest, LockResponse, TopicRoute, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -275,6 +275,28 @@ async def test_a_broker_removes_old_files_when_the_disk_fills_up_and_takes_no_me
             await broker.stop()
 
     await main()
+
+
+async def test_a_setting_that_was_changed_at_run_time_holds_after_a_restart(tmp_path: Path) -> None:
+    async def ask(broker: Broker, code: RequestCode, body: bytes = b"") -> Command:
+        client = await Client.open(broker.address)
+        answer = await client.ask(code, body=body)
+        await client.connection.close()
+        return answer
+
+    async with running(tmp_path) as broker:
+        body = b"autoCreateTopicEnable=false\nfileReservedTime=24\n"
+        assert (await ask(broker, RequestCode.UPDATE_BROKER_CONFIG, body)).code == ResponseCode.SUCCESS
+    async with running(tmp_path) as broker:
+        shown = settings_text.decode((await ask(broker, RequestCode.GET_BROKER_CONFIG)).body)
+        assert (shown["autoCreateTopicEnable"], shown["fileReservedTime"]) == ("false", "24")
+        assert broker.store.settings.file_reserved_time == 24
+        assert broker.parts.topics.find("TBW102") is None
+    path = layout.config_path(tmp_path, "changedSettings")
+    path.write_text(path.read_text().replace("24", "-1"))
+    with pytest.raises(SettingsError, match=r"changedSettings.json: setting fileReservedTime = '-1'"):
+        async with running(tmp_path):
+            pass
 
 
 async def test_an_idle_broker_does_nothing_about_delayed_and_timed_messages_until_one_comes(

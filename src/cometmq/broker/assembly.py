@@ -5,8 +5,10 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from cometmq.broker.admin import live_settings
 from cometmq.broker.admin.broker import BrokerAdmin
 from cometmq.broker.admin.groups import GroupAdmin
+from cometmq.broker.admin.live_settings import LiveSettings
 from cometmq.broker.admin.offsets import OffsetAdmin
 from cometmq.broker.admin.progress import OwnNames, ProgressAdmin
 from cometmq.broker.admin.statistics import SAMPLE_MS, Statistics
@@ -60,7 +62,7 @@ from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.broker.state.producers import Producers
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import Subscriptions
-from cometmq.broker.state.topics import Topics, boot_topics
+from cometmq.broker.state.topics import AUTO_CREATE_TOPIC, Topics, boot_topics
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.op_queue import OpQueue
 from cometmq.broker.timed.revive import Revive
@@ -159,7 +161,7 @@ class Assembly:
             self.offsets,
             self.rates,
             clock,
-            short_polling_ms=None if own.long_polling_enable else own.short_polling_time_mills,
+            short_polling_ms=_short_polling_ms(own),
             lite_pull=own.lite_pull_message_enable,
         )
         self.clients = ClientRequests(
@@ -220,11 +222,23 @@ class Assembly:
         self.transaction_check = TransactionCheck(
             store, self.topics, producers, self.ops, rules, broker_name=own.broker_name
         )
+        self._settings = LiveSettings(settings, table(live_settings.TABLE), clock, self._apply)
         queries = MessageQueries(store, self.reads, self.rates)
         self.statistics = Statistics(
             store, self.offsets, consumers, self.rates, clock, cluster=own.broker_cluster_name
         )
         self.calls = calls = ClientCalls()
+        self._replies = ReplyRequests(
+            *(store, targets, producers, calls, self.rates),
+            store_host=host,
+            constants=constants,
+            stores=own.store_reply_message_enable,
+        )
+        self._recalls = Recalls(
+            *(store, self.topics, delays, sends.disk_waits, self.rates, clock, own), store_host=host
+        )
+        self._transactions = Transactions(store, self.reads, self.ops, self.rates, delays, rules)
+        self._store, self._rare = store, rare
         parts = (
             self.pulls,
             *pops,
@@ -238,26 +252,8 @@ class Assembly:
                 RequestBodies(own.body_limits),
                 broker_name=own.broker_name,
             ),
-            ReplyRequests(
-                store,
-                targets,
-                producers,
-                calls,
-                self.rates,
-                store_host=host,
-                constants=constants,
-                stores=own.store_reply_message_enable,
-            ),
-            Recalls(
-                store,
-                self.topics,
-                delays,
-                sends.disk_waits,
-                self.rates,
-                clock,
-                own,
-                store_host=host,
-            ),
+            self._replies,
+            self._recalls,
             self.lock_requests,
             queries,
             Positions(store, self.reads, self.topics, groups, self.offsets),
@@ -271,7 +267,7 @@ class Assembly:
                 store_host=host,
                 permission=permission,
             ),
-            Transactions(store, self.reads, self.ops, self.rates, delays, rules),
+            self._transactions,
             TopicRequests(self.topics, store, self.reads, self.offsets, consumers, own, self.statistics),
             GroupAdmin(groups, consumers, producers, self.offsets, self.reads, own, clock),
             ProgressAdmin(
@@ -295,7 +291,7 @@ class Assembly:
                 self.reads,
                 broker_name=own.broker_name,
             ),
-            BrokerAdmin(settings, store, files, self.reads, self.rates, self.consumers, clock),
+            BrokerAdmin(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
             StoreAdmin(self.topics, store, self.offsets, self.reads),
             self.statistics,
             self.schedule,
@@ -318,8 +314,24 @@ class Assembly:
             config is not None and queue_id < config.read_queue_count and self.groups.find(group) is not None
         )
 
+    def _apply(self, settings: Settings) -> None:
+        """Pass changed settings, of ``live_settings.CHANGEABLE``, to the parts that use them."""
+        own = settings.broker
+        self.topics.auto_create = own.auto_create_topic_enable
+        if own.auto_create_topic_enable and self.topics.find(AUTO_CREATE_TOPIC) is None:
+            self.topics.put(next(topic for topic in boot_topics(own) if topic.topic == AUTO_CREATE_TOPIC))
+        self.groups.auto_create = own.auto_create_subscription_group
+        self.pulls.short_polling_ms = _short_polling_ms(own)
+        self.clients.notify_enabled = own.notify_consumer_ids_changed_enable
+        self._rare.rejects_transactions = own.reject_transaction_message
+        self._replies.stores = own.store_reply_message_enable
+        self._recalls.settings = own
+        self._transactions.rules = self.transaction_check.rules = _transaction_rules(settings)
+        self._store.retention.configure(settings.store)
+
     async def stop_saving(self) -> None:
-        """Save all changes of topics and groups, and stop retries."""
+        """Save all changes of topics, groups and settings, and stop retries."""
+        await self._settings.settled()
         await self.topics.stop()
         await self.groups.stop()
 
@@ -341,6 +353,11 @@ def _filters(
         keep_ms=settings.filter_data_clean_time_span,
         stored_time=lambda: store.dispatched_time,
     )
+
+
+def _short_polling_ms(settings: BrokerSettings) -> int | None:
+    """Return for how long pulls are held; None for as long as they request."""
+    return None if settings.long_polling_enable else settings.short_polling_time_mills
 
 
 def _transaction_rules(settings: Settings) -> CheckRules:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cometmq import kernels
+from cometmq.broker.admin import live_settings
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.handlers import Starting
 from cometmq.broker.own_address import own_ip
@@ -21,6 +22,7 @@ from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.broker.timers import Alarm, Periodic
 from cometmq.errors import SettingsError, StoreNotWritable
+from cometmq.format import layout
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
@@ -30,6 +32,7 @@ from cometmq.net.address import address_text
 from cometmq.net.server import Server
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
+from cometmq.store.tables import JsonTable
 
 VIP_PORT_BELOW: Final = 2
 """Distance of the VIP port below the listen port."""
@@ -87,8 +90,8 @@ class Broker:
         self._settings = Settings(settings, store_settings or StoreSettings())
         self._clock = clock or SystemClock()
         self._peers_clock = peers_clock or self._clock
-        root = Path(settings.store_path_root_dir)
-        self._files = watched(files or Disk(), WriteHealth(root, self._clock))
+        self._root = Path(settings.store_path_root_dir)
+        self._files = watched(files or Disk(), WriteHealth(self._root, self._clock))
         self._load_kernels = load_kernels
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._alarms: list[Alarm] = []
@@ -99,12 +102,14 @@ class Broker:
         """Open the store, listen, and register with the name servers.
 
         Raises:
-            SettingsError: an address cannot be used.
+            SettingsError: an address cannot be used, or a setting that was changed at run time.
             StoreLocked: another process has the store open.
             StoreDamaged: a file of the store cannot be used as it is.
             StoreNotWritable: the disk is full.
             OSError: the disk refuses.
         """
+        table = JsonTable(self._files, layout.config_path(self._root, live_settings.TABLE))
+        self._settings = live_settings.with_saved_changes(self._settings, table)
         settings = self._settings.broker
         async with AsyncExitStack() as stack:
             self.store = store = await self._open_store()
@@ -174,7 +179,7 @@ class Broker:
         run_soon = asyncio.get_running_loop().call_soon_threadsafe
         return await asyncio.to_thread(
             MessageStore.open,
-            Path(self._settings.broker.store_path_root_dir),
+            self._root,
             self._settings.store,
             files=self._files,
             clock=self._clock,

@@ -79,14 +79,22 @@ async def test_an_empty_store_has_no_earliest_message(tmp_path: Path) -> None:
         assert decode(TextTable, answer.body).table["earliestMessageTimeStamp"] == "-1"
 
 
-async def test_settings_are_shown_and_cannot_be_changed(tmp_path: Path) -> None:
+async def test_settings_are_shown_and_some_are_changed(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         before = await bench.ask(RequestCode.GET_BROKER_CONFIG)
         assert settings_text.decode(before.body)["brokerName"] == BROKER
         assert before.ext_fields["version"].startswith('{"counter":0')
-        answer = await bench.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerName=other\n")
-        assert answer.code == ResponseCode.NO_PERMISSION
+        for body, code in (
+            (b"transactionTimeOut=7\nbrokerName=other\n", ResponseCode.NO_PERMISSION),
+            (b"x=" + b"y" * 20_000, ResponseCode.INVALID_PARAMETER),
+        ):
+            assert (await bench.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)).code == code
         assert (await bench.ask(RequestCode.GET_BROKER_CONFIG)).body == before.body
+        body = b"# a comment\ntransactionTimeOut = 7\n"
+        assert (await bench.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)).code == ResponseCode.SUCCESS
+        after = await bench.ask(RequestCode.GET_BROKER_CONFIG)
+        assert after.body == before.body.replace(b"transactionTimeOut=6000\n", b"transactionTimeOut=7\n")
+        assert after.ext_fields["version"].startswith('{"counter":1')
 
 
 def test_sizes_are_written_as_people_read_them() -> None:

@@ -4,13 +4,14 @@ from itertools import islice
 from typing import Final
 
 from cometmq import kernels
+from cometmq.broker.admin.live_settings import LiveSettings
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused
-from cometmq.broker.settings import Settings, as_properties
+from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.member_subscriptions import as_text
 from cometmq.broker.state.rates import Rates, sum_text
+from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.java.fastjson import dumps
 from cometmq.io.clock import Clock
@@ -20,7 +21,7 @@ from cometmq.net.server import Server, Session
 from cometmq.store.read.seek import record_store_time
 from cometmq.store.store import MessageStore
 from cometmq.wire import settings_text
-from cometmq.wire.bodies import DataVersion, TextTable, encode, to_plain
+from cometmq.wire.bodies import TextTable, encode, to_plain
 from cometmq.wire.bodies.stats import ReplicationStatus
 from cometmq.wire.codes import VERSION, RequestCode, ResponseCode, version_name
 from cometmq.wire.frame import Command, response
@@ -53,6 +54,9 @@ _ABSENT: Final = dict.fromkeys(
 )
 """Keys that operators' tools read, of parts that this broker does not have or measure."""
 
+CHANGES_BYTES_MAX: Final = 16 * 1024
+"""Most bytes of settings that one request changes."""
+
 GROUPS_SHOWN: Final = 20
 """Most groups whose members subscribe differently that are shown."""
 
@@ -62,7 +66,7 @@ class BrokerAdmin:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: LiveSettings,
         store: MessageStore,
         files: FileLayer,
         reads: Reads,
@@ -91,16 +95,23 @@ class BrokerAdmin:
 
     def settings(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """GET_BROKER_CONFIG: all settings as text."""
-        header = GetBrokerConfigResponseHeader(dumps(to_plain(DataVersion(timestamp=self._started_ms))))
-        body = settings_text.encode(as_properties(self._settings))
+        header = GetBrokerConfigResponseHeader(dumps(to_plain(self._settings.version)))
+        body = settings_text.encode(self._settings.as_properties())
         return response(command, ext_fields=fields(header), body=body)
 
-    def change_settings(self, _session: Session, _command: Command, _header: NoFields) -> Command:
-        """UPDATE_BROKER_CONFIG: refused, since no setting can be changed while the broker runs."""
-        raise Refused(
-            ResponseCode.NO_PERMISSION,
-            "no setting of this broker can be changed while it runs: change its file and restart it",
-        )
+    def change_settings(self, session: Session, command: Command, _header: NoFields) -> None:
+        """UPDATE_BROKER_CONFIG: change the settings of the body, all or none; answered once that is saved."""
+        if len(command.body) > CHANGES_BYTES_MAX:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"settings of {len(command.body)} bytes: at most {CHANGES_BYTES_MAX} are taken at once",
+            )
+
+        def answer(error: StoreNotWritable | None) -> None:
+            if not command.is_oneway:
+                session.send(outcome(command, error))
+
+        self._settings.change(settings_text.decode(command.body), answer)
 
     def runtime_info(self, session: Session, command: Command, _header: NoFields) -> Command | None:
         """GET_BROKER_RUNTIME_INFO: state and counters, by RocketMQ's keys and some of our own."""

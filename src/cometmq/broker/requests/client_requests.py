@@ -75,7 +75,7 @@ class ClientRequests:
         self._groups = groups
         self._topics = topics
         self._clock = clock
-        self._notify_enabled = settings.notify_consumer_ids_changed_enable
+        self.notify_enabled = settings.notify_consumer_ids_changed_enable
         self._bodies = RequestBodies(settings.body_limits)
         self._opaque = count()
 
@@ -200,7 +200,7 @@ class ClientRequests:
         return creation
 
     def _notify(self, notify: Notify[Session] | None) -> None:
-        if notify is None or not self._notify_enabled:
+        if notify is None or not self.notify_enabled:
             return
         group = self._groups.find(notify.group)
         if group is not None and not group.notify_consumer_ids_changed_enable:

@@ -110,7 +110,7 @@ class PullRequests:
         self._offsets = offsets
         self._rates = rates
         self._clock = clock
-        self._short_polling_ms = short_polling_ms
+        self.short_polling_ms = short_polling_ms
         self._constants = constants_of(_FOUND.pieces())
         self._hold = PullHold[PullRow]()
         self._awake: list[PullRow] = []
@@ -324,8 +324,8 @@ class PullRequests:
     def _wait(self, pull: PullRow, now_ms: int) -> bool:
         """Hold a pull if it may wait and there is room; return whether it needs no response now."""
         wait_ms = min(pull.row[SUSPEND_MS], SUSPEND_MS_MAX)
-        if self._short_polling_ms is not None:
-            wait_ms = self._short_polling_ms
+        if self.short_polling_ms is not None:
+            wait_ms = self.short_polling_ms
         if not pull.row[SYS_FLAG] & PullFlag.SUSPEND or wait_ms <= 0:
             return False
         if self._offsets.is_any_reset and (reset := self._reader.reset_answer(pull)) is not None:

@@ -96,7 +96,7 @@ class RareSends:
         self._idempotence = idempotence
         self._delays = delays
         self._broker_name = settings.broker_name
-        self._rejects_transactions = settings.reject_transaction_message
+        self.rejects_transactions = settings.reject_transaction_message
         self._body_size_max = body_size_max
         self._store_host = store_host
 
@@ -185,7 +185,7 @@ class RareSends:
         is_prepared = is_true(named.get(TRANSACTION_PREPARED))
         is_retry = header.reconsume_times > 0 and number_or(DELAY, named.get(DELAY), 0) > 0
         if is_prepared and not is_retry:
-            if self._rejects_transactions:
+            if self.rejects_transactions:
                 raise Refused(
                     ResponseCode.NO_PERMISSION,
                     "this broker takes no transactional messages: see rejectTransactionMessage",

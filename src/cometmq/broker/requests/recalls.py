@@ -81,7 +81,7 @@ class Recalls:
         self._disk_waits = disk_waits
         self._rates = rates
         self._clock = clock
-        self._settings = settings
+        self.settings = settings
         self._store_host = store_host
         self._constants = {"MSG_REGION": settings.region_id}
 
@@ -108,7 +108,7 @@ class Recalls:
 
     def _check(self, header: RecallHeader) -> RecallHandle:
         """Return the checked handle. Raises Refused, in RocketMQ's order and with its codes."""
-        own, now = self._settings, self._clock.now_ms()
+        own, now = self.settings, self._clock.now_ms()
         if not own.recall_message_enable:
             raise Refused(
                 ResponseCode.NO_PERMISSION, "this broker recalls no messages: set recallMessageEnable=true"

@@ -67,7 +67,7 @@ class ReplyRequests:
         self._clock = store.clock
         self._store_host = store_host
         self._constants = constants
-        self._stores = stores
+        self.stores = stores
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -110,7 +110,7 @@ class ReplyRequests:
             header.sys_flag & (COMPRESSED | COMPRESSION_MASK),
             header.reconsume_times,
         )
-        stored = self._store_copy(message) if self._stores else {}
+        stored = self._store_copy(message) if self.stores else {}
         return self._push(session, command, header, named, {"queueId": str(queue_id)} | stored)
 
     def _handle_later(

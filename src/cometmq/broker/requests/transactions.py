@@ -51,7 +51,7 @@ class Transactions:
         self._reads = reads
         self._ops = ops
         self._rates = rates
-        self._rules = rules
+        self.rules = rules
         self._delays = delays
         self._deleted_topics = DeletedTopics(store)
 
@@ -150,7 +150,7 @@ class Transactions:
 
     def _refuse_late(self, header: EndTransactionHeader, waiting: Record) -> None:
         """Check that the message's own immunity is not over, unless the broker asked. Raises Refused."""
-        immunity_ms = facts(waiting).own_immunity_ms(self._rules)
+        immunity_ms = facts(waiting).own_immunity_ms(self.rules)
         if header.from_check or immunity_ms is None:
             return
         now = self._store.clock.now_ms() - self._store.clock.since(waiting.physical_offset)

@@ -39,13 +39,18 @@ _log = logging.getLogger(__name__)
 
 
 class Groups:
-    """All consumer groups of one broker, by name."""
+    """All consumer groups of one broker, by name.
+
+    Attributes:
+        on_change: called after each change in memory.
+        auto_create: whether clients may create groups.
+    """
 
     def __init__(self, table: JsonTable, clock: Clock, *, auto_create: bool) -> None:
         self.on_change: list[Callable[[], object]] = []
         self._table = table
         self._clock = clock
-        self._auto_create = auto_create
+        self.auto_create = auto_create
         self._version = DataVersion(timestamp=clock.now_ms())
         self._forbidden: dict[str, dict[str, int]] = {}
         self._groups = {name: GroupConfig(group=name) for name in BOOT_GROUPS}
@@ -80,7 +85,7 @@ class Groups:
         Raises IllegalName.
         """
         group = self._groups.get(name)
-        if group is None and self._auto_create:
+        if group is None and self.auto_create:
             group = GroupConfig(group=name)
             self._change({valid_group(name): group}, optional=True)
         return group

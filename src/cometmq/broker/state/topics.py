@@ -70,6 +70,7 @@ class Topics:
         auto_create: whether ``TBW102`` is a pattern for new topics.
 
     Attributes:
+        auto_create: the same, as it is now.
         on_change: called with the names of topics that have changed in memory.
         when_informed: calls an action once the name servers know the present topics.
         inform_again: registers all topics again, then does the same.
@@ -84,7 +85,7 @@ class Topics:
         self.inform_again: Callable[[Callable[[], None]], None] = _at_once
         self._table = table
         self._clock = clock
-        self._auto_create = auto_create
+        self.auto_create = auto_create
         self._topics = {topic.topic: topic for topic in boot_topics}
         file = table_files.EntryFile[TopicConfig](table, TopicTable, "topics")
         self._saved = SavedEntries(file, self._rest, self._topics, self._publish)
@@ -182,7 +183,7 @@ class Topics:
         model = self._topics.get(pattern)
         if model is None or not model.perm & PERM_INHERIT:
             return None
-        if pattern == AUTO_CREATE_TOPIC and not self._auto_create:  # a table of a former start may have it
+        if pattern == AUTO_CREATE_TOPIC and not self.auto_create:  # a table of a former start may have it
             return None
         count = max(min(queue_count, model.write_queue_count), 0)
         return self.put(

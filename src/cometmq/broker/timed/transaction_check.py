@@ -60,7 +60,7 @@ class TransactionCheck:
         self._topics = topics
         self._producers = producers
         self._ops = ops
-        self._rules = rules
+        self.rules = rules
         self._broker_name = broker_name
         self._opaque = count()
         self._turn = count()
@@ -129,7 +129,7 @@ class TransactionCheck:
     def _handle(self, waiting: Record, end: int) -> bool:
         """Carry out the verdict on a half message; return False to end the round before it."""
         half = facts(waiting)
-        verdict = judge(half, self._rules, self._now(waiting))
+        verdict = judge(half, self.rules, self._now(waiting))
         if verdict is Verdict.END_ROUND:
             return False
         try:
@@ -158,8 +158,8 @@ class TransactionCheck:
 
     def _wait_for_producer(self, waiting: Record, group: str, end: int) -> bool:
         """Keep a half message whose group has no producer connected; give it up if it is too old."""
-        if facts(waiting).is_too_old(self._rules, self._now(waiting)):
-            hours = self._rules.age_ms_max // HOUR_MS
+        if facts(waiting).is_too_old(self.rules, self._now(waiting)):
+            hours = self.rules.age_ms_max // HOUR_MS
             why = f"it is older than {hours} h, and no producer of group {group} is connected"
             self._give_up(waiting, why)
             return True

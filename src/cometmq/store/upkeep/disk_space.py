@@ -52,11 +52,15 @@ class DiskSpace:
     def __init__(self, layer: FileLayer, root: Path, settings: StoreSettings) -> None:
         self._layer = layer
         self._root = root
+        self.set_limits(settings)
+        self.full: StoreNotWritable | None = None  # no property: each append reads it
+        self._full: dict[Path, StoreNotWritable] = {}
+
+    def set_limits(self, settings: StoreSettings) -> None:
+        """Compare the next measurements with the limits in these settings."""
         self._max_used = _within(settings.disk_max_used_space_ratio, 10, 95)
         self._forcibly = _within(settings.disk_space_clean_forcibly_ratio, 30, 85)
         self._warning = _within(settings.disk_space_warning_level_ratio, 35, 90)
-        self.full: StoreNotWritable | None = None  # no property: each append reads it
-        self._full: dict[Path, StoreNotWritable] = {}
 
     def measure(self) -> Need:
         """Measure the disks, update ``full``, and return what must be removed."""

@@ -76,12 +76,10 @@ class Retention:
         self._layer = parts.files.layer
         self._flusher = flusher
         self._upkeep = upkeep
-        self._settings = settings
         self._clock = clock
         self._space = DiskSpace(self._layer, parts.root, settings)
-        self._hours = {int(hour) for hour in settings.delete_when.split(";") if hour.strip()}
+        self.configure(settings)
         self._next_round_ms = clock.monotonic_ms() + FIRST_ROUND_MS
-        self._reserved_ms = settings.file_reserved_time * HOUR_MS
         is_all_expired = 0 < parts.log.written_time < clock.now_ms() - self._reserved_ms
         self._by_age_from_ms = clock.monotonic_ms() + (HOLD_MS if is_all_expired else 0)
         self._has_warned = False
@@ -92,6 +90,13 @@ class Retention:
         self._taken: dict[Path, ConsumeQueue | None] = {}
         self._stuck: set[Path] = set()  # directories with a file that could not be removed in this round
         self._logged: set[Path] = set()  # such files
+
+    def configure(self, settings: StoreSettings) -> None:
+        """Remove by these settings from the next round on."""
+        self._settings = settings
+        self._space.set_limits(settings)
+        self._hours = {int(hour) for hour in settings.delete_when.split(";") if hour.strip()}
+        self._reserved_ms = settings.file_reserved_time * HOUR_MS
 
     @property
     def disk_full(self) -> StoreNotWritable | None:
