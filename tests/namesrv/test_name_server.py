@@ -255,6 +255,23 @@ async def test_what_cannot_be_saved_is_answered_without_naming_our_files(tmp_pat
     await name_server.stop()
 
 
+async def test_a_changed_setting_is_there_after_a_restart(tmp_path: Path) -> None:
+    for code, body in (
+        (RequestCode.UPDATE_NAMESRV_CONFIG, b"orderMessageEnable=true"),
+        (RequestCode.GET_NAMESRV_CONFIG, b""),
+    ):
+        name_server = NameServer(port=0, kv_config_path=tmp_path / "kvConfig.json")
+        await name_server.start()
+        client = await Connection.open(name_server.address)
+        answer = await client.request(Command(code, body=body))
+        assert answer.code == ResponseCode.SUCCESS
+        refused = Command(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"listenPort=1")
+        assert (await client.request(refused)).code == ResponseCode.NO_PERMISSION
+        await client.close()
+        await name_server.stop()
+    assert b"orderMessageEnable=true\n" in answer.body
+
+
 async def test_settings_name_the_port() -> None:
     async with scene() as here:
         client = await here.connect()

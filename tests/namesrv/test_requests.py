@@ -28,10 +28,8 @@ class Scene:
 
     def __init__(self, *, order_messages: bool = False) -> None:
         self.routes = RouteTable()
-        settings = {"listenPort": "9876"}
-        self.requests = NameServerRequests(
-            self.routes, KvConfig(), ManualClock(), settings, order_messages=order_messages
-        )
+        settings = {"listenPort": "9876", "orderMessageEnable": str(order_messages).lower()}
+        self.requests = NameServerRequests(self.routes, KvConfig(), ManualClock(), settings)
 
     def ask(
         self,
@@ -52,7 +50,9 @@ class Scene:
 
     async def change_config(self, command: Command) -> Command:
         saved = asyncio.get_running_loop().create_future()
-        self.requests.change_config(command, saved.set_result)
+        refusal = self.requests.change_config(command, saved.set_result)
+        if refusal is not None:
+            return refusal
         assert await saved is None
         return response(command)
 
@@ -299,12 +299,36 @@ def test_texts_are_kept_by_namespace_and_key() -> None:
     assert here.ask(RequestCode.GET_KV_CONFIG, key).code == ResponseCode.QUERY_NOT_FOUND
 
 
-def test_settings_can_be_read_but_not_changed() -> None:
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        (b"kvConfigPath=/tmp/evil\n", ResponseCode.NO_PERMISSION, "kvConfigPath cannot be changed"),
+        (b"orderMessageEnable=true\nlistenPort=1\n", ResponseCode.NO_PERMISSION, "listenPort"),
+        (b"orderMessageEnable=maybe", ResponseCode.INVALID_PARAMETER, "'maybe': must be true or false"),
+        (b"x" * 100_000, ResponseCode.INVALID_PARAMETER, "settings of 100000 bytes"),
+    ],
+)
+def test_a_setting_that_cannot_be_changed_is_refused_and_the_others_with_it(
+    body: bytes, code: ResponseCode, words: str
+) -> None:
     here = Scene()
-    body = b"kvConfigPath=/tmp/evil\nlistenPort=1\n"
     refused = here.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
-    assert refused.code == ResponseCode.NO_PERMISSION and refused.remark
-    assert here.ask(RequestCode.GET_NAMESRV_CONFIG).body == b"listenPort=9876\n"
+    assert refused.code == code and words in (refused.remark or "")
+    shown = here.ask(RequestCode.GET_NAMESRV_CONFIG).body
+    assert shown == b"listenPort=9876\norderMessageEnable=false\n"
+
+
+def test_the_order_of_queues_can_be_switched_on_while_it_runs() -> None:
+    here = Scene()
+    here.register()
+    order = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"}
+    here.ask(RequestCode.PUT_KV_CONFIG, order)
+    for value in ("true", "false"):
+        body = f"orderMessageEnable={value}\n".encode()
+        assert here.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body).code == ResponseCode.SUCCESS
+        assert body in here.ask(RequestCode.GET_NAMESRV_CONFIG).body
+        assert ("orderTopicConf" in route_body(here, Version.V5_3_3)) is (value == "true")
+    assert here.ask(RequestCode.UPDATE_NAMESRV_CONFIG).code == ResponseCode.SUCCESS
 
 
 @pytest.mark.parametrize("code", [10, 11, 34, 107, 905, 200050, -1])

@@ -9,7 +9,7 @@ from typing import Final
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import FileLayer
 from cometmq.namesrv.kv_config import KvConfig
-from cometmq.namesrv.requests import NameServerRequests, Registering
+from cometmq.namesrv.requests import ORDER_SETTING, SETTINGS_NAMESPACE, NameServerRequests, Registering
 from cometmq.namesrv.routes import RouteTable
 from cometmq.net.address import address_text
 from cometmq.net.boundary import attempt
@@ -21,7 +21,9 @@ from cometmq.wire.frame import Command, response
 
 PORT: Final = 9876
 EXPIRY_INTERVAL_MS: Final = 5_000
-CONFIG_CHANGES: Final = frozenset({RequestCode.PUT_KV_CONFIG, RequestCode.DELETE_KV_CONFIG})
+CONFIG_CHANGES: Final = frozenset(
+    {RequestCode.PUT_KV_CONFIG, RequestCode.DELETE_KV_CONFIG, RequestCode.UPDATE_NAMESRV_CONFIG}
+)
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ class NameServer:
         clock: measures how long brokers are silent.
         kv_config_path: file of operators' texts (``kvConfig.json``); None keeps them in memory.
         files: the file layer for that file.
-        order_messages: whether routes contain the order of queues (RocketMQ: ``orderMessageEnable``).
+        order_messages: whether routes contain the order of queues (RocketMQ: ``orderMessageEnable``); an
+            operator's change at run time, saved in the file, comes first.
         limits: the limits of request bodies.
 
     Attributes:
@@ -60,14 +63,14 @@ class NameServer:
         self.port = port
         self._clock = clock or SystemClock()
         self.routes = RouteTable()
-        self._settings = _settings(limits, order_messages=order_messages)
         self._kv_config = KvConfig(kv_config_path, files)
+        changed = self._kv_config.get(SETTINGS_NAMESPACE, ORDER_SETTING)
+        self._settings = _settings(limits) | {ORDER_SETTING: changed or str(order_messages).lower()}
         self._requests = NameServerRequests(
             self.routes,
             self._kv_config,
             self._clock,
             self._settings,
-            order_messages=order_messages,
             limits=limits,
         )
         self._server = Server(self, clock=self._clock)
@@ -117,9 +120,11 @@ class NameServer:
             return
         if command.code in CONFIG_CHANGES:
             answer_saved = partial(self._answer_saved, session, command)
-            self._requests.change_config(
+            refusal = self._requests.change_config(
                 command, lambda error: attempt(session, (command,), answer_saved, error)
             )
+            if refusal is not None and not command.is_oneway:
+                session.send(refusal)
             return
         answer = self._requests.answer(command)
         if not command.is_oneway:
@@ -161,7 +166,7 @@ class NameServer:
         self._expiry = asyncio.get_running_loop().call_later(EXPIRY_INTERVAL_MS / 1000, self._tick)
 
 
-def _settings(limits: BodyLimits, *, order_messages: bool) -> dict[str, str]:
+def _settings(limits: BodyLimits) -> dict[str, str]:
     """Return this name server's behaviour under the names of RocketMQ's NamesrvConfig, and its limits."""
     return {
         "requestBodyBytesMax": str(limits.usual_bytes),
@@ -171,7 +176,6 @@ def _settings(limits: BodyLimits, *, order_messages: bool) -> dict[str, str]:
         "enableAllTopicList": "true",
         "enableTopicList": "true",
         "notifyMinBrokerIdChanged": "false",
-        "orderMessageEnable": str(order_messages).lower(),
         "returnOrderTopicConfigToBroker": "true",
         "scanNotActiveBrokerInterval": str(EXPIRY_INTERVAL_MS),
         "supportActingMaster": "false",

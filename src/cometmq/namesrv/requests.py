@@ -4,7 +4,7 @@ RocketMQ: ``DefaultRequestProcessor.java``, ``ClientRequestProcessor.java`` (of 
 """
 
 import logging
-from collections.abc import Callable, Generator, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable
 from functools import partial
 from typing import Any, Final
 
@@ -59,6 +59,11 @@ from cometmq.wire.requests import TO_NAME_SERVERS
 Registering = Generator[Callable[[], Registration] | None, Registration | None, Command]
 """The steps of a registration: see ``NameServerRequests.register``."""
 
+ORDER_SETTING: Final = "orderMessageEnable"
+"""The setting whether a route contains the order of a topic's queues."""
+SETTINGS_NAMESPACE: Final = "NAMESRV_SETTINGS"
+"""The namespace of operators' texts with the settings that were changed; it is not RocketMQ's."""
+
 ZLIB: Final = b"\x78"
 """The first byte of a zlib stream; JSON never begins with it."""
 IN_LOOP_MAX: Final = 64 * 1024
@@ -76,8 +81,7 @@ class NameServerRequests:
         routes: the registered brokers and topics.
         kv_config: operators' texts.
         clock: the time of registrations and heartbeats.
-        settings: the settings to show to operators.
-        order_messages: whether a route contains the order of a topic's queues.
+        settings: the settings, of which operators can change ORDER_SETTING.
         limits: the limits of request bodies.
     """
 
@@ -86,9 +90,8 @@ class NameServerRequests:
         routes: RouteTable,
         kv_config: KvConfig,
         clock: Clock,
-        settings: Mapping[str, str],
+        settings: dict[str, str],
         *,
-        order_messages: bool = False,
         limits: BodyLimits = LIMITS,
     ) -> None:
         self._limits = limits
@@ -96,7 +99,6 @@ class NameServerRequests:
         self._kv_config = kv_config
         self._clock = clock
         self._settings = settings
-        self._order_messages = order_messages
         self._answers: dict[int, Callable[[Command, Any], Command]] = {
             RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
             RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster_info,
@@ -117,7 +119,6 @@ class NameServerRequests:
             RequestCode.GET_KV_CONFIG: self._get_config,
             RequestCode.GET_KVLIST_BY_NAMESPACE: self._config_table,
             RequestCode.GET_NAMESRV_CONFIG: self._get_settings,
-            RequestCode.UPDATE_NAMESRV_CONFIG: self._refuse_settings,
         }
 
     def answer(self, command: Command) -> Command:
@@ -133,14 +134,20 @@ class NameServerRequests:
             return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         return answer(command, parse(TO_NAME_SERVERS[RequestCode(command.code)].header, command.ext_fields))
 
-    def change_config(self, command: Command, when_saved: WhenSaved) -> None:
-        """Start the change of a PUT_KV_CONFIG or DELETE_KV_CONFIG request. Raises ProtocolError."""
+    def change_config(self, command: Command, when_saved: WhenSaved) -> Command | None:
+        """Start the change of a request of CONFIG_CHANGES; return the response if it is refused.
+
+        Raises ProtocolError, or FormatError for a body that is no settings.
+        """
+        if command.code == RequestCode.UPDATE_NAMESRV_CONFIG:
+            return self._change_settings(command, when_saved)
         if command.code == RequestCode.PUT_KV_CONFIG:
             header = parse(PutConfigHeader, command.ext_fields)
             self._kv_config.put(header.namespace, header.key, header.value, when_saved)
         else:
             key = parse(ConfigKeyHeader, command.ext_fields)
             self._kv_config.delete(key.namespace, key.key, when_saved)
+        return None
 
     # Registration of brokers.
 
@@ -198,7 +205,7 @@ class NameServerRequests:
         route = self._routes.route(header.topic)
         if route is None:
             return response(command, ResponseCode.TOPIC_NOT_EXIST, self._no_route(header.topic))
-        if self._order_messages:
+        if self._settings[ORDER_SETTING] == "true":
             route.order_conf = self._kv_config.get(ORDER_TOPIC_CONFIG, header.topic)
         standard = command.version >= Version.V4_9_4 or bool(header.standard_json_only)
         return response(command, body=encode(route, standard=standard))
@@ -287,10 +294,35 @@ class NameServerRequests:
     def _get_settings(self, command: Command, _: NoFields) -> Command:
         return response(command, body=settings_text.encode(self._settings))
 
-    def _refuse_settings(self, command: Command, _: NoFields) -> Command:
-        # In RocketMQ this request could write any file (CVE-2023-37582).
-        remark = "A name server's settings cannot be changed remotely: restart it with other settings."
-        return response(command, ResponseCode.NO_PERMISSION, remark)
+    def _change_settings(self, command: Command, when_saved: WhenSaved) -> Command | None:
+        """Change the only setting that can be changed while a name server runs; return a refusal.
+
+        In RocketMQ this request could write any file (CVE-2023-37582).
+        """
+        if (size := len(command.body)) > self._limits.usual_bytes:
+            remark = f"settings of {size} bytes: at most {self._limits.usual_bytes} are taken"
+            return response(command, ResponseCode.INVALID_PARAMETER, remark)
+        changes = settings_text.decode(command.body)
+        for name, value in changes.items():
+            if name != ORDER_SETTING:
+                remark = (
+                    f"{name[:80]} cannot be changed while the name server runs: restart it with another; "
+                    f"{ORDER_SETTING} can"
+                )
+                return response(command, ResponseCode.NO_PERMISSION, remark)
+            if value not in ("true", "false"):
+                remark = f"setting {name} = {value[:80]!r}: must be true or false"
+                return response(command, ResponseCode.INVALID_PARAMETER, remark)
+        if not changes:
+            return response(command)
+
+        def apply(error: OSError | None) -> None:
+            if error is None:
+                self._settings[ORDER_SETTING] = changes[ORDER_SETTING]
+            when_saved(error)
+
+        self._kv_config.put(SETTINGS_NAMESPACE, ORDER_SETTING, changes[ORDER_SETTING], apply)
+        return None
 
     # Bodies
 
