@@ -52,6 +52,15 @@ def test_the_page_has_each_request_and_what_it_carries(position: int) -> None:
     assert written == table(TABLES[position]), "python -m tests.docs.test_requests"
 
 
+def test_no_request_of_the_page_of_unanswered_ones_is_answered() -> None:
+    page = (PAGE.parent / "refused.md").read_text().partition("## Answered with less")
+    unanswered, less = (set(re.findall(r"`([A-Z][A-Z0-9_]+)`", part)) for part in (page[0], page[2]))
+    answered = {code.name for code in (*TO_BROKERS, *TO_NAME_SERVERS)}
+    assert len(unanswered) > 20 and unanswered & answered == set()
+    named = {code.name for code in RequestCode if re.search(rf"\| {int(code)} \|", page[2])}
+    assert named == less & answered and len(named) == page[2].count("\n| ") - 1
+
+
 if __name__ == "__main__":
     tables = iter(map(table, TABLES))
     PAGE.write_text(TABLE.sub(lambda _: next(tables), PAGE.read_text()))

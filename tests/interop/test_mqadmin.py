@@ -32,6 +32,13 @@ COMMANDS = {
         r"(?s)\nPub +Tracers +127\.0\.0\.1 [^\n]* success *\n"
         r".*\nSub +TraceReaders +127\.0\.0\.1 [^\n]* success *\n"
     ),
+    "statsAll -t Admin": r"(?m)^Admin +TraceReaders +\d+ +\d+\.\d\d +\d+\.\d\d +\d+ +\d+$",
+    "brokerConsumeStats -b {broker}": r"Diff Total: \d+",
+    "haStatus -b {broker}": r"(?s)#MasterCommitLogMaxOffset\s+[1-9].*#SlaveNum\s+0",
+    "updateBrokerConfig -b {broker} -k fileReservedTime -v 71": "update broker config success",
+    "getBrokerConfig -b {broker}": r"(?m)^fileReservedTime +=  71$",
+    "checkRocksdbCqWriteProgress -c DefaultCluster -t Admin": "check doing",
+    "queryCq -t Admin -q 0 -i 0": "physicOffset",
     "deleteExpiredCommitLog -c DefaultCluster": "success",
     "cleanExpiredCQ -c DefaultCluster": "success",
     "cleanUnusedTopic -c DefaultCluster": "success",
