@@ -9,6 +9,7 @@ from cometmq.wire.bodies import (
     BatchAckRequest,
     MessageModel,
     MessageModeRequest,
+    MessageModes,
     QueueAssignment,
     RequestMode,
     decode,
@@ -67,3 +68,19 @@ def test_an_assignment_names_the_queue_and_the_mode() -> None:
 def test_the_mode_of_a_group_is_read_as_mqadmin_sends_it() -> None:
     body = b'{"consumerGroup":"g","mode":"POP","popShareQueueNum":8,"topic":"T"}'
     assert decode(MessageModeRequest, body) == MessageModeRequest("T", "g", RequestMode.POP, 8)
+
+
+def test_the_table_of_modes_is_the_file_of_a_real_broker() -> None:
+    body = (
+        b'{"messageRequestModeMap":{"TopicC":{"cgpop":{"consumerGroup":"cgpop","mode":"POP",'
+        b'"popShareQueueNum":8,"topic":"TopicC"}}}}'
+    )
+    table = MessageModes({"TopicC": {"cgpop": MessageModeRequest("TopicC", "cgpop", RequestMode.POP, 8)}})
+    assert encode(table) == body
+    assert decode(MessageModes, body) == table
+
+
+def test_a_number_that_java_could_not_hold_is_refused() -> None:
+    body = b'{"consumerGroup":"g","mode":"POP","popShareQueueNum":2147483648,"topic":"T"}'
+    with pytest.raises(FormatError, match="popShareQueueNum"):
+        decode(MessageModeRequest, body)

@@ -1,7 +1,8 @@
 """BATCH_ACK_MESSAGE, QUERY_ASSIGNMENT and SET_MESSAGE_REQUEST_MODE: the bodies of pop consumption.
 
 RocketMQ: ``BatchAckMessageRequestBody.java``, ``BatchAck.java``, ``QueryAssignmentRequestBody.java``,
-``QueryAssignmentResponseBody.java``, ``SetMessageRequestModeRequestBody.java``.
+``QueryAssignmentResponseBody.java``, ``SetMessageRequestModeRequestBody.java``,
+``MessageRequestModeManager.java``.
 """
 
 from enum import StrEnum
@@ -12,6 +13,7 @@ from msgspec import field
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import Body
 from cometmq.wire.bodies.heartbeat import MessageModel
+from cometmq.wire.headers.fields import Int, Long
 
 _SHORT_NAMES: Final = {
     "consumerGroup": "c",
@@ -42,11 +44,11 @@ class BatchAckEntry(Body):
     consumer_group: str = field(name="c")
     topic: str = field(name="t")
     retry: str = field(name="r")
-    start_offset: int = field(name="so")
-    queue_id: int = field(name="q")
-    revive_queue_id: int = field(name="rq")
-    pop_time: int = field(name="pt")
-    invisible_time: int = field(name="it")
+    start_offset: Long = field(name="so")
+    queue_id: Int = field(name="q")
+    revive_queue_id: Int = field(name="rq")
+    pop_time: Long = field(name="pt")
+    invisible_time: Long = field(name="it")
     bit_set: str = field(name="b")
 
 
@@ -105,13 +107,14 @@ class MessageModeRequest(Body):
     """How a group gets the messages of a topic.
 
     Attributes:
-        pop_share_queue_count: to how many neighbours a client that pops lends its queues; 0: all share all.
+        pop_share_queue_count: of how many of the next clients one that pops reads the queues besides its own;
+            0 or less: all read all queues.
     """
 
     topic: str
     consumer_group: str
     mode: RequestMode = RequestMode.PULL
-    pop_share_queue_count: int = field(default=0, name="popShareQueueNum")
+    pop_share_queue_count: Int = field(default=0, name="popShareQueueNum")
 
 
 class MessageModes(Body):
