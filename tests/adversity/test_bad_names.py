@@ -78,6 +78,8 @@ def bodies_with(name: str) -> Iterator[tuple[RequestCode, bodies.Body]]:
     yield RequestCode.CHECK_CLIENT_CONFIG, bodies.ClientConfigCheck("c", name, subscription)
     yield RequestCode.LOCK_BATCH_MQ, bodies.LockRequest("c", name, [queue])
     yield RequestCode.UNLOCK_BATCH_MQ, bodies.LockRequest("c", name, [queue])
+    yield RequestCode.QUERY_ASSIGNMENT, bodies.AssignmentRequest(name, name, "c", "AVG")
+    yield RequestCode.SET_MESSAGE_REQUEST_MODE, bodies.MessageModeRequest(name, name)
     yield RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, bodies.TopicConfigs([bodies.TopicConfig(name)])
     yield RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, bodies.GroupConfig(name)
     table = bodies.TopicTable(topics={name: bodies.TopicConfig(name), "T": bodies.TopicConfig("T")})

@@ -210,12 +210,12 @@ class Assembly:
         self.revive = Revive(
             *(store, self.timed_messages, self.topics, groups, self.offsets, in_flight, log, own),
         )
-        modes = RequestModes(table("messageRequestMode"))
-        modes.load()
+        self.modes = RequestModes(table("messageRequestMode"))
+        self.modes.load()
+        groups.on_delete(self.modes.delete_groups)
         self.assignments = Assignments(
-            *(modes, self.topics, groups, consumers, RequestBodies(own.body_limits), own),
+            *(self.topics, groups, consumers, self.modes, self.reads, own, clock),
         )
-        self.topics.on_change.append(self.assignments.topics_changed)
         self.ops = OpQueue(
             store, self.offsets, clock, store_host=host, size_max=own.transaction_op_msg_max_size
         )
@@ -292,7 +292,7 @@ class Assembly:
                 broker_name=own.broker_name,
             ),
             BrokerAdmin(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
-            StoreAdmin(self.topics, store, self.offsets, self.reads),
+            StoreAdmin(self.topics, store, self.offsets, self.modes, self.reads),
             self.statistics,
             self.schedule,
         )
@@ -330,10 +330,11 @@ class Assembly:
         self._store.retention.configure(settings.store)
 
     async def stop_saving(self) -> None:
-        """Save all changes of topics, groups and settings, and stop retries."""
+        """Save all changes of topics, groups, their modes and settings, and stop retries."""
         await self._settings.settled()
         await self.topics.stop()
         await self.groups.stop()
+        await self.modes.stop()
 
 
 def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:

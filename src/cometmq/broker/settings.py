@@ -93,6 +93,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         server_load_balancer_enable: whether clients that ask for their queues share them; else each has all.
         default_message_request_mode: whether groups PULL or POP messages, if they ask and nothing was set.
         default_pop_share_queue_num: of how many members after it a member then pops the queues, too; -1: all.
+        load_balance_poll_name_server_interval: age from which a route, by which they share queues, is queried
+            again.
         revive_queue_num: queues of the topic in which check points and acknowledgements of pops come due.
         enable_retry_topic_v2: whether the retry topics of pops have the newer names, with a plus between the
             group and the topic.
@@ -179,7 +181,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     allow_recall_when_broker_not_writeable: bool = True
     server_load_balancer_enable: bool = True
     default_message_request_mode: RequestMode = RequestMode.PULL
-    default_pop_share_queue_num: int = -1
+    default_pop_share_queue_num: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] = -1
+    load_balance_poll_name_server_interval: Milliseconds = 30_000
     revive_queue_num: Annotated[int, Meta(ge=1, le=998)] = 8
     enable_retry_topic_v2: bool = False
     retrieve_message_from_pop_retry_topic_v1: bool = True

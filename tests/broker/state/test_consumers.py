@@ -21,8 +21,8 @@ def data(*subscriptions: SubscriptionData, model: MessageModel = MessageModel.CL
     return ConsumerData("g", subscriptions=list(subscriptions), message_model=model)
 
 
-def member(clock: ManualClock) -> ConnectedMember:
-    return ConnectedMember("c", LanguageCode.JAVA, 479, clock.monotonic_ms())
+def member(clock: ManualClock, client_id: str = "c") -> ConnectedMember:
+    return ConnectedMember(client_id, LanguageCode.JAVA, 479, clock.monotonic_ms())
 
 
 def test_a_new_member_is_told_to_all_and_to_itself() -> None:
@@ -60,6 +60,23 @@ def test_who_leaves_or_is_lost_is_told_to_those_who_stay() -> None:
     assert consumers.unregister("a", "g") is None
     assert consumers.closed("b") == [Notify("g", ("c",))]
     assert consumers.closed("c") == []
+
+
+def test_the_ids_of_a_groups_clients_are_sorted_and_each_there_once() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    for channel, client_id in (("1", "b"), ("2", "a"), ("3", "b")):
+        consumers.heartbeat(channel, data(ALL_OF_T), member(clock, client_id))
+    group = consumers.find("g")
+    assert group is not None
+    ids = group.client_ids()
+    assert ids == ["a", "b"] and group.client_ids() is ids
+    consumers.unregister("1", "g")
+    assert group.client_ids() == ["a", "b"]
+    consumers.unregister("3", "g")
+    assert group.client_ids() == ["a"]
+    consumers.heartbeat("2", data(ALL_OF_T), member(clock, "c"))
+    assert group.client_ids() == ["c"] and ids == ["a", "b"]
 
 
 def test_topics_concern_a_group_unless_its_members_subscribe_to_others_only() -> None:

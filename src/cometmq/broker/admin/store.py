@@ -7,6 +7,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads, read
 from cometmq.broker.refused import outcome
 from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.broker.state.saved_entries import Change, when_all_published
 from cometmq.broker.state.topics import Topics, is_system_topic
 from cometmq.errors import StoreNotWritable
@@ -28,10 +29,13 @@ TURN_MAX: Final = 500
 class StoreAdmin:
     """Removes expired files, unused queues and topics, and the data of deleted topics."""
 
-    def __init__(self, topics: Topics, store: MessageStore, offsets: Offsets, reads: Reads) -> None:
+    def __init__(
+        self, topics: Topics, store: MessageStore, offsets: Offsets, modes: RequestModes, reads: Reads
+    ) -> None:
         self._topics = topics
         self._store = store
         self._offsets = offsets
+        self._modes = modes
         self._reads = reads
         topics.on_delete(self._delete_data)
 
@@ -93,7 +97,8 @@ class StoreAdmin:
         return list(changes)
 
     async def _delete_data(self, topics: Collection[str]) -> None:
-        """Delete the messages of topics and the offsets in them. Raises StoreNotWritable."""
+        """Delete the messages of topics, the offsets in them, and their modes. Raises StoreNotWritable."""
+        await self._modes.delete_topics(topics)
         await read(self._store, self._deletion(list(topics)))
 
     def _deletion(self, topics: list[str]) -> Reading[None]:

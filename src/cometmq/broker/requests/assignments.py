@@ -1,29 +1,30 @@
-"""QUERY_ASSIGNMENT: a client asks which queues it reads, and whether it pulls or pops them.
+"""Which queues the members of a group read, and whether they pull or pop: QUERY_ASSIGNMENT and its modes.
 
-Operators set the mode of a group in a topic by SET_MESSAGE_REQUEST_MODE; it holds from the clients' next
-query on. The queues are those of the topic's route, which the name servers tell; without name servers those
-of this broker. (RocketMQ: QueryAssignmentProcessor.java.)
+Members that leave the division of queues to the broker ask it for their share every 20 s. (RocketMQ:
+QueryAssignmentProcessor.java.)
 """
 
-import asyncio
-import logging
-from collections.abc import Collection, Coroutine
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 from cometmq.broker.handlers import Handlers
+from cometmq.broker.large_answers import encoded, made, with_body
+from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.pop.message_modes import RequestModes
-from cometmq.broker.state.topics import Topics
-from cometmq.client.routes import Routes
+from cometmq.broker.state.topics import Topics, is_legal
+from cometmq.broker.topic_routes import TopicRoutes
 from cometmq.cluster.assignment import STRATEGIES, popped_queues
-from cometmq.errors import CometMQError, StoreNotWritable
+from cometmq.cluster.route import Route
 from cometmq.format.layout import RETRY_PREFIX
+from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
-from cometmq.net.client import Connections
+from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.wire.bodies import (
     AssignmentRequest,
@@ -35,35 +36,36 @@ from cometmq.wire.bodies import (
     encode,
 )
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, response
+from cometmq.wire.frame import Command
 from cometmq.wire.headers import NoFields
 
-_log = logging.getLogger(__name__)
+Share: TypeAlias = Callable[[list[MessageQueue]], list[MessageQueue] | None]
+"""Chooses a client's queues from all queues of a topic, sorted; None if that cannot be decided."""
 
 
 class Assignments:
-    """Answers which queues a client reads, and sets the modes of groups."""
+    """Assigns queues to the members of groups, and sets how they read them."""
 
     def __init__(
         self,
-        modes: RequestModes,
         topics: Topics,
         groups: Groups,
         consumers: Consumers[Session],
-        bodies: RequestBodies,
+        modes: RequestModes,
+        reads: Reads,
         settings: BrokerSettings,
+        clock: Clock,
     ) -> None:
-        self._modes = modes
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
-        self._bodies = bodies
-        self._settings = settings
-        self._connections = Connections()
-        servers = settings.name_servers
-        self._routes = Routes(self._connections, servers) if servers else None
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._writing = asyncio.Lock()
+        self._modes = modes
+        self._routes = TopicRoutes(topics, settings, clock)
+        self._reads = reads
+        self._bodies = RequestBodies(settings.body_limits)
+        self._divides = settings.server_load_balancer_enable
+        self._default_mode = settings.default_message_request_mode
+        self._default_share_count = settings.default_pop_share_queue_num
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -73,118 +75,86 @@ class Assignments:
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.all_modes,
         }
 
+    async def stop(self) -> None:
+        """Close the connections to the name servers; queries that wait for them are not answered."""
+        await self._routes.stop()
+
     def query(self, session: Session, command: Command, _header: NoFields) -> None:
-        """QUERY_ASSIGNMENT."""
+        """QUERY_ASSIGNMENT: the queues that a client reads; null if it should keep those that it has."""
         request = self._bodies.decode(AssignmentRequest, command)
-        self._begin(self._answer(session, command, request))
+
+        def answer(route: Route | None) -> None:
+            attempt(session, (command,), self._answer, session, command, request, route)
+
+        if is_legal(request.topic):
+            self._routes.when_known(request.topic, answer)
+        else:
+            answer(None)
 
     def set_mode(self, session: Session, command: Command, _header: NoFields) -> None:
-        """SET_MESSAGE_REQUEST_MODE: answered once the mode is on the disk."""
-        request = self._bodies.decode(MessageModeRequest, command)
-        topic, group = request.topic, request.consumer_group
-        if topic.startswith(RETRY_PREFIX):
+        """SET_MESSAGE_REQUEST_MODE: set whether a group pulls or pops; answered once that is saved."""
+        mode = self._bodies.decode(MessageModeRequest, command)
+        if mode.topic.startswith(RETRY_PREFIX):
             raise Refused(
                 ResponseCode.NO_PERMISSION,
-                f"retry topic is not allowed to set mode: {topic[:150]} is always pulled",
+                f"topic[{mode.topic:.130}] is a retry topic, which has no mode: set that of the topic itself",
             )
-        if self._topics.find(topic) is None:
-            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic[:150]}] not exist: create it first")
-        if self._groups.find(group) is None:
+        if self._topics.find(mode.topic) is None:
+            raise Refused(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic:.130}] not exist: create it first"
+            )
+        if self._groups.find(mode.consumer_group) is None:
             raise Refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group [{group[:150]}] does not exist: create it first",
+                f"subscription group[{mode.consumer_group:.130}] not exist: create it first",
             )
-        self._begin(self._set(session, command, request))
-
-    def all_modes(self, _session: Session, command: Command, _header: NoFields) -> Command:
-        """GET_ALL_MESSAGE_REQUEST_MODE."""
-        return response(command, body=encode(self._modes.as_table()))
-
-    def topics_changed(self, names: Collection[str]) -> None:
-        """Remove the modes of topics that were deleted."""
-        deleted = [name for name in names if self._topics.find(name) is None and self._modes.delete(name)]
-        if deleted:
-            self._begin(self._save())
-
-    async def stop(self) -> None:
-        """Answer what waits, and close the connections to name servers."""
-        await asyncio.gather(*self._tasks)
-        await self._connections.close()
-
-    def _begin(self, work: Coroutine[Any, Any, object]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _answer(self, session: Session, command: Command, request: AssignmentRequest) -> None:
-        mode = self._mode_of(request)
-        queues = await self._assigned(request, mode)
-        found = None if queues is None else [QueueAssignment(queue, mode.mode) for queue in queues]
+        self._modes.put(mode)
         if not command.is_oneway:
-            session.send(response(command, body=encode(AssignmentResponse(found))))
+            self._modes.when_saved(mode.topic, lambda error: session.send(outcome(command, error)))
 
-    async def _set(self, session: Session, command: Command, mode: MessageModeRequest) -> None:
-        """Set a mode and write the table; if the disk refuses, the former mode holds."""
-        topic, group = mode.topic, mode.consumer_group
-        before = self._modes.find(topic, group)
-        self._modes.put(topic, group, mode)
-        if (error := await self._save()) is not None:
-            self._modes.put(topic, group, before)
-        if not command.is_oneway:
-            session.send(outcome(command, error))
+    def all_modes(self, session: Session, command: Command, _header: NoFields) -> Command | None:
+        """GET_ALL_MESSAGE_REQUEST_MODE: the modes of all groups, as they are in the broker's file."""
+        table = self._modes.as_table()
+        count = sum(map(len, table.modes.values()))
+        return self._reads.answer(session, command, encoded(table, count), partial(with_body, command))
 
-    async def _save(self) -> StoreNotWritable | None:
-        """Write the table if it has changed; return the error if the disk refuses."""
-        async with self._writing:
-            try:
-                if (changes := self._modes.take_changed()) is not None:
-                    await asyncio.to_thread(self._modes.write, changes)
-            except (OSError, StoreNotWritable) as error:
-                _log.error("the modes of groups are not saved: %s", error)
-                return StoreNotWritable(f"the mode is not saved: {error}")
-        return None
+    def _answer(
+        self, session: Session, command: Command, request: AssignmentRequest, route: Route | None
+    ) -> None:
+        """Answer a QUERY_ASSIGNMENT by a topic's route; if that has many queues, in a thread."""
+        if session.closed:
+            return
+        mode = self._mode(request.topic, request.consumer_group)
+        make = partial(_encode, route, mode.mode, self._share(request, mode))
+        count = 0 if route is None else sum(counts.read_count for counts in route.queues)
+        answer = self._reads.answer(session, command, made(make, count), partial(with_body, command))
+        if answer is not None and not command.is_oneway:
+            session.send(answer)
 
-    def _mode_of(self, request: AssignmentRequest) -> MessageModeRequest:
-        """Return the mode of a group in a topic, or the one that holds by default."""
-        topic, group = request.topic, request.consumer_group
+    def _mode(self, topic: str, group: str) -> MessageModeRequest:
+        """Return the mode of a group and topic: what an operator has set, else the default."""
         if (mode := self._modes.find(topic, group)) is not None:
             return mode
-        if topic.startswith(RETRY_PREFIX):
-            return MessageModeRequest(topic, group)
-        settings = self._settings
-        return MessageModeRequest(
-            topic, group, settings.default_message_request_mode, settings.default_pop_share_queue_num
-        )
+        default = RequestMode.PULL if topic.startswith(RETRY_PREFIX) else self._default_mode
+        return MessageModeRequest(topic, group, default, self._default_share_count)
 
-    async def _assigned(
-        self, request: AssignmentRequest, mode: MessageModeRequest
-    ) -> list[MessageQueue] | None:
-        """Return the queues that a client reads; None if it keeps those that it has."""
-        queues = await self._queues_of(request.topic)
-        if queues is None or request.message_model is MessageModel.BROADCASTING:
-            return queues
+    def _share(self, request: AssignmentRequest, mode: MessageModeRequest) -> Share:
+        """Return what chooses the queues that a client reads."""
+        if request.message_model is MessageModel.BROADCASTING or not self._divides:
+            return lambda queues: queues
         group = self._consumers.find(request.consumer_group)
         strategy = STRATEGIES.get(request.strategy or "")
         if group is None or not group.members or strategy is None:
-            return None
-        client_ids = sorted({member.client_id for member in group.members.values()})
-        if mode.mode is RequestMode.POP:
-            return popped_queues(request.client_id, queues, client_ids, strategy, mode.pop_share_queue_count)
-        if not self._settings.server_load_balancer_enable:
-            return queues
-        return strategy(request.client_id, queues, client_ids)
+            return lambda _: None
+        client_id, client_ids = request.client_id, group.client_ids()
+        if mode.mode is RequestMode.PULL:
+            return lambda queues: strategy(client_id, queues, client_ids)
+        share_count = mode.pop_share_queue_count
+        return lambda queues: popped_queues(client_id, queues, client_ids, strategy, share_count)
 
-    async def _queues_of(self, topic: str) -> list[MessageQueue] | None:
-        """Return all queues of a topic that can be read, sorted; None if no route is known."""
-        if self._routes is None:
-            own = self._topics.find(topic)
-            if own is None:
-                return None
-            return [
-                MessageQueue(topic, self._settings.broker_name, queue_id)
-                for queue_id in range(own.read_queue_count)
-            ]
-        try:
-            return (await self._routes.get(topic)).subscribe_queues()
-        except CometMQError:
-            return None
+
+def _encode(route: Route | None, mode: RequestMode, share: Share) -> bytes:
+    """Encode a client's share of a topic's queues. Safe from any thread."""
+    queues = None if route is None else share(route.subscribe_queues())
+    assignments = None if queues is None else [QueueAssignment(queue, mode) for queue in queues]
+    return encode(AssignmentResponse(assignments))

@@ -56,6 +56,7 @@ class ConsumerGroup(Generic[ChannelT]):
     Attributes:
         members: by connection.
         ids: their client ids as JSON, by connection: each member requests all of them.
+        sorted_ids: their client ids, each once, sorted; None if they must be sorted again.
         subscriptions: by topic, from the latest heartbeat; pulls are filtered by these.
         member_subscriptions: the subscriptions of each member.
         differing: the topics in which they differed at the last comparison.
@@ -67,6 +68,7 @@ class ConsumerGroup(Generic[ChannelT]):
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
     members: dict[ChannelT, ConnectedMember] = field(default_factory=dict)
     ids: dict[ChannelT, str] = field(default_factory=dict)
+    sorted_ids: list[str] | None = None
     subscriptions: dict[str, TopicSubscription] = field(default_factory=dict)
     member_subscriptions: MemberSubscriptions[ChannelT] = field(default_factory=MemberSubscriptions)
     differing: Differing = frozenset()
@@ -82,13 +84,21 @@ class ConsumerGroup(Generic[ChannelT]):
         known = self.members.get(channel)
         if known is None or known.client_id != member.client_id:
             self.ids[channel] = fastjson.dumps(member.client_id)
+            self.sorted_ids = None
         self.members[channel] = member
         return known is None
 
     def leave(self, channel: ChannelT) -> bool:
         """Remove a member; return whether it was one."""
         self.ids.pop(channel, None)
+        self.sorted_ids = None
         return self.members.pop(channel, None) is not None
+
+    def client_ids(self) -> list[str]:
+        """Return the client ids of the members, each once, sorted, in a list that never changes."""
+        if self.sorted_ids is None:
+            self.sorted_ids = sorted({member.client_id for member in self.members.values()})
+        return self.sorted_ids
 
     def subscribe(self, subscriptions: list[SubscriptionData]) -> bool:
         """Set the group's subscriptions to those of a heartbeat; return whether their topics changed."""

@@ -7,7 +7,7 @@ a group that a client has created stays in memory, so that consumers can read fr
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -119,9 +119,13 @@ class Groups:
         return change
 
     def delete(self, name: str) -> None:
-        """Remove a group; no error if there is none."""
+        """Remove a group, and its data by the callback of ``on_delete``; no error if there is none."""
         if name in self._groups:
             self._change({name: None})
+
+    def on_delete(self, delete_data: Callable[[Collection[str]], Awaitable[None]]) -> None:
+        """Set the callback that deletes the data of removed groups; it may raise StoreNotWritable."""
+        self._saved.delete_data = delete_data
 
     def when_saved(self, name: str, action: SavedCallback) -> None:
         """Call ``action`` once the present state of a group is on the disk, or with the error of the disk."""

@@ -19,10 +19,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from functools import partial
 from typing import Any, Final, Generic
 
-from cometmq.broker.state.table_files import EntryFile
+from cometmq.broker.state.table_files import EntryFile, EntryT
 from cometmq.errors import StoreNotWritable
 from cometmq.wire.bodies import Body
-from cometmq.wire.bodies.body import BodyType
 
 RETRY_S: Final = 5.0
 """Wait before the next try to write what is in memory only, if nothing changes before."""
@@ -33,7 +32,7 @@ SavedCallback = Callable[[StoreNotWritable | None], None]
 _log = logging.getLogger(__name__)
 
 
-class Change(Generic[BodyType]):
+class Change(Generic[EntryT]):
     """Changes that are written together, and the callbacks that wait for them.
 
     Attributes:
@@ -47,8 +46,8 @@ class Change(Generic[BodyType]):
     """
 
     def __init__(self) -> None:
-        self.entries: dict[str, BodyType | None] = {}
-        self.before: dict[str, BodyType | None] = {}
+        self.entries: dict[str, EntryT | None] = {}
+        self.before: dict[str, EntryT | None] = {}
         self.created: set[str] = set()
         self.removed: dict[str, None] = {}
         self.is_optional = False
@@ -87,7 +86,7 @@ class Change(Generic[BodyType]):
             action()
 
 
-class SavedEntries(Generic[BodyType]):
+class SavedEntries(Generic[EntryT]):
     """The entries of one table.
 
     Args:
@@ -103,10 +102,10 @@ class SavedEntries(Generic[BodyType]):
 
     def __init__(
         self,
-        file: EntryFile[BodyType],
+        file: EntryFile[EntryT],
         rest: Callable[[], Body],
-        entries: dict[str, BodyType],
-        publish: Callable[[Change[BodyType]], None] | None = None,
+        entries: dict[str, EntryT],
+        publish: Callable[[Change[EntryT]], None] | None = None,
     ) -> None:
         self.entries = entries
         self.on_undone: Callable[[Collection[str]], None] = lambda _: None
@@ -114,14 +113,14 @@ class SavedEntries(Generic[BodyType]):
         self._file = file
         self._rest = rest
         self._publish = publish or self.set_known
-        self._unwritten: dict[str, BodyType | None] | None = None  # changes that the file lacks; None for all
-        self._next: Change[BodyType] | None = None
+        self._unwritten: dict[str, EntryT | None] | None = None  # changes that the file lacks; None for all
+        self._next: Change[EntryT] | None = None
         self._is_behind = False  # an optional change is in memory only
-        self._unfinished: dict[str, Change[BodyType]] = {}
+        self._unfinished: dict[str, Change[EntryT]] = {}
         self._writing: asyncio.Task[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
 
-    def change(self, entries: Mapping[str, BodyType | None], *, optional: bool = False) -> Change[BodyType]:
+    def change(self, entries: Mapping[str, EntryT | None], *, optional: bool = False) -> Change[EntryT]:
         """Change entries in memory at once, and start to write them.
 
         Args:
@@ -149,13 +148,13 @@ class SavedEntries(Generic[BodyType]):
 
     def announce(self) -> None:
         """Publish all entries, as if they had just been created and saved."""
-        change = Change[BodyType]()
+        change = Change[EntryT]()
         change.entries, change.created = dict(self.entries), set(self.entries)
         change.set_saved(None)
         self._unfinished = dict.fromkeys(self.entries, change) | self._unfinished
         self._publish(change)
 
-    def unfinished(self, name: str) -> Change[BodyType] | None:
+    def unfinished(self, name: str) -> Change[EntryT] | None:
         """Return the last change of an entry; None if it is published."""
         return self._unfinished.get(name)
 
@@ -167,7 +166,7 @@ class SavedEntries(Generic[BodyType]):
         else:
             change.when_saved(action)
 
-    def set_known(self, change: Change[BodyType]) -> None:
+    def set_known(self, change: Change[EntryT]) -> None:
         """Mark a change as published: see ``Change.set_known``."""
         for name in change.entries:
             if self._unfinished.get(name) is change:
@@ -189,7 +188,7 @@ class SavedEntries(Generic[BodyType]):
         if self._retry is not None:
             self._retry.cancel()
 
-    def _put(self, name: str, entry: BodyType | None) -> None:
+    def _put(self, name: str, entry: EntryT | None) -> None:
         if entry is None:
             self.entries.pop(name, None)
         else:
@@ -220,7 +219,7 @@ class SavedEntries(Generic[BodyType]):
             if self._is_behind:
                 self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._write_soon)
 
-    async def _delete_data(self, change: Change[BodyType]) -> StoreNotWritable | None:
+    async def _delete_data(self, change: Change[EntryT]) -> StoreNotWritable | None:
         """Delete the data of the entries that a change removed; return the error if that fails."""
         if not change.removed:
             return None
@@ -230,14 +229,14 @@ class SavedEntries(Generic[BodyType]):
             return error
         return None
 
-    def _begin_write(self) -> tuple[Change[BodyType], Callable[[], StoreNotWritable | None]]:
+    def _begin_write(self) -> tuple[Change[EntryT], Callable[[], StoreNotWritable | None]]:
         """Return the next change, and a function for any thread that writes it and returns its error."""
         change, self._next = self._next or Change(), None
         unwritten = dict(self.entries) if self._unwritten is None else self._unwritten | change.entries
         self._unwritten = {}
         return change, partial(_write, self._file, self._rest(), unwritten)
 
-    def _end_write(self, change: Change[BodyType], error: StoreNotWritable | None) -> None:
+    def _end_write(self, change: Change[EntryT], error: StoreNotWritable | None) -> None:
         if error is None:
             self._is_behind = False
         else:
@@ -245,7 +244,7 @@ class SavedEntries(Generic[BodyType]):
         change.set_saved(error)
         self._publish(change)
 
-    def _undo(self, change: Change[BodyType], error: StoreNotWritable) -> None:
+    def _undo(self, change: Change[EntryT], error: StoreNotWritable) -> None:
         """Restore the entries before a refused change; optional ones stay as they are."""
         if change.is_optional and not self._is_behind:
             _log.error("entries that consumers need are in memory only, the write is retried: %s", error)
@@ -266,7 +265,7 @@ class SavedEntries(Generic[BodyType]):
 
 
 def _write(
-    file: EntryFile[BodyType], rest: Body, changes: Mapping[str, BodyType | None]
+    file: EntryFile[EntryT], rest: Body, changes: Mapping[str, EntryT | None]
 ) -> StoreNotWritable | None:
     try:
         file.write(rest, changes)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,8 +17,11 @@ from cometmq.wire.bodies.body import BodyType, wire_name
 ENTRY_LEVEL: Final = 2
 """Nesting level of the entries in a table's file, as members of one of its members."""
 
+EntryT = TypeVar("EntryT")
+"""The type of a table's entries: a body, or a table of bodies."""
 
-class EntryFile(Generic[BodyType]):
+
+class EntryFile(Generic[EntryT]):
     """The file of a table with entries by name; a write encodes only the changed ones.
 
     One thread at a time may write.
@@ -34,7 +37,7 @@ class EntryFile(Generic[BodyType]):
         self._member = wire_name(table_type, attribute)
         self._texts: dict[str, str] = {}
 
-    def write(self, rest: Body, changes: Mapping[str, BodyType | None]) -> None:
+    def write(self, rest: Body, changes: Mapping[str, EntryT | None]) -> None:
         """Write the table.
 
         Args:
@@ -82,7 +85,7 @@ def _refusal(error: OSError, path: Path) -> str:
     return f"{path} is not saved: {os.strerror(error.errno or 0)}: make it writable, then try again"
 
 
-def _text_of(name: str, entry: Body) -> str:
+def _text_of(name: str, entry: object) -> str:
     """Encode an entry as a member, name and value, of the table's file."""
     value = fastjson.dumps(to_plain(entry), pretty=True, level=ENTRY_LEVEL)
     return f"{fastjson.dumps(name)}:{value}"

@@ -1,69 +1,91 @@
-"""How the members of groups get the messages of topics: ``config/messageRequestMode.json``.
+"""Whether groups pull or pop the messages of a topic: ``config/messageRequestMode.json``.
 
 ::
 
-    {"messageRequestModeMap": {topic: {group: {"consumerGroup": …, "mode": "POP", "popShareQueueNum": 8, …}}}}
+    {"messageRequestModeMap": {topic: {group: {"consumerGroup": group, "mode": "POP", "popShareQueueNum": 8,
+                                               "topic": topic}}}}
 
+Operators set the modes; a group without one has the default of the settings. A topic's modes are replaced,
+never changed in place. A change holds at once, then it is saved; if the disk refuses, it is undone. The modes
+of a deleted topic or group are deleted before that deletion is saved; RocketMQ leaves them in the file.
 (RocketMQ: MessageRequestModeManager.java.)
 """
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
 
 from cometmq.broker.state import table_files
-from cometmq.broker.state.changing_table import ChangingTable
+from cometmq.broker.state.saved_entries import SavedCallback, SavedEntries
+from cometmq.errors import StoreNotWritable
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import MessageModeRequest, MessageModes, to_plain
+from cometmq.wire.bodies import MessageModeRequest, MessageModes
 
-_Modes = dict[str, MessageModeRequest]
+GroupModes: TypeAlias = dict[str, MessageModeRequest]
+"""The modes of one topic, by group."""
 
 
-class RequestModes(ChangingTable[str, _Modes]):
+class RequestModes:
     """The modes that operators have set, by topic and group."""
 
     def __init__(self, table: JsonTable) -> None:
-        super().__init__(table)
-        self._modes: dict[str, _Modes] = {}
+        self._table = table
+        self._topics: dict[str, GroupModes] = {}
+        file = table_files.EntryFile[GroupModes](table, MessageModes, "modes")
+        self._saved = SavedEntries(file, MessageModes, self._topics)
 
     def load(self) -> None:
         """Read the table. Raises StoreDamaged if the file holds something else than modes."""
         content = table_files.load(self._table, MessageModes)
         if content is not None:
-            self._modes = content.modes
-            self._add_loaded(self._modes)
+            self._topics.update(content.modes)
 
     def find(self, topic: str, group: str) -> MessageModeRequest | None:
-        """Return the mode of a group in a topic; None if none was set."""
-        return self._modes.get(topic, {}).get(group)
+        """Return the mode that was set for a group and topic, or None."""
+        return self._topics.get(topic, {}).get(group)
 
-    def put(self, topic: str, group: str, mode: MessageModeRequest | None) -> None:
-        """Set the mode of a group in a topic, or remove it."""
-        modes = self._modes.setdefault(topic, {})
-        if mode is None:
-            modes.pop(group, None)
-        else:
-            modes[group] = mode
-        if not modes:
-            del self._modes[topic]
-        self._changes[topic] = None
+    def put(self, mode: MessageModeRequest) -> None:
+        """Set the mode of a group and topic."""
+        modes = self._topics.get(mode.topic, {})
+        if modes.get(mode.consumer_group) != mode:
+            self._saved.change({mode.topic: modes | {mode.consumer_group: mode}})
 
-    def delete(self, topic: str) -> bool:
-        """Remove the modes of a topic; return whether there were any."""
-        if self._modes.pop(topic, None) is None:
-            return False
-        self._changes[topic] = None
-        return True
+    def when_saved(self, topic: str, action: SavedCallback) -> None:
+        """Call ``action`` once the present modes of a topic are saved, or with the error of the disk."""
+        self._saved.when_saved(topic, action)
+
+    async def delete_topics(self, topics: Collection[str]) -> None:
+        """Delete the modes of topics. Raises StoreNotWritable."""
+        await self._delete({topic: None for topic in topics if topic in self._topics})
+
+    async def delete_groups(self, groups: Collection[str]) -> None:
+        """Delete the modes of groups. Raises StoreNotWritable."""
+        gone = frozenset(groups)
+        await self._delete(
+            {
+                topic: {group: mode for group, mode in modes.items() if group not in gone} or None
+                for topic, modes in self._topics.items()
+                if not gone.isdisjoint(modes)
+            }
+        )
 
     def as_table(self) -> MessageModes:
-        """Return all modes in RocketMQ's form."""
-        return MessageModes(self._modes)
+        """Return all modes in RocketMQ's form; later changes do not show in it."""
+        return MessageModes(dict(self._topics))
 
-    def _copy_of(self, name: str) -> _Modes | None:
-        modes = self._modes.get(name)
-        return None if modes is None else dict(modes)
+    async def settled(self) -> None:
+        """Wait until all changes are saved, or cannot be saved now."""
+        await self._saved.settled()
 
-    def _plain(self, entry: _Modes) -> Any:
-        return to_plain(entry)
+    async def stop(self) -> None:
+        """Save all changes."""
+        await self._saved.stop()
 
-    def _whole(self, entries: Mapping[str, Any]) -> dict[str, Any]:
-        return {"messageRequestModeMap": dict(entries)}
+    async def _delete(self, entries: Mapping[str, GroupModes | None]) -> None:
+        """Change topics, and wait until that is on the disk. Raises StoreNotWritable."""
+        if not entries:
+            return
+        saved: asyncio.Future[StoreNotWritable | None] = asyncio.get_running_loop().create_future()
+        self._saved.change(entries).when_saved(saved.set_result)
+        if (error := await saved) is not None:
+            raise error
