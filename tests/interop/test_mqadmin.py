@@ -28,6 +28,9 @@ COMMANDS = {
     "queryMsgById -t Admin -i {offset_id}": "OffsetID: +{offset_id}",
     "queryMsgByKey -t Admin -k admin-0": "{message_id}",
     "queryMsgByUniqueKey -t Admin -i {message_id}": r"Keys: +\[admin-0 ",
+    "setConsumeMode -b {broker} -t Admin -g TraceReaders -m POP -q 8": (
+        r"topic\[Admin\] group\[TraceReaders\] consume mode\[POP\] popShareQueueNum\[8\]"
+    ),
     "queryMsgTraceById -i {traced_id}": (
         r"(?s)\nPub +Tracers +127\.0\.0\.1 [^\n]* success *\n"
         r".*\nSub +TraceReaders +127\.0\.0\.1 [^\n]* success *\n"

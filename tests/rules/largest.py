@@ -21,11 +21,13 @@ from tests.broker.conftest import Bench, serving
 from tests.broker.desk import USUAL, Wire
 
 from cometmq.broker.state.topics import QUEUE_COUNT_MAX
+from cometmq.broker.topic_routes import _KnownRoute
+from cometmq.cluster.route import READ, WRITE, QueueCounts, Route
 from cometmq.format.host import pack_host
 from cometmq.namesrv.name_server import CONFIG_CHANGES, NameServer
 from cometmq.net.server import Server, Session
 from cometmq.store import NewMessage
-from cometmq.wire.bodies import GroupConfig, TopicConfig
+from cometmq.wire.bodies import GroupConfig, MessageModeRequest, TopicConfig
 from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.connection import FrameReader
@@ -108,6 +110,13 @@ BODIES: Final[dict[int, list[tuple[str, Item, str]]]] = {
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: [
         ('{"topicConfigList":[', lambda n: f'{{"topicName":"n{n}"}}', "]}"),
         ('{"topicConfigList":[{"topicName":"n","attributes":{', lambda n: f'"+x{n}":""', "}}]}"),
+    ],
+    RequestCode.QUERY_ASSIGNMENT: [
+        (f'{{"topic":"T","consumerGroup":"T","clientId":"c1","messageModel":"{model}","more":[', str, "]}")
+        for model in ("BROADCASTING", 'CLUSTERING","strategyName":"AVG')
+    ],
+    RequestCode.SET_MESSAGE_REQUEST_MODE: [
+        ('{"topic":"T","consumerGroup":"T","mode":"POP","more":[', str, "]}")
     ],
     RequestCode.REGISTER_BROKER: [TOPICS],
     RequestCode.REGISTER_TOPIC_IN_NAMESRV: [
@@ -244,12 +253,15 @@ async def broker_rows(root: Path) -> AsyncIterator[tuple[str, int, Largest]]:
             parts.groups.put(GroupConfig(group=f"s{n}"))
         server = Server(parts.requests, clock=bench.clock)
         join(server, "T", MANY)
+        route = Route("T", (QueueCounts("broker-a", QUEUE_COUNT_MAX, QUEUE_COUNT_MAX, READ | WRITE),), {})
+        parts.assignments._routes._known["T"] = _KnownRoute(route, sys.maxsize)
         for code in sorted([*parts.requests._handlers, *SENDS]):
             parts.topics.put(TopicConfig(topic="T", read_queue_count=QUEUE_COUNT_MAX))
             parts.groups.put(GroupConfig(group="T"))
             await parts.topics.settled()
             await parts.groups.settled()
             fill(bench, code)
+            await parts.modes.settled()
             yield "broker", code, await largest(server, code)
 
 
@@ -263,7 +275,10 @@ def join(server: Server, group: str, count: int) -> None:
 
 
 def fill(bench: Bench, code: int) -> None:
-    """Have messages and offsets in many queues of a topic; before a cleaning, in topics that nobody has."""
+    """Have what the largest request of a code needs.
+
+    Messages and offsets in many queues of a topic, before a cleaning in topics that nobody has; many modes.
+    """
 
     def append(places: Iterable[tuple[str, int]]) -> None:
         bench.store.append([NewMessage(*place, b"", b"", 0, HOST, HOST) for place in places])
@@ -271,6 +286,9 @@ def fill(bench: Bench, code: int) -> None:
     if not bench.store.max_queue_offset("T", 0):
         append(("T", queue_id) for queue_id in range(2 * MANY))
     bench.parts.offsets.record_pulls((f"{topic}@{group}", 0, 1, 1) for topic, group in pairs())
+    if code in {RequestCode.DELETE_SUBSCRIPTIONGROUP, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE}:
+        for topic, group in pairs():
+            bench.parts.modes.put(MessageModeRequest(topic, group))
     if code == RequestCode.CLEAN_UNUSED_TOPIC:
         append((f"u{n}", 0) for n in range(MANY))
     bench.store._upkeep.catch_up()  # plain operations index a message at the price of sixty calls
