@@ -160,7 +160,7 @@ class Waiting:
 
     def _topics_changed(self, names: Collection[str]) -> None:
         """Serve those who wait for topics that are deleted: they are refused."""
-        for name in names:
+        for name in names if self.held_count() else ():
             if self._topics.find(name) is None:
                 released = [request for hold in self._holds for request in hold.release(name)]
                 for request in released:
