@@ -272,3 +272,45 @@ async def test_a_round_waits_for_the_timer_not_for_a_time(tmp_path: Path) -> Non
         await revive.round()
         await pass_time(bench, 1)
         assert bodies(bench) == []
+
+
+async def test_an_acknowledgement_stored_just_before_a_kill_counts_after_a_long_pause(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path, **quiet(revive_queue_num=1)) as bench:
+        await begin(bench, b"0", b"1")
+        (handle,) = await pop(bench, 1)
+        await pop(bench, 1, invisible_ms=20_000)  # its check point is due behind the acknowledgement
+        await pass_time(bench, INVISIBLE_MS - 500)
+        await bench.parts.timed_messages.save()
+        await acknowledge(bench, handle)
+        now_ms = bench.clock.now_ms()
+    async with serving(tmp_path, **quiet(revive_queue_num=1)) as bench:  # it is not in the timer yet
+        bench.clock.advance(now_ms + 60_000 - bench.clock.now_ms())
+        await bench.parts.timed_messages.load()
+        await rounds(bench)
+        await pass_time(bench, 5_000)
+        assert bodies(bench) == [b"1"]
+
+
+async def test_an_acknowledgement_that_waits_for_the_disk_counts(tmp_path: Path) -> None:
+    disk = GatedDisk()
+    async with serving(tmp_path, SYNC, files=disk, **quiet()) as bench:
+        await begin(bench, b"0", b"1")
+        (handle,) = await pop(bench, 1)
+        await pop(bench, 1)
+        await pass_time(bench, INVISIBLE_MS - 500)
+        disk.gate.clear()
+        header = AckHeader("g", "T", handle.queue_id, str(handle), handle.offset)
+        answer = bench.ask_later(RequestCode.ACK_MESSAGE, header)
+        await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        assert bench.store.dispatched_offset < bench.store.written_offset, "it is not on the disk"
+        for _ in range(4):
+            bench.clock.advance(500)
+            await bench.parts.timed_messages.round()
+            await bench.parts.revive.round()
+        disk.gate.set()
+        assert (await answer).code == ResponseCode.SUCCESS
+        await rounds(bench)
+        await pass_time(bench, 5_000)
+        assert bodies(bench) == [b"1"]

@@ -47,8 +47,6 @@ from cometmq.wire.bodies import TopicConfig
 
 AT_ONCE_MAX: Final = 32
 """Most records that are read, and check points that are revived, before other work of the loop continues."""
-OPEN_MAX: Final = 20_000
-"""From so many open check points of a queue on, complete ones are revived before more are read."""
 LOOK_AGAIN_MS: Final = 10_000
 """Longest wait, while check points are open, before the wall clock is read again: it may have been set."""
 BEHIND_TIMER_MS: Final = 20
@@ -100,7 +98,7 @@ class Revive:
         pause_ms = self._not_before_ms - self._clock.monotonic_ms()
         if any(queue.next_offset != self._end(number) for number, queue in self._queues.items()):
             return max(pause_ms, 0)
-        times = [time for queue in self._queues.values() if (time := queue.next_ms()) is not None]
+        times = [time for queue in self._queues.values() if (time := queue.wake_ms()) is not None]
         if not times:
             return None
         wait_ms = min(min(times) - self._clock.now_ms(), LOOK_AGAIN_MS)
@@ -119,8 +117,12 @@ class Revive:
                 while not self._stopped and await self._go_on(number):
                     pass
         except (OSError, CometMQError):
-            self._not_before_ms = self._clock.monotonic_ms() + PAUSE_MS
+            self._pause()
             raise
+
+    def _pause(self) -> None:
+        """Postpone the next round."""
+        self._not_before_ms = self._clock.monotonic_ms() + PAUSE_MS
 
     def stop(self) -> None:
         """Revive nothing any more."""
@@ -136,16 +138,22 @@ class Revive:
         return self._store.max_queue_offset(self.topic, number)
 
     async def _go_on(self, number: int) -> bool:
-        """Read some of a queue, then revive some of what is complete; return whether there is more to do."""
+        """Revive some of what is complete, or read some of a queue; return whether there may be more."""
         await asyncio.sleep(0)  # others have their turn
         queue = self._queues[number]
-        delivered_ms = self._timed_messages.delivered_ms()  # before the end of the queue is looked at
-        if queue.next_offset != self._end(number):
-            delivered_ms = None
-            is_full = len(queue) >= OPEN_MAX and self._is_any_complete(queue)
-            if not is_full:
-                await self._read(number)
-        taken = queue.take(queue.complete_until_ms(delivered_ms), AT_ONCE_MAX)
+        delivered_ms, end = self._timed_messages.delivered_ms(), self._end(number)
+        if delivered_ms is not None:
+            queue.mark_delivered(delivered_ms, end)
+        if taken := queue.take(self._clock.now_ms(), AT_ONCE_MAX):
+            await self._revive_all(taken, queue, number)
+            more = True
+        else:
+            more = queue.next_offset != end and await self._read(number)
+        self._commit(number)
+        return more
+
+    async def _revive_all(self, taken: list[OpenCheckPoint], queue: ReviveQueue, number: int) -> None:
+        """Revive check points that were taken; those that fail stay open. Raises OSError or CometMQError."""
         while taken:
             try:
                 await self._revive(taken[0], number)
@@ -154,14 +162,6 @@ class Revive:
                     queue.put_back(one)
                 raise
             queue.finish(taken.pop(0))
-        self._commit(number)
-        return self._queues[number].next_offset != self._end(number) or self._is_any_complete(
-            queue, delivered_ms
-        )
-
-    def _is_any_complete(self, queue: ReviveQueue, delivered_ms: int | None = None) -> bool:
-        next_ms = queue.next_ms()
-        return next_ms is not None and next_ms <= queue.complete_until_ms(delivered_ms)
 
     def _commit(self, number: int) -> None:
         committed = self._queues[number].committed
@@ -169,8 +169,8 @@ class Revive:
         if committed >= 0 and committed != known:
             self._offsets.commit(REVIVE_GROUP, self.topic, number, committed)
 
-    async def _read(self, number: int) -> None:
-        """Read some records of a revive queue. Raises OSError."""
+    async def _read(self, number: int) -> bool:
+        """Read some records of a revive queue; return False if none can be read now. Raises OSError."""
         queue = self._queues[number]
         offset = queue.next_offset
         found = await read(self._store, self._store.readings.get(self.topic, number, offset, AT_ONCE_MAX))
@@ -179,23 +179,30 @@ class Revive:
                 self._queues[number] = ReviveQueue(found.next_offset)
             elif found.next_offset > offset:  # retention removed some
                 queue.mark_read(found.next_offset - 1, None)
-            return
+            else:
+                self._pause()
+                return False
+            return True
         for record in map(decode, found.records):
             self._add(queue, record)
         queue.mark_read(found.next_offset - 1, None)
+        return True
 
     def _add(self, queue: ReviveQueue, record: Record) -> None:
         """Add a check point or an acknowledgement to its queue; anything else is logged and skipped."""
         named = properties.decode(record.properties)
+        due_ms = (
+            number_or(TIMER_DELIVER_MS, named.get(TIMER_DELIVER_MS), 0) if TIMER_OUT_MS in named else None
+        )
         try:
             if (tag := named.get(TAGS)) == CHECK_POINT_TAG:
                 queue.add(decode_check_point(record.body, self._broker_name), record.queue_offset)
             elif tag in (ACK_TAG, BATCH_ACK_TAG):
-                queue.acknowledge(decode_ack(record.body, self._broker_name))
+                ack = decode_ack(record.body, self._broker_name)
+                queue.acknowledge(ack, record.queue_offset, due_ms)
         except FormatError as error:
             _log.error("the record at %d of the revive topic is skipped: %s", record.physical_offset, error)
-        due_ms = number_or(TIMER_DELIVER_MS, named.get(TIMER_DELIVER_MS), 0)
-        queue.mark_read(record.queue_offset, due_ms if TIMER_OUT_MS in named else None)
+        queue.mark_read(record.queue_offset, due_ms)
 
     async def _revive(self, check_point: OpenCheckPoint, number: int) -> None:
         """Store a check point's messages again. Raises StoreNotWritable; none is stored then."""
@@ -218,7 +225,7 @@ class Revive:
         is_recreated = self._store.deleted_before(point.topic) > 0
         left = list(offsets)
         while left:
-            count = left[-1] - left[0] + 1
+            count = sum(offset == left[0] + place for place, offset in enumerate(left))  # without a gap
             reading = self._store.readings.get(point.topic, point.queue_id, left[0], count)
             found = await read(self._store, reading)
             for record in map(decode, found.records):

@@ -54,7 +54,9 @@ class TimedMessages:
         self._recalled: set[str] = set()  # by the messages of ``_slot``, by name: see ``recall_name``
         self._not_before_ms = 0
         self._delivered_end = 0  # the log's offset behind the message that was delivered last
-        self._late_slot_ms = 0  # the last slot in which messages wait that were due before it
+        self._late: dict[int, int] = {}  # slot in which late messages wait → the least of their own times
+        self._mark = 0, 0  # the end of the log at some time, and that time
+        self._delivered_ms: int | None = None
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
 
@@ -65,7 +67,7 @@ class TimedMessages:
         if last is not None and (waiting := await self._read(last)) is not None:
             queue_offset = max(queue_offset, waiting.queue_offset + 1)
         self._timer.put([], min(queue_offset, self._end), self._clock.now_ms())
-        self._late_slot_ms = self._clock.now_ms()
+        self._late = {self._clock.now_ms(): 0}  # a former broker's slots may hold such messages
 
     def wait_ms(self) -> int | None:
         """Return how long to wait before the next round, ms; None if until a message arrives."""
@@ -79,19 +81,29 @@ class TimedMessages:
         return max(min(wait_ms, LOOK_AGAIN_MS), pause_ms, 0)
 
     def delivered_ms(self) -> int | None:
-        """Return the time, ms since the epoch, up to which all messages that were due are delivered.
+        """Return the time, ms since the epoch, up to which everything is delivered and can be read.
 
-        None while messages are being added to the timer or delivered, or are delivered and cannot be read
-        yet, or late ones wait in a slot.
+        That is all that was due by then and had been stored before; None if that is not known.
         """
+        self._find_delivered()
+        is_set_back = self._delivered_ms is not None and self._delivered_ms > self._clock.now_ms()
+        return None if is_set_back else self._delivered_ms
+
+    def _find_delivered(self) -> None:
+        """Find up to which time everything is delivered, if the timer has nothing else to do right now."""
         if self._slot is not None or self._timer.queue_offset != self._end:
-            return None
-        if self._store.dispatched_offset < self._delivered_end:
-            return None
+            return
+        readable, written = self._store.dispatched_offset, self._store.written_offset
+        marked_offset, marked_ms = self._mark
+        if readable < max(marked_offset, self._delivered_end):
+            return
         now_ms, next_ms = self._clock.now_ms(), self._timer.next_time()
-        if next_ms is None:
-            return now_ms
-        return None if next_ms <= self._late_slot_ms else min(now_ms, next_ms)
+        self._late = {
+            slot: time for slot, time in self._late.items() if next_ms is not None and slot >= next_ms
+        }
+        stored_ms = now_ms if readable == written else marked_ms  # all that was stored before is in the timer
+        self._delivered_ms = min([stored_ms, *self._late.values(), *([] if next_ms is None else [next_ms])])
+        self._mark = written, now_ms
 
     @property
     def checkpoint(self) -> TimerCheckpoint:
@@ -117,6 +129,7 @@ class TimedMessages:
                 pass
             while not self._stopped and await self._deliver():
                 pass
+            self._find_delivered()
         except (OSError, CometMQError):
             self._pause()
             raise
@@ -174,8 +187,8 @@ class TimedMessages:
         now_ms = self._clock.now_ms()
         self._timer.put(entries, found.next_offset, now_ms)
         slot_ms = now_ms - now_ms % self._store.settings.timer_precision_ms
-        if any(entry.time < slot_ms for entry in entries):
-            self._late_slot_ms = max(self._late_slot_ms, slot_ms)
+        if late := [entry.time for entry in entries if entry.time < slot_ms]:
+            self._late[slot_ms] = min([self._late.get(slot_ms, slot_ms), *late])
         await asyncio.sleep(0)  # others have their turn
         return True
 
