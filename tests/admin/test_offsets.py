@@ -9,6 +9,7 @@ from cometmq.admin import offsets
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.offsets import END, GroupAtWork, OffsetChange, QueueProgress, ResetTarget
 from cometmq.client import PullConsumer
+from cometmq.client.consumer.consumption import Consumption
 from cometmq.errors import IllegalName, NoRoute, NotFound, SettingsError
 from cometmq.message import MessageQueue
 
@@ -74,7 +75,7 @@ async def test_members_at_work_go_on_at_once_where_they_are_told(tmp_path: Path)
         await here.send(b"0", b"1", b"2")
         async with consumer:
             await basket.has(3)
-            assert consumer._running is not None
+            assert isinstance(consumer._running, Consumption)
             await consumer._running.rebalancing.commit()
             await offsets.reset(cluster, "readers", "Orders", ResetTarget(offset=1))
             assert (await basket.has(5))[3:] == [b"1", b"2"]

@@ -11,14 +11,14 @@ from cometmq.admin import shrink
 from cometmq.broker.state import locks
 from cometmq.client import routes
 from cometmq.client.consumer import consumer, ordered, pulling
-from cometmq.client.group import heartbeat, membership, rebalancing
+from cometmq.client.group import heartbeat, member_heartbeats, rebalancing
 from cometmq.cluster import rebalance_state
 
 TIMES: Final = 10
 INTERVALS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (consumer, "COMMIT_MS"),
     (locks, "LOCK_LIFETIME_MS"),
-    (membership, "HEARTBEAT_S"),
+    (member_heartbeats, "HEARTBEAT_S"),
     (heartbeat, "HEARTBEAT_S"),
     (ordered, "AFTER_FAILURE_S"),
     (pulling, "AFTER_FAILURE_S"),

@@ -9,7 +9,7 @@ from tests.consuming import Basket
 from tests.shop import shop
 
 from cometmq.client import Consumer, Model, Producer, Start
-from cometmq.client.group import membership
+from cometmq.client.group import member_heartbeats, membership
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
 from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
 from cometmq.message import Message, MessageQueue, StoredMessage
@@ -194,7 +194,7 @@ def test_an_answer_that_is_of_no_use_is_asked_for_again_soon(
         async with asyncio.timeout(20), consumer:
             assert await basket.has(1) == [b"x"]
 
-    monkeypatch.setattr(membership, "HEARTBEAT_RETRY_S", 0.0)
+    monkeypatch.setattr(member_heartbeats, "HEARTBEAT_RETRY_S", 0.0)
     with EmbeddedBroker(sockets=False) as broker:
         broker.create_topic("Orders", 1)
         broker.send(Message("Orders", b"x"))

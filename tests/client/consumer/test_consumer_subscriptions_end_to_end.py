@@ -10,7 +10,8 @@ from tests.shop import Shop, shop_at
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Model
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
-from cometmq.client.group import membership, rebalancing
+from cometmq.client.consumer.consumption import Consumption
+from cometmq.client.group import member_heartbeats, rebalancing
 from cometmq.client.group.locks import Locks
 from cometmq.message import Message, MessageQueue, StoredMessage
 
@@ -21,12 +22,12 @@ LOOK_S = 0.02
 def _never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the clock be no reason to look again, or to tell brokers anything."""
     monkeypatch.setattr(rebalancing, "REBALANCE_S", 3_600.0)
-    monkeypatch.setattr(membership, "HEARTBEAT_S", 3_600.0)
+    monkeypatch.setattr(member_heartbeats, "HEARTBEAT_S", 3_600.0)
 
 
 def consumed(consumer: Consumer) -> dict[MessageQueue, ConsumedQueue]:
     """Give what a consumer consumes, or is about to give up."""
-    assert consumer._running is not None
+    assert isinstance(consumer._running, Consumption)
     return consumer._running.rebalancing.queues
 
 

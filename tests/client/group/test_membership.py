@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.consuming import Basket
 from tests.shop import QUEUE, Shop, shop
 
+from cometmq.client.consumer.consumption import Consumption
 from cometmq.client.group.membership import Membership
 from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.stats import QueueOffsets
@@ -24,7 +25,7 @@ async def at_work(root: Path) -> AsyncIterator[tuple[Shop, Membership, Basket]]:
         await here.send(b"0", b"1")
         async with consumer:
             await basket.has(2)
-            assert consumer._running is not None
+            assert isinstance(consumer._running, Consumption)
             yield here, consumer._running._member, basket
 
 

@@ -4,41 +4,31 @@ Its messages are handled elsewhere: by the push consumer's handlers or by the pr
 """
 
 import asyncio
-import logging
-import math
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
-from functools import partial
 from typing import Any, Final, NamedTuple
 
+from cometmq.client.background import start_task
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.consumer.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from cometmq.client.consumer.operator_requests import ConsumeDirectly, MemberFacts, OperatorRequests
 from cometmq.client.consumer.queue_requests import QueueRequests
-from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
+from cometmq.client.group.member_heartbeats import MemberHeartbeats
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.rebalancing import Rebalancing
 from cometmq.client.routes import GONE_S, Routes
-from cometmq.client.waiting import retry_while, wait_within
-from cometmq.errors import CometMQError, NoRoute
+from cometmq.client.waiting import wait_within
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
 from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat, SubscriptionData
+from cometmq.wire.bodies.heartbeat import SubscriptionData
 from cometmq.wire.bodies.stats import QueueOffsets
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
 REQUEST_TIMEOUT_MS: Final = 3_000
-HEARTBEAT_RETRY_S: Final = 5.0
-"""How soon a heartbeat is sent again that not all brokers accepted: the others do not know the member."""
-WAIT_LOG_S: Final = 60.0
-"""How often a start that waits for a name server logs that."""
 COMMIT_DELAY_S: Final = 0.05
 """How soon to commit after all messages are handled: few messages are a commit each, many share one."""
-
-_log = logging.getLogger(__name__)
 
 
 class TopicInterest(NamedTuple):
@@ -89,9 +79,13 @@ class Membership:
             self.rebalancing.holds,
             consume_directly,
         )
-        self._heartbeat_due = asyncio.Event()
-        self._is_registered = False
-        self._wait_logged_at = -math.inf
+        self._heartbeats = MemberHeartbeats(
+            self.connections,
+            self.routes,
+            settings,
+            lambda: [one.data for one in self._interests.values()],
+            self.rebalancing.rebalance_soon,
+        )
         self._commit_due = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -101,21 +95,15 @@ class Membership:
         Brokers and topics may appear later: later rebalances find them.
         """
         try:
-            for topic in self._interests:
-                with suppress(NoRoute):
-                    await retry_while(
-                        self._name_server_may_appear,
-                        partial(self.routes.get, topic),
-                        self._settings.start_timeout_ms,
-                    )
+            await self._heartbeats.find_routes(self._interests)
             if self._in_group:
-                await self._send_heartbeat()
+                await self._heartbeats.send()
                 await self.rebalancing.rebalance()
         except BaseException:
             await self.abandon()
             raise
         if self._in_group:
-            self._run(self._send_heartbeats(), "heartbeat")
+            self._run(self._heartbeats.run(), "heartbeat")
             self._run(self.rebalancing.run(), "rebalance")
             self._run(self.rebalancing.run_locks(), "locks")
         if self._settings.commit_ms is not None:
@@ -126,7 +114,7 @@ class Membership:
         self._interests = interests
         self._operators.member = self._facts(self._operators.member.started_time)
         self.rebalancing.subscribe({topic: one.ordered for topic, one in interests.items()})
-        self._heartbeat_due.set()
+        self._heartbeats.send_soon()
 
     def commit_soon(self) -> None:
         """Commit before the interval has passed if all messages are handled."""
@@ -151,8 +139,7 @@ class Membership:
             await self.rebalancing.commit_with_retries()
         await self.rebalancing.release()
         if self._in_group:
-            me, group = self._settings.client_id, self._settings.group
-            await unregister(self.connections, self.routes.brokers(), me, consumer_group=group)
+            await self._heartbeats.unregister()
         await self.connections.close()
 
     async def abandon(self) -> None:
@@ -175,42 +162,6 @@ class Membership:
             tuple(one.data for one in self._interests.values()),
         )
 
-    async def _name_server_may_appear(self, error: CometMQError) -> bool:
-        """Return whether to wait for a name server; log that at intervals."""
-        if isinstance(error, NoRoute) or not await self.routes.may_appear(error):
-            return False
-        now = asyncio.get_running_loop().time()
-        if now >= self._wait_logged_at + WAIT_LOG_S:
-            self._wait_logged_at = now
-            _log.warning(
-                "consumer %s of group %s waits for a name server: %s",
-                self._settings.client_id, self._settings.group, error,
-            )  # fmt: skip
-        return True
-
-    async def _send_heartbeat(self) -> None:
-        settings = self._settings
-        consumer = ConsumerData(
-            settings.group,
-            [one.data for one in self._interests.values()],
-            settings.consume_type,
-            settings.model,
-            settings.where,
-        )
-        brokers = self.routes.brokers()
-        heartbeat = Heartbeat(settings.client_id, consumers=[consumer])
-        self._is_registered = await send_heartbeat(self.connections, brokers, heartbeat) == brokers
-
-    async def _send_heartbeats(self) -> None:
-        while True:
-            interval_s = HEARTBEAT_S if self._is_registered else HEARTBEAT_RETRY_S
-            await wait_within(self._heartbeat_due, interval_s)
-            self._heartbeat_due.clear()
-            was_registered = self._is_registered
-            await self._send_heartbeat()
-            if self._is_registered and not was_registered:
-                self.rebalancing.rebalance_soon()
-
     async def _run_commits(self, interval_s: float) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -226,7 +177,7 @@ class Membership:
     def _on_open(self, address: str) -> None:
         """Send a reconnected broker a heartbeat and all offsets at once: it may have lost both."""
         if address in self.routes.brokers():
-            self._heartbeat_due.set()
+            self._heartbeats.send_soon()
             self.rebalancing.rebalance_soon()
             self.rebalancing.mark_uncommitted()
 
@@ -239,12 +190,4 @@ class Membership:
             self._operators.handle(connection, command)
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.create_task(work, name=f"{name} of {self._settings.client_id}")
-        task.add_done_callback(_log_failure)
-        self._tasks.append(task)
-
-
-def _log_failure(task: "asyncio.Task[None]") -> None:
-    """Log the error of a background task: there may be no caller of ``wait``."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("the %s has failed and stands still from now on", task.get_name(), exc_info=error)
+        self._tasks.append(start_task(work, f"{name} of {self._settings.client_id}"))

@@ -1,0 +1,110 @@
+"""The heartbeats of a member of a consumer group: the first one joins the group, the others keep it there."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
+from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.routes import Routes
+from cometmq.client.waiting import retry_while, wait_within
+from cometmq.errors import CometMQError, NoRoute
+from cometmq.net.client import Connections
+from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat, SubscriptionData
+
+HEARTBEAT_RETRY_S: Final = 5.0
+"""How soon a heartbeat is sent again that not all brokers accepted: the others do not know the member."""
+WAIT_LOG_S: Final = 60.0
+"""How often a start that waits for a name server logs that."""
+
+_log = logging.getLogger(__name__)
+
+
+class MemberHeartbeats:
+    """Registers a member with all brokers of its topics.
+
+    Args:
+        subscriptions: returns the present subscriptions.
+        on_registered: called when all brokers accept a heartbeat after one that not all did.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        routes: Routes,
+        settings: MemberSettings,
+        subscriptions: Callable[[], list[SubscriptionData]],
+        on_registered: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._connections = connections
+        self._routes = routes
+        self._settings = settings
+        self._subscriptions = subscriptions
+        self._on_registered = on_registered
+        self._due = asyncio.Event()
+        self._is_registered = False
+        self._wait_logged_at = -math.inf
+
+    async def find_routes(self, topics: Iterable[str]) -> None:
+        """Query the routes of topics; wait for a name server. Raises NetworkError or RemoteError.
+
+        Brokers and topics may appear later.
+        """
+        for topic in topics:
+            with suppress(NoRoute):
+                await retry_while(
+                    self._name_server_may_appear,
+                    partial(self._routes.get, topic),
+                    self._settings.start_timeout_ms,
+                )
+
+    async def send(self) -> None:
+        """Send a heartbeat to all brokers of the known routes."""
+        settings = self._settings
+        consumer = ConsumerData(
+            settings.group,
+            self._subscriptions(),
+            settings.consume_type,
+            settings.model,
+            settings.where,
+        )
+        brokers = self._routes.brokers()
+        heartbeat = Heartbeat(settings.client_id, consumers=[consumer])
+        self._is_registered = await send_heartbeat(self._connections, brokers, heartbeat) == brokers
+
+    def send_soon(self) -> None:
+        """Send the next heartbeat without waiting for the interval."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Send heartbeats every 30 s, and at ``send_soon``."""
+        while True:
+            await wait_within(self._due, HEARTBEAT_S if self._is_registered else HEARTBEAT_RETRY_S)
+            self._due.clear()
+            was_registered = self._is_registered
+            await self.send()
+            if self._is_registered and not was_registered:
+                self._on_registered()
+
+    async def unregister(self) -> None:
+        """Leave the group."""
+        settings = self._settings
+        brokers = self._routes.brokers()
+        await unregister(self._connections, brokers, settings.client_id, consumer_group=settings.group)
+
+    async def _name_server_may_appear(self, error: CometMQError) -> bool:
+        """Return whether to wait for a name server; log that at intervals."""
+        if isinstance(error, NoRoute) or not await self._routes.may_appear(error):
+            return False
+        now = asyncio.get_running_loop().time()
+        if now >= self._wait_logged_at + WAIT_LOG_S:
+            self._wait_logged_at = now
+            _log.warning(
+                "consumer %s of group %s waits for a name server: %s",
+                self._settings.client_id, self._settings.group, error,
+            )  # fmt: skip
+        return True
