@@ -9,7 +9,7 @@ from queue import SimpleQueue
 import pytest
 
 from cometmq import Message, MessageQueue, Start, StoredMessage
-from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer
+from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer, SimpleConsumer
 from cometmq.errors import MessageIllegal, NetworkError, SettingsError
 
 PATIENCE_S = 30
@@ -70,6 +70,27 @@ def test_messages_can_be_polled(name_server: str, topic: str) -> None:
         assert poll() == [b"0"]
         with pytest.raises(SettingsError):
             consumer.subscribe(topic)
+
+
+def test_messages_can_be_received_and_acknowledged(name_server: str, topic: str) -> None:
+    with (
+        Producer(name_server) as producer,
+        SimpleConsumer(name_server, topic, start=Start.FIRST) as consumer,
+    ):
+        queue = producer.send(Message(topic, b"0")).queue
+        for body in (b"1", b"2"):
+            producer.send(Message(topic, body), queue)
+        consumer.subscribe(topic)
+        messages: list[StoredMessage] = []
+        while len(messages) < 3:
+            messages += consumer.receive(max_count=3 - len(messages), wait_ms=PATIENCE_S * 1000)
+        assert [message.body for message in messages] == [b"0", b"1", b"2"]
+        consumer.ack(messages[0])
+        consumer.ack_all(messages[1:2])
+        consumer.change_invisible(messages[2], 0)
+        (again,) = consumer.receive(wait_ms=PATIENCE_S * 1000)
+        assert (again.body, again.reconsume_times) == (b"2", 1)
+        consumer.ack(again)
 
 
 def test_what_a_thread_polled_is_done_unless_there_was_an_exception(name_server: str, topic: str) -> None:

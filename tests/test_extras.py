@@ -52,7 +52,8 @@ PARTS = {
 BASE = [
     "from cometmq import Consumer, Deduplicator, LitePullConsumer, Lookup, Producer, PullConsumer",
     "from cometmq import TransactionProducer",
-    "from cometmq.blocking import Consumer, Producer, PullConsumer",
+    "from cometmq import SimpleConsumer",
+    "from cometmq.blocking import Consumer, Producer, PullConsumer, SimpleConsumer",
     "from cometmq.client.idempotence import RedisClaims",
     "from cometmq.testing import Fault",
     "from cometmq.testing.plugin import rocketmq",

@@ -30,7 +30,14 @@ from cometmq.client.producer.transaction import Check, Execute, checked_state
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.message import Message, MessageQueue, StoredMessage
 
-__all__ = ["Consumer", "LitePullConsumer", "Producer", "PullConsumer", "TransactionProducer"]
+__all__ = [
+    "Consumer",
+    "LitePullConsumer",
+    "Producer",
+    "PullConsumer",
+    "SimpleConsumer",
+    "TransactionProducer",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -229,6 +236,20 @@ class LitePullConsumer(_Blocking[client.LitePullConsumer]):
     def queues(self) -> list[MessageQueue]:
         """The queues that are read now."""
         return self._call(lambda: self._client.queues)
+
+
+class SimpleConsumer(_Blocking[client.SimpleConsumer]):
+    """A simple consumer for threads, with the arguments and methods of ``cometmq.SimpleConsumer``."""
+
+    def __init__(self, name_servers: str, group: str, **options: Any) -> None:
+        super().__init__(client.SimpleConsumer(name_servers, group, **options))
+
+    subscribe = _waiting(client.SimpleConsumer.subscribe)
+    unsubscribe = _waiting(client.SimpleConsumer.unsubscribe)
+    receive = _waiting(client.SimpleConsumer.receive)
+    ack = _waiting(client.SimpleConsumer.ack)
+    ack_all = _waiting(client.SimpleConsumer.ack_all)
+    change_invisible = _waiting(client.SimpleConsumer.change_invisible)
 
 
 class Consumer(_Blocking[client.Consumer]):

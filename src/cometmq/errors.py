@@ -26,6 +26,7 @@
     ├── NetworkError           no connection, or the connection was lost
     │   ├── RequestTimeout     no answer within the timeout
     │   └── WrongProtocol      the server at the address does not speak RocketMQ: says what it speaks
+    ├── ReceiptExpired         a popped message's invisible time has passed: it is delivered again
     └── NotFound               a topic, group, member or message does not exist: has the remedy
         └── NoRoute            no name server knows a queue of the topic
 
@@ -77,7 +78,8 @@ class UndecodableBody(FormatError):
     def __init__(self, message: "StoredMessage", reason: str) -> None:
         super().__init__(
             f"message {message.message_id} of topic {message.topic!r}, queue {message.queue_id}, queue "
-            f"offset {message.queue_offset}: {reason}; pull from {message.queue_offset + 1} to skip it"
+            f"offset {message.queue_offset}: {reason}; pull from {message.queue_offset + 1} to skip it, or, "
+            "if it was popped, acknowledge it"
         )
         self.message = message
         self.reason = reason
@@ -203,6 +205,10 @@ class WrongProtocol(NetworkError):
     """The server at an address does not speak RocketMQ's protocol; the text says what it speaks."""
 
     retriable = False
+
+
+class ReceiptExpired(CometMQError):
+    """The invisible time of a popped message has passed: the broker delivers it again, to any member."""
 
 
 class NotFound(CometMQError):

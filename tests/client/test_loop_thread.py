@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer
+from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer, SimpleConsumer
 from cometmq.client.loop_thread import CLOSED, FORKED, SHARED_LOOP
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.io.clock import SystemClock
@@ -149,7 +149,7 @@ def test_messages_of_processes_that_were_forked_with_a_producer_are_not_taken_fo
 
 
 @FORKS
-@pytest.mark.parametrize("kind", [Consumer, LitePullConsumer])
+@pytest.mark.parametrize("kind", [Consumer, LitePullConsumer, SimpleConsumer])
 def test_consumers_that_were_made_before_a_fork_are_members_of_their_own(kind: Any) -> None:
     """Two of one name count as one: some queues are then consumed twice, some by nobody."""
     unnamed, named = kind(NOBODY, "readers")._client, kind(NOBODY, "readers", instance="one")._client

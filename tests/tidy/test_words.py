@@ -76,6 +76,7 @@ SAME_THING: Final = {
     "LitePullConsumer": FOR_THREADS,
     "Producer": FOR_THREADS,
     "PullConsumer": FOR_THREADS,
+    "SimpleConsumer": FOR_THREADS,
     "TransactionProducer": FOR_THREADS,
 }
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cometmq.client.consumer.pull import PullConsumer
     from cometmq.client.consumer.pulling import PullOptions
     from cometmq.client.consumer.queue_requests import Pulled, PullStatus
+    from cometmq.client.consumer.simple import SimpleConsumer
     from cometmq.client.consumer.start import Start
     from cometmq.client.lookup import Lookup
     from cometmq.client.producer.producer import Producer
@@ -34,6 +35,7 @@ __all__ = [
     "Retry",
     "SendResult",
     "SendStatus",
+    "SimpleConsumer",
     "Start",
     "TransactionProducer",
     "TransactionResult",
@@ -55,6 +57,7 @@ _HOMES: Final = {
     "Retry": "cometmq.client.consumer.outcome",
     "SendResult": "cometmq.client.producer.send_result",
     "SendStatus": "cometmq.client.producer.send_result",
+    "SimpleConsumer": "cometmq.client.consumer.simple",
     "Start": "cometmq.client.consumer.start",
     "TransactionProducer": "cometmq.client.producer.transaction_producer",
     "TransactionResult": "cometmq.client.producer.transaction",

@@ -25,7 +25,7 @@ class ConsumeTracer(Tracer):
     async def watch(self, messages: Sequence[StoredMessage], handling: Awaitable[None]) -> None:
         """Wait for the handling of messages and record it. Raises what it raises."""
         request_id, began_ms = secrets.token_hex(16).upper(), self._clock.now_ms()
-        self._record_before(messages, request_id, began_ms)
+        self.begin(messages, request_id)
         outcome = Outcome.EXCEPTION
         try:
             await handling
@@ -34,9 +34,11 @@ class ConsumeTracer(Tracer):
             outcome = Outcome.FAILED
             raise
         finally:
-            self._record_after(messages, request_id, began_ms, outcome)
+            self.end(messages, request_id, self._clock.now_ms() - began_ms, outcome)
 
-    def _record_before(self, messages: Sequence[StoredMessage], request_id: str, now_ms: int) -> None:
+    def begin(self, messages: Sequence[StoredMessage], request_id: str) -> None:
+        """Record that the handling of messages begins; ``request_id`` names it, in upper-case hex."""
+        now_ms = self._clock.now_ms()
         for message in filter(is_traced, messages):
             trace = BeforeTrace(
                 now_ms,
@@ -49,15 +51,16 @@ class ConsumeTracer(Tracer):
             )
             self.record(message.topic, trace)
 
-    def _record_after(
-        self, messages: Sequence[StoredMessage], request_id: str, began_ms: int, outcome: Outcome
+    def end(
+        self, messages: Sequence[StoredMessage], request_id: str, spent_ms: int, outcome: Outcome
     ) -> None:
+        """Record that the handling of messages has ended; ``spent_ms`` is how long it took in all."""
         now_ms = self._clock.now_ms()
         for message in filter(is_traced, messages):
             trace = AfterTrace(
                 request_id,
                 message.message_id,
-                (now_ms - began_ms) // len(messages),
+                spent_ms // len(messages),
                 outcome is Outcome.SUCCESS,
                 _keys(message),
                 outcome,

@@ -50,12 +50,10 @@ class Subscription:
 
     def __post_init__(self) -> None:
         """Check the attributes."""
-        valid_topic(self.topic)
         check(FUNCTION, handler=self.handler)
-        check(or_none(TEXT), sql=self.sql)
         check(FLAG, ordered=self.ordered)
         check(or_none(number()), batch_size=self.batch_size)
-        tag.parse(self.tags)
+        self.data(0)
         if self.batch_size is not None and not 1 <= self.batch_size <= 1024:
             raise SettingsError(f"batch size {self.batch_size}: give 1 to 1024, or None for single messages")
 
@@ -65,9 +63,7 @@ class Subscription:
 
     def data(self, version: int) -> SubscriptionData:
         """Return the subscription as brokers get it; ``version`` is a time in ms since the epoch."""
-        if self.sql is None:
-            return tag_subscription(self.topic, self.tags, version)
-        return SubscriptionData(self.topic, self.sql, SQL92, version)
+        return subscription_data(self.topic, self.tags, self.sql, version)
 
     async def handle(self, messages: list[StoredMessage], pool: Executor) -> None:
         """Call the handler; a plain function runs in ``pool``. Raises like ``calling.call``."""
@@ -77,6 +73,22 @@ class Subscription:
     async def _call(self, pool: Executor, messages: list[StoredMessage]) -> None:
         argument = messages if self.batch_size is not None else messages[0]
         await call(self.handler, argument, pool, is_async=self._is_async)
+
+
+def subscription_data(topic: str, tags: str, sql: str | None, version: int) -> SubscriptionData:
+    """Build a subscription as brokers get it; ``version`` is a time in ms since the epoch.
+
+    Raises:
+        IllegalName: the topic's name.
+        FormatError: ``tags`` is no tag expression.
+        IllegalType: an argument has the wrong type.
+    """
+    valid_topic(topic)
+    check(or_none(TEXT), sql=sql)
+    tag.parse(tags)
+    if sql is None:
+        return tag_subscription(topic, tags, version)
+    return SubscriptionData(topic, sql, SQL92, version)
 
 
 Handle = Callable[[Subscription, list[StoredMessage]], Awaitable[None]]

@@ -1,0 +1,1 @@
+"""Consumption by pops: messages are handed out one by one, hidden for a time, and acknowledged."""

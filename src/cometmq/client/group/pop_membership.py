@@ -1,0 +1,123 @@
+"""A member of a consumer group that pops: heartbeats, and answers to operators.
+
+It owns no queues and commits no offsets: brokers hand out messages one by one to whichever member pops.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from cometmq.client.background import start_task
+from cometmq.client.consumer.operator_requests import ConsumeDirectly, MemberFacts, OperatorRequests
+from cometmq.client.consumer.pop.requests import PopRequests
+from cometmq.client.group.member_heartbeats import MemberHeartbeats
+from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.routes import GONE_S, Routes
+from cometmq.net.client import Connections
+from cometmq.net.connection import Connection
+from cometmq.wire.bodies.heartbeat import SubscriptionData
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+
+REQUEST_TIMEOUT_MS: Final = 3_000
+
+
+class PopMembership:
+    """A member of a consumer group that pops.
+
+    Args:
+        subscriptions: by topic.
+        consume_directly: handles a message that an operator sends; None without handlers.
+        on_change: called when the members of the group, or the brokers that know this one, have changed.
+    """
+
+    def __init__(
+        self,
+        settings: MemberSettings,
+        subscriptions: Mapping[str, SubscriptionData],
+        *,
+        consume_directly: ConsumeDirectly | None = None,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._settings = settings
+        self._subscriptions = subscriptions
+        self._on_change = on_change
+        self.connections = Connections(self._on_request, on_open=self._on_open)
+        self.routes = Routes(self.connections, settings.name_servers, gone_s=GONE_S)
+        self.requests = PopRequests(self.connections, self.routes, settings.group, REQUEST_TIMEOUT_MS)
+        self._operators = OperatorRequests(
+            self._facts(settings.clock.now_ms()), {}, lambda _: False, consume_directly
+        )
+        self._heartbeats = MemberHeartbeats(
+            self.connections,
+            self.routes,
+            settings,
+            lambda: list(self._subscriptions.values()),
+            on_change,
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Join the group. Raises NetworkError or RemoteError. Brokers and topics may appear later."""
+        try:
+            await self._heartbeats.find_routes(self._subscriptions)
+            await self._heartbeats.send()
+        except BaseException:
+            await self.abandon()
+            raise
+        self._task = start_task(self._heartbeats.run(), f"heartbeat of {self._settings.client_id}")
+
+    async def subscribe(self, subscriptions: Mapping[str, SubscriptionData]) -> None:
+        """Replace all subscriptions, and send them to the brokers. Raises NetworkError or RemoteError."""
+        await self._heartbeats.find_routes(subscriptions)
+        self.replace(subscriptions)
+
+    def replace(self, subscriptions: Mapping[str, SubscriptionData]) -> None:
+        """Replace all subscriptions, and send them to the brokers that are known."""
+        self._subscriptions = subscriptions
+        self._operators.member = self._facts(self._operators.member.started_time)
+        self._heartbeats.send_soon()
+
+    async def wait(self) -> None:
+        """Wait until the heartbeats fail. Raises their error."""
+        if self._task is not None:
+            await self._task
+
+    async def leave(self) -> None:
+        """Leave the group."""
+        await self._stop()
+        await self._heartbeats.unregister()
+        await self.connections.close()
+
+    async def abandon(self) -> None:
+        """Stop at once, without unregistration: a start failed, or a stop was cancelled."""
+        await self._stop()
+        await self.connections.close()
+
+    async def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._operators.stop()
+
+    def _facts(self, started_time: int) -> MemberFacts:
+        """Return the facts of the member that operators may query."""
+        return MemberFacts(
+            self._settings.name_servers,
+            self._settings.consume_type,
+            frozenset(),
+            started_time,
+            tuple(self._subscriptions.values()),
+        )
+
+    def _on_open(self, address: str) -> None:
+        """Send a reconnected broker a heartbeat at once: it may have lost the member."""
+        if address in self.routes.brokers():
+            self._heartbeats.send_soon()
+            self._on_change()
+
+    def _on_request(self, connection: Connection, command: Command) -> None:
+        if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            self._on_change()
+        else:
+            self._operators.handle(connection, command)
