@@ -27,6 +27,7 @@ from cometmq.client import (
     PullConsumer,
     PullOptions,
     Retry,
+    SimpleConsumer,
     Start,
     TransactionProducer,
 )
@@ -104,6 +105,8 @@ CONSTRUCTORS: Final[list[tuple[Callable[..., object], dict[str, Any], dict[str, 
                 "stop_timeout_ms": [None, 0.5],
                 "offsets_directory": [7],
                 "trace": ["yes"],
+                "pop": [None, "yes"],
+                "invisible_ms": [None, "60000"],
             },
         )
         for consumer in (Consumer, blocking.Consumer)
@@ -111,6 +114,18 @@ CONSTRUCTORS: Final[list[tuple[Callable[..., object], dict[str, Any], dict[str, 
     *(
         (consumer, {"name_servers": HERE, "group": "g"}, CONSUMERS | {"commit_ms": ["5", 0.5]})
         for consumer in (LitePullConsumer, blocking.LitePullConsumer)
+    ),
+    *(
+        (
+            consumer,
+            {"name_servers": HERE, "group": "g"},
+            {
+                name: CONSUMERS[name]
+                for name in ("name_servers", "group", "start", "instance", "start_timeout_ms")
+            }
+            | {"trace": ["yes", None]},
+        )
+        for consumer in (SimpleConsumer, blocking.SimpleConsumer)
     ),
     *(
         (
@@ -198,7 +213,8 @@ async def test_methods_of_consumers_name_what_is_wrong() -> None:
             blocking.Consumer(HERE, "g").subscribe(**given)
     with pytest.raises(IllegalType, match=r"^topic"):
         consumer.unsubscribe(wrong)
-    async with polling, pulling, Lookup(HERE) as opened:
+    simple = untyped(SimpleConsumer(HERE, "g"))
+    async with polling, pulling, simple, Lookup(HERE) as opened:
         lookup = untyped(opened)
         for asked, name in (
             (lambda: polling.subscribe(wrong), "topic"),
@@ -206,6 +222,16 @@ async def test_methods_of_consumers_name_what_is_wrong() -> None:
             (lambda: polling.assign([wrong]), "queues"),
             (lambda: polling.poll("5"), "timeout_ms"),
             (lambda: polling.poll(max_count=1.5), "max_count"),
+            (lambda: simple.subscribe(wrong), "topic"),
+            (lambda: simple.subscribe("T", tags=wrong), "tags"),
+            (lambda: simple.subscribe("T", sql=7), "sql"),
+            (lambda: simple.unsubscribe(None), "topic"),
+            (lambda: simple.receive(max_count="1"), "max_count"),
+            (lambda: simple.receive(invisible_ms=1.5), "invisible_ms"),
+            (lambda: simple.receive(wait_ms=None), "wait_ms"),
+            (lambda: simple.ack(wrong), "message"),
+            (lambda: simple.ack_all([wrong]), "messages"),
+            (lambda: simple.change_invisible(MESSAGE, 1), "message"),
             (lambda: pulling.queues(wrong), "topic"),
             (lambda: pulling.pull(wrong, 0), "queue"),
             (lambda: pulling.pull(MessageQueue("T", "b", untyped("0")), 0), "queue"),

@@ -79,7 +79,7 @@ async def test_an_operator_learns_what_a_handler_did(
         if failure is not None:
             raise failure
 
-    outcome = await consumption_of(Subscription("Orders", handle))._consume_directly(stored(0))
+    outcome = await consumption_of(Subscription("Orders", handle))._calls.handle_directly(stored(0))
     assert outcome == ConsumedDirectly(result, False, remark=remark)
 
 
@@ -91,11 +91,11 @@ async def test_a_retry_or_dead_letter_is_handled_as_a_message_of_its_first_topic
 
     running = consumption_of(Subscription("Orders", handle, ordered=True))
     letter = replace(stored(0, f"%DLQ%{GROUP}"), properties={"RETRY_TOPIC": "Orders"})
-    outcome = await running._consume_directly(letter)
+    outcome = await running._calls.handle_directly(letter)
     assert (outcome.result, outcome.order, got) == (ConsumeResult.SUCCESS, True, ["Orders"])
 
 
 async def test_a_message_without_a_subscription_fails_and_names_the_topic() -> None:
-    outcome = await consumption_of(Subscription("Orders", ignore))._consume_directly(stored(0, "Others"))
+    outcome = await consumption_of(Subscription("Orders", ignore))._calls.handle_directly(stored(0, "Others"))
     assert outcome.result is ConsumeResult.THROW_EXCEPTION
     assert outcome.remark is not None and "no handler for topic 'Others'" in outcome.remark

@@ -1,16 +1,17 @@
 """Handle messages concurrently, by workers that all queues share.
 
-When a handler returns, its messages are done. When it raises they are sent back to the broker, which delivers
-them again later; they are done here when the broker has accepted them.
+When a handler returns, its messages are done. When it raises, pulled messages are sent back to the broker,
+which delivers them again later; they are done here when the broker has accepted them.
 (RocketMQ: ConsumeMessageConcurrentlyService.java.)
 """
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -27,22 +28,24 @@ LOCAL_RETRY_S: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-class Work(NamedTuple):
-    """A batch of messages for one call of a handler."""
+SourceT = TypeVar("SourceT")
 
-    pulling: Pulling
+
+class Work(NamedTuple, Generic[SourceT]):
+    """A batch of messages for one call of a handler, and where they came from."""
+
+    source: SourceT
     subscription: Subscription
     messages: list[StoredMessage]
 
 
-class ConcurrentHandling:
+class Workers(ABC, Generic[SourceT]):
     """The workers of one consumer.
 
     Args:
         find: returns the subscription of a topic, or None.
         slots: limits how many handlers run at a time.
         handle: calls a handler with messages.
-        send_back: None for broadcasting, where failed messages are dropped.
     """
 
     def __init__(
@@ -51,13 +54,11 @@ class ConcurrentHandling:
         slots: asyncio.Semaphore,
         workers: int,
         handle: Handle,
-        send_back: SendBack | None,
     ) -> None:
         self._find = find
         self._slots = slots
         self._call_handler = handle
-        self._send_back = send_back
-        self._work: asyncio.Queue[Work | None] = asyncio.Queue()
+        self._work: asyncio.Queue[Work[SourceT] | None] = asyncio.Queue()
         self._workers = workers
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -85,29 +86,31 @@ class ConcurrentHandling:
         await asyncio.wait(self._tasks)
         return not late
 
-    def put(self, pulling: Pulling, messages: list[StoredMessage]) -> None:
-        """Queue pulled messages for the workers."""
-        for work in self._split(pulling, messages):
+    def put(self, source: SourceT, messages: list[StoredMessage]) -> None:
+        """Queue messages for the workers."""
+        for work in self._split(source, messages):
             self._work.put_nowait(work)
 
-    def _split(self, pulling: Pulling, messages: list[StoredMessage]) -> Iterator[Work]:
+    def _split(self, source: SourceT, messages: list[StoredMessage]) -> Iterator[Work[SourceT]]:
         for topic, same in groupby(messages, key=attrgetter("topic")):
             of_topic = list(same)
             subscription = self._find(topic) or unhandled(topic)
             size = subscription.batch_size or 1
             for at in range(0, len(of_topic), size):
-                yield Work(pulling, subscription, of_topic[at : at + size])
+                yield Work(source, subscription, of_topic[at : at + size])
 
     async def _run(self) -> None:
         while not self._stopping:
             work = await self._work.get()
-            if work is None or work.pulling.stopped:
+            if work is None or not self._is_wanted(work):
                 continue
             async with self._slots:
-                if not self._stopping:
+                if self._stopping:
+                    self._work.put_nowait(work)  # for whoever hands back what was not handled
+                else:
                     await self._handle(work)
 
-    async def _handle(self, work: Work) -> None:
+    async def _handle(self, work: Work[SourceT]) -> None:
         delay_level = 0
         try:
             await self._call_handler(work.subscription, work.messages)
@@ -119,34 +122,77 @@ class ConcurrentHandling:
             if isinstance(error, UndecodableBody) and len(work.messages) > 1:
                 self._put_singly(work)
                 return
-            _log.warning("a handler failed, the message comes again: %s", _ids(work), exc_info=True)
+            _log.warning("a handler failed, the message comes again: %s", ids(work), exc_info=True)
         else:
-            work.pulling.done(work.messages)
+            self._succeed(work)
             return
-        if self._send_back is None:
-            _log.warning("dropped, as broadcasting has no retries: %s", _ids(work))
-            work.pulling.done(work.messages)
-        elif not work.pulling.stopped:  # else the queue's next owner pulls them anyway
-            for message in work.messages:
-                await self._send_back_one(self._send_back, work, message, delay_level)
+        await self._fail(work, delay_level)
 
-    def _put_singly(self, work: Work) -> None:
+    def _put_singly(self, work: Work[SourceT]) -> None:
         """Queue the messages of a batch one by one: one bad body, or too large ones, must not fail all."""
         for message in work.messages:
             self._work.put_nowait(work._replace(messages=[message]))
 
+    @abstractmethod
+    def _is_wanted(self, work: Work[SourceT]) -> bool:
+        """Return whether messages that have waited are still to be handled here."""
+
+    @abstractmethod
+    def _succeed(self, work: Work[SourceT]) -> None:
+        """Finish messages whose handler has returned."""
+
+    @abstractmethod
+    async def _fail(self, work: Work[SourceT], delay_level: int) -> None:
+        """Return messages whose handler has raised, to be delivered again; or, for DEAD_LETTER, bury them."""
+
+
+class ConcurrentHandling(Workers[Pulling]):
+    """The workers of one consumer that pulls.
+
+    Args:
+        find, slots, workers, handle: as for ``Workers``.
+        send_back: None for broadcasting, where failed messages are dropped.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], Subscription | None],
+        slots: asyncio.Semaphore,
+        workers: int,
+        handle: Handle,
+        send_back: SendBack | None,
+    ) -> None:
+        super().__init__(find, slots, workers, handle)
+        self._send_back = send_back
+
+    def _is_wanted(self, work: Work[Pulling]) -> bool:
+        """Return whether the queue is still consumed here: else its next owner pulls the messages."""
+        return not work.source.stopped
+
+    def _succeed(self, work: Work[Pulling]) -> None:
+        work.source.done(work.messages)
+
+    async def _fail(self, work: Work[Pulling], delay_level: int) -> None:
+        if self._send_back is None:
+            _log.warning("dropped, as broadcasting has no retries: %s", ids(work))
+            work.source.done(work.messages)
+        elif not work.source.stopped:  # else the queue's next owner pulls them anyway
+            for message in work.messages:
+                await self._send_back_one(self._send_back, work, message, delay_level)
+
     async def _send_back_one(
-        self, send_back: SendBack, work: Work, message: StoredMessage, delay_level: int
+        self, send_back: SendBack, work: Work[Pulling], message: StoredMessage, delay_level: int
     ) -> None:
         try:
-            await send_back.send(work.pulling.queue, message, delay_level)
+            await send_back.send(work.source.queue, message, delay_level)
         except CometMQError as error:
             _log.warning("not sent back, it is handled here again: %s: %s", message.message_id, error)
             again = replace(message, reconsume_times=message.reconsume_times + 1)
-            asyncio.get_running_loop().call_later(LOCAL_RETRY_S, self.put, work.pulling, [again])
+            asyncio.get_running_loop().call_later(LOCAL_RETRY_S, self.put, work.source, [again])
         else:
-            work.pulling.done([message])
+            work.source.done([message])
 
 
-def _ids(work: Work) -> str:
+def ids(work: Work[SourceT]) -> str:
+    """Return the ids of a batch's messages, for a log."""
     return ", ".join(message.message_id for message in work.messages)

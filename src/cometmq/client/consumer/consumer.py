@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from cometmq.arguments import FLAG, FUNCTION, TEXT, check, instance_of, number, or_none
 from cometmq.client.consumer.consumption import ConsumerSettings, Consumption
 from cometmq.client.consumer.ordered import SUSPEND_MS
+from cometmq.client.consumer.pop.consumption import PopConsumption
 from cometmq.client.consumer.pulling import PullOptions, check_options
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Handler, Subscription
@@ -32,7 +33,7 @@ from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
-from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel
 
 if TYPE_CHECKING:  # it imports sqlite3, which most consumers do not need
     from cometmq.client.idempotence.deduplicator import Deduplicator, Once
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # it imports sqlite3, which most consumers do not need
 MAX_CONCURRENCY: Final = 20
 STOP_TIMEOUT_MS: Final = 30_000
 COMMIT_MS: Final = 1_000
+INVISIBLE_MS: Final = 60_000
 OFFSETS_DIRECTORY: Final = ".rocketmq_offsets"
 SHARED_INSTANCE: Final = "DEFAULT"
 """The instance of broadcasting consumers: a restart must find the file of their offsets."""
@@ -61,6 +63,11 @@ class Consumer:
     Args:
         name_servers: ``host:port``, several joined by ``;``.
         group: name of the consumer group; all its members must have the same subscriptions.
+        pop: whether brokers hand out messages one by one, to any member, instead of whole queues to owners:
+            see ``docs/guide/simple-consumer.md``. Then no topic is handled in order, and ``strategy`` has no
+            effect.
+        invisible_ms: how long a popped message is hidden from the other members, from when it is received: a
+            message that is not handled by then is delivered again.
         model: CLUSTERING shares the queues among the members, BROADCASTING gives each member all.
         start: where the group begins in a queue without a committed offset.
         strategy: divides the queues; all members must use the same.
@@ -90,6 +97,8 @@ class Consumer:
         name_servers: str,
         group: str,
         *,
+        pop: bool = False,
+        invisible_ms: int = INVISIBLE_MS,
         model: Model = Model.CLUSTERING,
         start: Start = Start.LAST,
         strategy: Strategy = averagely,
@@ -114,7 +123,10 @@ class Consumer:
         check(or_none(number(0)), max_reconsume_times=max_reconsume_times, start_timeout_ms=start_timeout_ms)
         check(or_none(TEXT), instance=instance)
         check(or_none(instance_of(Path, str)), offsets_directory=offsets_directory)
-        check(FLAG, trace=trace)
+        check(FLAG, trace=trace, pop=pop)
+        check(number(1), invisible_ms=invisible_ms)
+        if pop and (model is Model.BROADCASTING or start.where is ConsumeFromWhere.TIMESTAMP):
+            raise SettingsError("pop=True: the model is CLUSTERING, and a group begins at FIRST or LAST")
         if max_concurrency < 1:
             raise SettingsError(f"max_concurrency {max_concurrency}: at least one handler must run")
         if model is Model.BROADCASTING:
@@ -128,7 +140,7 @@ class Consumer:
             client_id=own_id,
             instance=instance,
             process_id=os.getpid(),
-            consume_type=ConsumeType.CONSUME_PASSIVELY,
+            consume_type=ConsumeType.CONSUME_POP if pop else ConsumeType.CONSUME_PASSIVELY,
             model=model.value,
             where=start.where,
             strategy=None if is_broadcasting else strategy,
@@ -148,9 +160,10 @@ class Consumer:
             check_options(PullOptions() if pull is None else pull),
             trace,
         )
+        self._pop_invisible_ms = invisible_ms if pop else None
         self._deduplicator = deduplicator
         self._subscriptions: dict[str, Subscription] = {}
-        self._running: Consumption | None = None
+        self._running: Consumption | PopConsumption | None = None
         self._stopping: asyncio.Event | None = None
 
     def on(
@@ -204,12 +217,14 @@ class Consumer:
 
         Raises:
             IllegalName, FormatError: the topic or the tags are illegal.
-            SettingsError: the batch size is illegal, the topic has a handler, or ``idempotent_by`` is given
-                and the consumer has no deduplicator, or broadcasts.
+            SettingsError: the batch size is illegal, the topic has a handler, it is ordered and the consumer
+                pops, or ``idempotent_by`` is given and the consumer has no deduplicator, or broadcasts.
         """
         valid_topic(topic)
         if topic in self._subscriptions:
             raise SettingsError(f"topic {topic!r} has a handler already: a group sees a topic in one way")
+        if ordered and self._pop_invisible_ms is not None:
+            raise SettingsError(f"topic {topic!r} cannot be ordered: a consumer with pop=True keeps no order")
         once = None if idempotent_by is None else self._once(topic, idempotent_by, ordered)
         self._subscriptions[topic] = Subscription(topic, handler, tags, sql, ordered, batch_size, once)
         self._resubscribe()
@@ -254,12 +269,12 @@ class Consumer:
     @property
     def queues(self) -> list[MessageQueue]:
         """The queues that this member owns now, with those of the group's retry topic."""
-        return [] if self._running is None else self._running.rebalancing.owned()
+        return [] if self._running is None else self._running.queues
 
     @property
     def twins(self) -> int:
         """How many other members have the same client id, which must be unique."""
-        return 0 if self._running is None else self._running.rebalancing.twins
+        return 0 if self._running is None else self._running.twins
 
     async def start(self) -> None:
         """Join the group and begin to consume; until a name server responds, retry twice a second.
@@ -277,12 +292,17 @@ class Consumer:
             raise SettingsError("this consumer has started already")
         self._settings = self._settings._replace(member=self._settings.member.of_this_process())
         self._stopping = asyncio.Event()
-        self._running = Consumption(self._settings, self._subscriptions)
+        self._running = self._new_consumption()
         try:
             await self._running.start()
         except BaseException:
             self._running = None
             raise
+
+    def _new_consumption(self) -> Consumption | PopConsumption:
+        if self._pop_invisible_ms is None:
+            return Consumption(self._settings, self._subscriptions)
+        return PopConsumption(self._settings, self._pop_invisible_ms, self._subscriptions)
 
     async def stop(self) -> None:
         """Start no more handlers, wait for the running ones, commit, and leave the group."""

@@ -3,30 +3,24 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
-from cometmq.client.consumer.bodies import BodyLimit, decompress_all
 from cometmq.client.consumer.concurrent import ConcurrentHandling
 from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
+from cometmq.client.consumer.handler_calls import HandlerCalls
 from cometmq.client.consumer.ordered import OrderedHandling, OrderedOptions
-from cometmq.client.consumer.outcome import DeadLetter, Retry
 from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource
 from cometmq.client.consumer.send_back import SendBack
 from cometmq.client.consumer.start import Start
-from cometmq.client.consumer.subscription import Subscription, unhandled
+from cometmq.client.consumer.subscription import Subscription
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.membership import Membership, TopicInterest
 from cometmq.client.trace import trace_sender
 from cometmq.format.layout import RETRY_PREFIX
-from cometmq.format.properties import RETRY_TOPIC
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import MessageModel, tag_subscription
-from cometmq.wire.bodies.running import ConsumedDirectly, ConsumeResult
 
 MAX_RECONSUME_TIMES: Final = 16
 
@@ -58,16 +52,20 @@ class Consumption:
         self._subscriptions = subscriptions
         self._is_broadcasting = settings.member.model is MessageModel.BROADCASTING
         self._interests = self._topic_interests()
-        self._member = Membership(settings.member, self._interests, self._consume, self._consume_directly)
+        self._calls = HandlerCalls(subscriptions, settings.max_concurrency, settings.member.clock)
+        self._member = Membership(
+            settings.member, self._interests, self._consume, self._calls.handle_directly
+        )
         self._source = PullSource(self._member.requests, self._member.offsets, settings.start, settings.pull)
         self.rebalancing = self._member.rebalancing
-        self._pool = ThreadPoolExecutor(settings.max_concurrency, "cometmq-handler")
-        self._slots = asyncio.Semaphore(settings.max_concurrency)
-        self._bodies = BodyLimit()
         self._send_back = None if self._is_broadcasting else self._new_send_back()
-        self._tracer = self._new_tracer() if settings.trace else None
+        self._calls.tracer = self._tracer = self._new_tracer() if settings.trace else None
         self._handling = ConcurrentHandling(
-            subscriptions.get, self._slots, settings.max_concurrency, self._handle, self._send_back
+            subscriptions.get,
+            self._calls.slots,
+            settings.max_concurrency,
+            self._calls.handle,
+            self._send_back,
         )
 
     async def start(self) -> None:
@@ -80,9 +78,19 @@ class Consumption:
         try:
             await self._member.start()
         except BaseException:
-            self._pool.shutdown(wait=False)
+            self._calls.shutdown()
             raise
         self._handling.start()
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that this member owns now."""
+        return self.rebalancing.owned()
+
+    @property
+    def twins(self) -> int:
+        """How many other members have the same client id."""
+        return self.rebalancing.twins
 
     async def wait(self) -> None:
         """Wait until a background task fails. Raises its error."""
@@ -105,7 +113,7 @@ class Consumption:
             await self._member.abandon()
             raise
         finally:
-            self._pool.shutdown(wait=False)
+            self._calls.shutdown()
 
     async def _finish(self) -> None:
         self._handling.request_stop()
@@ -148,40 +156,14 @@ class Consumption:
         )
         return ConsumedQueue(pulling, self._handle_in_order if ordered else None)
 
-    async def _handle(self, subscription: Subscription, messages: list[StoredMessage]) -> None:
-        """Call a handler with decompressed messages.
-
-        Raises what the handler raises, and UndecodableBody, which counts as if it had.
-        """
-        async with self._bodies.decompressed(messages) as whole:
-            handling = subscription.handle(list(whole), self._pool)
-            await (handling if self._tracer is None else self._tracer.watch(messages, handling))
-
-    async def _consume_directly(self, message: StoredMessage) -> ConsumedDirectly:
-        """Call a handler with a message that an operator sends; no offset changes."""
-        if message.topic not in self._subscriptions:  # a retry or a dead letter
-            message = replace(message, topic=message.properties.get(RETRY_TOPIC, message.topic))
-        subscription = self._subscriptions.get(message.topic) or unhandled(message.topic)
-        began_ms = self._settings.member.clock.monotonic_ms()
-        result, remark = ConsumeResult.SUCCESS, None
-        async with self._slots:
-            try:
-                await subscription.handle(decompress_all([message]), self._pool)
-            except (Retry, DeadLetter) as outcome:
-                result, remark = ConsumeResult.LATER, str(outcome)
-            except Exception as error:  # noqa: BLE001 the application's handler may raise anything
-                result, remark = ConsumeResult.THROW_EXCEPTION, repr(error)
-        spent_ms = self._settings.member.clock.monotonic_ms() - began_ms
-        return ConsumedDirectly(result, subscription.ordered, remark=remark, spent_ms=spent_ms)
-
     def _handle_in_order(self, pulling: Pulling) -> OrderedHandling:
         settings = self._settings
         return OrderedHandling(
             pulling,
             self._subscriptions.get,
             partial(self.rebalancing.holds, pulling.queue),
-            self._slots,
-            self._handle,
+            self._calls.slots,
+            self._calls.handle,
             self._send_back,
             OrderedOptions(settings.suspend_ms, settings.max_reconsume_times),
         )

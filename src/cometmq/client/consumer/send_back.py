@@ -83,7 +83,8 @@ class SendBack:
         named.setdefault(properties.RETRY_TOPIC, message.topic)
         named.setdefault(properties.ORIGIN_MESSAGE_ID, message.offset_id)
         named[properties.DELAY] = str(delay_level if delay_level > 0 else FIRST_DELAY_LEVEL + times - 1)
-        named.pop(properties.TRANSACTION_PREPARED, None)
+        for name in (properties.TRANSACTION_PREPARED, properties.POP_CK, properties.FIRST_POP_TIME):
+            named.pop(name, None)
         header = SendHeaderV2(
             producer_group=self._group,
             topic=topic,
