@@ -83,3 +83,17 @@ def test_a_full_disk_leaves_no_gap_in_the_queue(reader: Reader) -> None:
         disk.space_bytes = 1 << 40
         assert append(reader, store, 2, 1) == 2
         assert bodies(store, 1) == [b"plain", b"body", b"body"]
+
+
+def test_an_error_that_is_raised_for_each_append_does_not_grow() -> None:
+    disk, clock = MemoryDisk(), ManualClock()
+    with MessageStore.open(ROOT, SMALL, files=disk, clock=clock, run_soon=lambda _: None) as store:
+        store.append([message(1)])
+        disk.fail_sync = True
+        with pytest.raises(StoreNotWritable, match="sync failed"):
+            store.wait_flushed().result(10)
+        for _ in range(3):
+            with pytest.raises(StoreNotWritable, match="sync failed") as raised:
+                store.append([message(1)])
+        assert raised.value is store.not_writable
+        assert len(raised.traceback) <= 4

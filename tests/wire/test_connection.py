@@ -73,10 +73,10 @@ def test_the_largest_body_arrives_in_small_pieces_without_being_copied_for_each(
     frame = encode(Command(10, body=bytes(FRAME_LENGTH_MAX + 4 - empty)))
     reader = FrameReader()
     reader.receive_data(frame[:100])
-    held = reader._unfinished
+    held = reader.unfinished
     for piece in pieces(frame[100:-1], 4096):
         assert reader.receive_data(piece) == []
-        assert reader._unfinished is held  # it grows in place
+        assert reader.unfinished is held  # it grows in place
     (command,) = reader.receive_data(frame[-1:] + frame[:3])
     assert len(command.body) == FRAME_LENGTH_MAX + 4 - empty
     assert type(command.body) is bytes
@@ -105,8 +105,8 @@ def test_a_long_frame_is_given_when_all_of_it_is_there() -> None:
     reader.receive_data(frame[:100])
     assert reader.joined(frame[100 : 2 * JOIN_MAX]) == frame[: 2 * JOIN_MAX]
     reader.receive_data(frame[: 2 * JOIN_MAX])
-    held = reader._unfinished
-    assert reader.joined(frame[2 * JOIN_MAX : -1]) == b"" and reader._unfinished is held
+    held = reader.unfinished
+    assert reader.joined(frame[2 * JOIN_MAX : -1]) == b"" and reader.unfinished is held
     assert reader.joined(frame[-1:] + b"\0\0") == frame + b"\0\0" and reader.eof()
 
 

@@ -34,35 +34,39 @@ TURNS_UNTIL_HANDLED: Final = 3
 class FastFailure:
     """Decides which sends are refused, and why.
 
+    Without a call, so that it costs usual sends nothing: none is refused, except one that has waited too long
+    itself, while ``slow_append_ms`` is 0 and fewer than ``capacity`` sends wait for the disk.
+
     Args:
+        page_cache_busy_ms: as the attribute.
+
+    Attributes:
+        capacity: from so many sends that wait for the disk on, more are refused.
         page_cache_busy_ms: an append that takes longer shows that the page cache is busy.
+        slow_append_ms: how long an append took that was too slow, until all sends that came meanwhile are
+            refused; else 0.
     """
 
     def __init__(self, settings: BrokerSettings, page_cache_busy_ms: int, disk_waits: DiskWaits) -> None:
         self._is_enabled = settings.broker_fast_failure_enable
-        self._capacity = settings.send_thread_pool_queue_capacity
-        self._page_cache_busy_ms = page_cache_busy_ms
+        self.capacity = settings.send_thread_pool_queue_capacity
+        self.page_cache_busy_ms = page_cache_busy_ms
         self._disk_waits = disk_waits
-        self._slow_append_ms = 0
+        self.slow_append_ms = 0
 
-    def note_append(self, took_ms: int) -> None:
-        """Record the time of an append: if it was too long, sends that came meanwhile are refused."""
-        if took_ms > self._page_cache_busy_ms:
-            self._slow_append_ms = took_ms
-            asyncio.get_running_loop().call_soon(self._clear_slow_append, TURNS_UNTIL_HANDLED)
-
-    def takes_all(self) -> bool:
-        """Return whether no send is refused, except one that has waited too long itself."""
-        return not self._slow_append_ms and self._disk_waits.count < self._capacity
+    def note_slow_append(self, took_ms: int) -> None:
+        """Record an append that was too slow: sends that came meanwhile are refused."""
+        self.slow_append_ms = took_ms
+        asyncio.get_running_loop().call_soon(self._clear_slow_append, TURNS_UNTIL_HANDLED)
 
     def refusal(self, session: Session, count: int) -> str | None:
         """Return the remark that refuses a session's next ``count`` sends; None if they are accepted."""
-        if self._disk_waits.count >= self._capacity:
+        if self._disk_waits.count >= self.capacity:
             return f"[OVERLOAD]system busy, {FLOW_CONTROL}"
-        if self._slow_append_ms and not self._is_enabled:
+        if self.slow_append_ms and not self._is_enabled:
             return f"[PC_SYNCHRONIZED]broker busy, {FLOW_CONTROL}"
-        if self._slow_append_ms:
-            return _remark("PCBUSY_CLEAN_QUEUE", self._slow_append_ms, count)
+        if self.slow_append_ms:
+            return _remark("PCBUSY_CLEAN_QUEUE", self.slow_append_ms, count)
         if session.waited_ms and self._is_enabled:
             return _remark("TIMEOUT_CLEAN_QUEUE", session.waited_ms, count)
         return None
@@ -71,7 +75,7 @@ class FastFailure:
         if turns:
             asyncio.get_running_loop().call_soon(self._clear_slow_append, turns - 1)
         else:
-            self._slow_append_ms = 0
+            self.slow_append_ms = 0
 
 
 def _remark(why: str, waited_ms: int, count: int) -> str:

@@ -56,12 +56,16 @@ PullT = TypeVar("PullT", bound=HeldPull)
 
 
 class PullHold(Generic[PullT]):
-    """All held pulls, by queue."""
+    """All held pulls.
+
+    Attributes:
+        queues: the pulls by the queue at which they wait; always the same dictionary, empty if none are held.
+    """
 
     def __init__(self, limit: int = HELD_PULLS_MAX) -> None:
         self._limit = limit
         self._count = 0
-        self._queues: dict[tuple[str, int], list[PullT]] = {}
+        self.queues: dict[tuple[str, int], list[PullT]] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -71,8 +75,8 @@ class PullHold(Generic[PullT]):
         if self._count >= self._limit:
             return False
         queue = pull.queue
-        if (waiting := self._queues.get(queue)) is None:
-            self._queues[queue] = [pull]
+        if (waiting := self.queues.get(queue)) is None:
+            self.queues[queue] = [pull]
         else:
             waiting.append(pull)
         self._count += 1
@@ -81,16 +85,16 @@ class PullHold(Generic[PullT]):
     def arrive(self, arrivals: Iterable[Arrival]) -> list[PullT]:
         """Process the arrivals of one dispatch; return the pulls that they wake, in the order of arrival."""
         awake: list[PullT] = []
-        if not self._queues:
+        if not self.queues:
             return awake
         for topic, queue_id, next_offset, tags_code in arrivals:
             queue = topic, queue_id
-            if (waiting := self._queues.get(queue)) is None:
+            if (waiting := self.queues.get(queue)) is None:
                 continue
             if len(waiting) == 1:  # nearly always: saves building a list of the pulls that stay
                 if _wants(waiting[0], next_offset, tags_code):
                     awake += waiting
-                    del self._queues[queue]
+                    del self.queues[queue]
                     self._count -= 1
             elif woken := [pull for pull in waiting if _wants(pull, next_offset, tags_code)]:
                 awake += woken
@@ -99,17 +103,15 @@ class PullHold(Generic[PullT]):
 
     def expire(self, now_ms: int) -> list[PullT]:
         """Remove and return the pulls whose deadline is ``now_ms`` or earlier."""
-        expired = [
-            pull for waiting in self._queues.values() for pull in waiting if pull.deadline_ms <= now_ms
-        ]
+        expired = [pull for waiting in self.queues.values() for pull in waiting if pull.deadline_ms <= now_ms]
         if expired:
-            for queue, waiting in list(self._queues.items()):
+            for queue, waiting in list(self.queues.items()):
                 self._keep(queue, [pull for pull in waiting if pull.deadline_ms > now_ms])
         return expired
 
     def release(self, topic: str, queue_id: int, concerns: Callable[[PullT], bool]) -> list[PullT]:
         """Remove and return the pulls at one queue for which ``concerns`` returns true."""
-        waiting = self._queues.get((topic, queue_id), [])
+        waiting = self.queues.get((topic, queue_id), [])
         called = [pull for pull in waiting if concerns(pull)]
         if called:
             self._keep((topic, queue_id), [pull for pull in waiting if not concerns(pull)])
@@ -117,15 +119,15 @@ class PullHold(Generic[PullT]):
 
     def forget(self, owner: Hashable) -> None:
         """Remove all pulls of ``owner``, whose connection is closed."""
-        for queue, waiting in list(self._queues.items()):
+        for queue, waiting in list(self.queues.items()):
             self._keep(queue, [pull for pull in waiting if pull.owner != owner])
 
     def _keep(self, queue: tuple[str, int], rest: list[PullT]) -> None:
-        self._count -= len(self._queues[queue]) - len(rest)
+        self._count -= len(self.queues[queue]) - len(rest)
         if rest:
-            self._queues[queue] = rest
+            self.queues[queue] = rest
         else:
-            del self._queues[queue]
+            del self.queues[queue]
 
 
 def _wants(pull: HeldPull, next_offset: int, tags_code: int) -> bool:

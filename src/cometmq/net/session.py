@@ -192,7 +192,8 @@ class Session(asyncio.Protocol):
         data = self._take(size_max, is_last=is_last)
         if not data:
             return None
-        data = self._reader.joined(data)
+        if self._reader.unfinished:
+            data = self._reader.joined(data)
         if data and not self._is_head_known and self._is_foreign(data):
             return None
         if 0 < self._frame_length <= len(data):  # the frame is complete, so its reservation ends

@@ -105,7 +105,8 @@ class Turn:
         self._is_flushed_soon = True
         try:
             reads = [read for session in sessions if (read := session.take_read(share)) is not None]
-            self._mark_left()
+            if self._sessions or self._left_count:
+                self._mark_left()
             if late:
                 reads = self._handle_late(reads)
             self._handle(reads)
@@ -113,7 +114,8 @@ class Turn:
             for session in late:
                 session.waited_ms = 0
             self.flush()
-            self._resume_reading()
+            if self.is_full:
+                self._resume_reading()
 
     def finish(self, session: "Session") -> None:
         """Handle all bytes that a session has received, because no more will come."""
@@ -142,7 +144,7 @@ class Turn:
 
     def _resume_reading(self) -> None:
         """Resume reading from the sessions if enough is handled."""
-        if self.is_full and self.unhandled <= self._server.limits.unhandled_total_max:
+        if self.unhandled <= self._server.limits.unhandled_total_max:
             self.is_full = False
             for session in self._server.sessions:
                 session.resume_reading()

@@ -13,15 +13,15 @@ from cometmq.store.append import Appended, NewMessage
 from cometmq.store.parts import Parts
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep.dispatch import NO_QUEUE, Dispatcher, has_queue_entry
+from cometmq.store.upkeep.upkeep import Upkeep
 
 
 class Appending:
     """Appends to one store.
 
     Args:
-        begin: checks that the store takes messages at a store time, ms; raises StoreNotWritable.
-        end: called after each append.
-        readable_offset: returns the log's offset up to which messages may be read.
+        end: called after each append; None for nothing.
+        readable_offset: returns the log's offset up to which messages may be read; None if that is all.
     """
 
     def __init__(
@@ -29,17 +29,19 @@ class Appending:
         parts: Parts,
         settings: StoreSettings,
         dispatcher: Dispatcher,
+        upkeep: Upkeep,
         clock: Clock,
-        begin: Callable[[int], None],
-        end: Callable[[], None],
-        readable_offset: Callable[[], int],
+        end: Callable[[], None] | None,
+        readable_offset: Callable[[], int] | None,
     ) -> None:
         self._log = parts.log
+        self._refusals = parts.log.refusals
+        self._checkpoint = parts.checkpoint
         self._queues = parts.queues
         self._staged = parts.queues.staged
         self._dispatcher = dispatcher
         self._clock = clock
-        self._begin = begin
+        self._upkeep = upkeep
         self._end = end
         self._readable_offset = readable_offset
         self._are_usual = not (settings.enable_consume_queue_ext or settings.enabled_append_prop_crc)
@@ -69,8 +71,9 @@ class Appending:
                 if number != NO_QUEUE:
                     self._queues.next_offsets.values[number] -= 1
             raise
-        self._dispatcher.add(numbers, messages, appended, self._readable_offset())
-        self._end()
+        self._dispatcher.add(numbers, messages, appended, self._readable())
+        if self._end is not None:
+            self._end()
         return appended
 
     def sends(
@@ -101,9 +104,25 @@ class Appending:
         except BaseException:
             batch.take_back()
             raise
-        self._dispatcher.add_sends(count, self._readable_offset())
-        self._end()
+        self._dispatcher.add_sends(count, self._readable())
+        if self._end is not None:
+            self._end()
         return ends
+
+    def _begin(self, store_time: int) -> None:
+        """Check that the store accepts messages at a store time, ms. Raises StoreNotWritable."""
+        if self._refusals.first is not None:
+            self._upkeep.try_again()
+            if (why := self._refusals.first) is not None:
+                raise why.with_traceback(None)  # it is raised again and again: its traceback would grow
+        if store_time < self._log.written_time:
+            self._upkeep.limit_flushed_time(store_time)
+        if store_time <= self._checkpoint.vouched_time:
+            self._upkeep.lower_checkpoint(store_time - 1)
+
+    def _readable(self) -> int:
+        """Return the log's offset up to which messages may be read."""
+        return self._log.written_offset if self._readable_offset is None else self._readable_offset()
 
     def _next_offset(self, message: NewMessage) -> tuple[int, int]:
         """Return the number of a message's queue, or NO_QUEUE, and the queue offset that it gets."""

@@ -24,6 +24,7 @@ from cometmq.store.appending import Appending
 from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.log.commit_log import describe
 from cometmq.store.log.flush import Flusher
+from cometmq.store.log.refusals import Cause
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
@@ -136,14 +137,15 @@ class MessageStore(Messages, HasPointers):
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
         self.calculate_bitmaps(lambda _: b"")
         self.flusher = Flusher(parts.log, settings, clock, self._in_flusher)
-        self.appending = Appending(
-            *(parts, settings, self._dispatcher, clock),
-            *(self._begin_append, self._end_append, lambda: self.confirm_offset),
-        )
         self._readers = ThreadPoolExecutor(READ_THREADS, "cometmq-read")
         self._upkeep = Upkeep(
             *(parts, self._dispatcher, self.flusher, settings, clock, self._readers.submit),
             vouched_offset=self.recovered.begin,
+        )
+        self.appending = Appending(
+            *(parts, settings, self._dispatcher, self._upkeep, clock),
+            self._end_append if run_soon is None or self._reads_later else None,
+            (lambda: self.confirm_offset) if self._reads_later else None,
         )
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
         self.deletions = Deletions(parts)
@@ -178,9 +180,7 @@ class MessageStore(Messages, HasPointers):
     @property
     def not_writable(self) -> StoreNotWritable | None:
         """The reason why the store refuses messages now, or None."""
-        if self._closed:
-            return StoreNotWritable(f"the store {self.root} is closed")
-        return self.flusher.not_writable or self._upkeep.failed or self.retention.disk_full
+        return self._log.refusals.first
 
     def on_arrival(
         self, callback: Callable[[list[Arrival]], None], waiting_count: Callable[[], int] = lambda: 1
@@ -255,8 +255,8 @@ class MessageStore(Messages, HasPointers):
 
         Raises StoreNotWritable if the disk refuses to record the deletion, or the store is closed.
         """
-        if self._closed:
-            raise StoreNotWritable(f"the store {self.root} is closed")
+        if (closed := self._log.refusals.of(Cause.CLOSED)) is not None:
+            raise closed.with_traceback(None)
         run(self.deletions.topics([topic]))
         self.deletions.remove_files()
 
@@ -312,6 +312,7 @@ class MessageStore(Messages, HasPointers):
         self.flusher.stop()
         self._dispatcher.dispatch(self.confirm_offset)
         self._closed = True
+        self._log.refusals.set(Cause.CLOSED, StoreNotWritable(f"the store {self.root} is closed"))
         try:
             self._finish()
         except OSError as error:
@@ -324,16 +325,7 @@ class MessageStore(Messages, HasPointers):
 
     # Inside
 
-    def _begin_append(self, store_time: int) -> None:
-        """Check that the store accepts messages at a store time, ms. Raises StoreNotWritable."""
-        self._check_writable()
-        if store_time < self._log.written_time:
-            self._upkeep.limit_flushed_time(store_time)
-        if store_time <= self._parts.checkpoint.vouched_time:
-            self._upkeep.lower_checkpoint(store_time - 1)
-
     def _end_append(self) -> None:
-        self._upkeep.follow()
         if self._run_soon is None:
             self._append_alone()
         elif self._reads_later:
@@ -378,9 +370,3 @@ class MessageStore(Messages, HasPointers):
             time = self.dispatched_time
             self.sync_files(paths)
             self.vouch(time)
-
-    def _check_writable(self) -> None:
-        if self._upkeep.failed and not self._closed:
-            self._upkeep.write_back()  # space may have been freed
-        if (why := self.not_writable) is not None:
-            raise why

@@ -21,10 +21,13 @@ class FrameReader:
     It holds at most one unfinished frame: LENGTH and HEADER_LENGTH are checked as soon as they are
     received, so a peer cannot make it hold more than ``FRAME_LENGTH_MAX`` bytes. After a
     :class:`~cometmq.errors.ProtocolError` the rest of the stream cannot be decoded: close the connection.
+
+    Attributes:
+        unfinished: the bytes of the unfinished frame.
     """
 
     def __init__(self) -> None:
-        self._unfinished = bytearray()
+        self.unfinished = bytearray()
         self._size_wanted = PREFIX_SIZE  # of the unfinished frame: grows once its LENGTH is known
 
     def receive_data(self, data: bytes) -> list[Command]:
@@ -35,9 +38,9 @@ class FrameReader:
         """
         commands: list[Command] = []
         position = 0
-        if self._unfinished:
+        if self.unfinished:
             position = self._finish_frame(data, commands)
-            if self._unfinished:
+            if self.unfinished:
                 return commands
         end = len(data)
         while end - position >= PREFIX_SIZE:
@@ -60,42 +63,42 @@ class FrameReader:
 
         A long part of a frame is held until the frame is complete; until then the result is empty.
         """
-        if not self._unfinished:
+        if not self.unfinished:
             return data
-        if len(self._unfinished) <= JOIN_MAX:
-            joined = bytes(self._unfinished) + data
+        if len(self.unfinished) <= JOIN_MAX:
+            joined = bytes(self.unfinished) + data
         else:
-            self._unfinished += data
-            if len(self._unfinished) < self._size_wanted:
+            self.unfinished += data
+            if len(self.unfinished) < self._size_wanted:
                 return b""
-            joined = bytes(self._unfinished)
-        self._unfinished = bytearray()
+            joined = bytes(self.unfinished)
+        self.unfinished = bytearray()
         self._size_wanted = PREFIX_SIZE
         return joined
 
     def eof(self) -> bool:
         """Return whether the stream, which has ended, ended between two frames and not within one."""
-        return not self._unfinished
+        return not self.unfinished
 
     @property
     def unfinished_size(self) -> int:
         """Number of bytes held of an unfinished frame."""
-        return len(self._unfinished)
+        return len(self.unfinished)
 
     @property
     def unfinished_length(self) -> int:
         """Length of the unfinished frame in bytes once complete, if it is known; else 0."""
-        return self._size_wanted if len(self._unfinished) >= PREFIX_SIZE else 0
+        return self._size_wanted if len(self.unfinished) >= PREFIX_SIZE else 0
 
     def _keep(self, data: bytes) -> None:
         """Add ``data`` to an unfinished frame, and check its LENGTH once it is known."""
-        self._unfinished += data
-        if len(self._unfinished) >= _LENGTH.size:
-            check_length(_LENGTH.unpack_from(self._unfinished)[0])
+        self.unfinished += data
+        if len(self.unfinished) >= _LENGTH.size:
+            check_length(_LENGTH.unpack_from(self.unfinished)[0])
 
     def _finish_frame(self, data: bytes, commands: list[Command]) -> int:
         """Add the part of ``data`` that belongs to the unfinished frame; return its size in bytes."""
-        unfinished = self._unfinished
+        unfinished = self.unfinished
         position = 0
         if len(unfinished) < PREFIX_SIZE:
             position = min(PREFIX_SIZE - len(unfinished), len(data))
@@ -115,6 +118,6 @@ class FrameReader:
         with memoryview(unfinished) as view:
             header, body = bytes(view[PREFIX_SIZE:body_at]), bytes(view[body_at:])
         commands.append(decode_parts(header_word, header, body))
-        self._unfinished = bytearray()
+        self.unfinished = bytearray()
         self._size_wanted = PREFIX_SIZE
         return position + missing

@@ -27,9 +27,9 @@ def test_the_next_file_is_made_when_the_last_is_half_full_and_is_the_one_then_us
     chain = chain_on(disk)
     files = NextFile(chain, disk)
     files.add(0)
-    files.prepare(FILE_SIZE // 2)
+    assert files.prepare(FILE_SIZE // 2) == FILE_SIZE // 2
     assert files._files._next is None
-    files.prepare(FILE_SIZE // 2 + 1)
+    assert files.prepare(FILE_SIZE // 2 + 1) == FILE_SIZE, "which is when there is one more"
     assert files._files._next is not None
     files._files._next[1].result(10)
     assert disk.names(LOG) == ["0" * 20, f"{FILE_SIZE:020d}"]

@@ -22,6 +22,7 @@ from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.queues import Queues
 from cometmq.store.read.reading import run
+from cometmq.store.upkeep import dispatch
 from cometmq.store.upkeep.dispatch import (
     NO_QUEUE,
     TAGS_KNOWN_MAX,
@@ -143,6 +144,23 @@ def test_tags_are_remembered_up_to_a_limit(desk: Desk) -> None:
     known = desk.dispatcher._tags_codes
     assert len(known) <= TAGS_KNOWN_MAX + 1
     assert all(len(tags or "") <= TAGS_LENGTH_MAX for tags in known)
+
+
+def test_the_upkeep_is_to_follow_when_the_index_lags_behind_or_time_went_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "INDEX_LAG_BYTES", 1_000)
+    followed: list[int] = []
+    desk.dispatcher.follow = lambda: followed.append(desk.dispatcher.dispatched_offset)
+    desk.append(new_message(body=bytes(500)))
+    assert followed == []
+    desk.append(new_message(body=bytes(500)))
+    assert followed == [desk.log.written_offset]
+    desk.dispatcher.catch_up_index()
+    desk.append(new_message())
+    assert len(followed) == 1
+    desk.append(new_message(), time=TIME - 1)
+    assert followed[1:] == [desk.log.written_offset]
 
 
 def test_the_index_follows_when_it_is_told_to_and_each_key_once(desk: Desk) -> None:

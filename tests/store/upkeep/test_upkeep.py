@@ -18,7 +18,7 @@ from cometmq.io.clock import ManualClock
 from cometmq.io.files import File
 from cometmq.store import FlushDiskType, MessageStore
 from cometmq.store.settings import PAGE_SIZE
-from cometmq.store.upkeep import upkeep
+from cometmq.store.upkeep import dispatch, upkeep
 from cometmq.store.upkeep.upkeep import WRITE_MS_MAX
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -417,6 +417,7 @@ def test_what_the_index_read_does_not_stay_mapped_between_ticks(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "INDEX_LAG_BYTES", 1_000)
+    monkeypatch.setattr(dispatch, "INDEX_LAG_BYTES", 1_000)
     monkeypatch.setattr(upkeep, "MAPPED_MAX_BYTES", 10_000)
     store = open_store()
     dropped: list[int] = []

@@ -91,8 +91,10 @@ class Sends:
         """Store and answer the usual sends of a turn (as a ``net.turn.BulkHandler``); leave the others."""
         begun_ms, batch, appending = self._rates.put_times.begin(), self._batch, self._store.appending
         ops, received = appending.ops, [(read.data, read.position, read.session.born_host) for read in reads]
+        failure = self._fast_failure
+        are_taken = not failure.slow_append_ms and self.disk_waits.count < failure.capacity
         try:
-            ends = appending.sends(ops, batch, received) if self._fast_failure.takes_all() else None
+            ends = appending.sends(ops, batch, received) if are_taken else None
         except StoreNotWritable:  # ``handle`` says why
             ends = None
         if ends is None:
@@ -195,7 +197,8 @@ class Sends:
     def _count(self, begun_ms: int, message_count: int, size: int) -> int:
         """Count messages that were appended; returns how long that took, ms."""
         took_ms = self._rates.put_times.since(begun_ms)
-        self._fast_failure.note_append(took_ms)
+        if took_ms > self._fast_failure.page_cache_busy_ms:
+            self._fast_failure.note_slow_append(took_ms)
         self._rates.stored.total += message_count
         self._rates.stored_bytes.total += size
         return took_ms

@@ -14,6 +14,7 @@ from typing import Final
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
 from cometmq.store.log.commit_log import CommitLog, describe
+from cometmq.store.log.refusals import Cause
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 
 UNCOMMITTED_MAX: Final = 32 * 1024 * 1024
@@ -27,15 +28,11 @@ class Committer:
 
     Args:
         on_committed: called in the thread that committed, each time that more can be read.
-
-    Attributes:
-        failed: the error of the last commit, or None if it succeeded.
     """
 
     def __init__(
         self, commit_log: CommitLog, settings: StoreSettings, clock: Clock, on_committed: Callable[[], None]
     ) -> None:
-        self.failed: StoreNotWritable | None = None
         self._log = commit_log
         self._settings = settings
         self._clock = clock
@@ -57,19 +54,21 @@ class Committer:
             self._wake.set()
 
     def commit(self) -> bool:
-        """Commit all that is written; return whether that succeeded, see ``failed``. Safe from any thread."""
+        """Commit all that is written; return whether that succeeded. Safe from any thread."""
         before = self._log.committed_offset
         self._last_ms = self._clock.monotonic_ms()
+        failed: StoreNotWritable | None
         try:
             self._log.commit()
         except OSError as error:
-            self.failed = StoreNotWritable(f"commit failed: {describe(error, self._log.chain.directory)}")
-            log.warning("%s", self.failed)
+            failed = StoreNotWritable(f"commit failed: {describe(error, self._log.chain.directory)}")
+            log.warning("%s", failed)
         else:
-            self.failed = None
+            failed = None
+        self._log.refusals.set(Cause.COMMIT, failed)
         if self._log.committed_offset > before:
             self._on_committed()
-        return self.failed is None
+        return failed is None
 
     def stop(self) -> None:
         """End the thread and commit the rest."""

@@ -32,6 +32,8 @@ from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.file_chain import FileChain
 from cometmq.store.log import write_path
+from cometmq.store.log.refusals import Refusals
+from cometmq.store.log.write_pool import WritePool
 from cometmq.store.read.reading import Reading, ReadStep
 from cometmq.store.recovery.full_disk import FULL
 from cometmq.store.settings import StoreSettings
@@ -52,6 +54,7 @@ class CommitLog:
 
     Attributes:
         crc: the checksum that is checked in records.
+        refusals: why no messages are accepted now; set by all parts of the store, enforced by ``Appending``.
         written_offset: offset behind the last record.
         written_time: store time of the last record, ms.
     """
@@ -62,21 +65,25 @@ class CommitLog:
         settings = settings or StoreSettings()
         self.chain = FileChain(files, directory, file_size, SETTING)
         self.crc = settings.crc
+        self.refusals = Refusals()
         self._path, self._next_file = write_path.choose(settings, self.chain, files.layer)
+        self._pool = self._path if isinstance(self._path, WritePool) else None
         self._encode = _encode_sealed if settings.enabled_append_prop_crc else _encode
         self.written_offset = 0
         self.written_time = 0
         self._failed_until = 0  # a failed write may have left bytes between here and written_offset
+        self._files_end = 0  # the end of the last file, as far as writes have had to know
+        self._prepare_from = 0  # a write that ends behind it may have to prepare the next file
 
     @property
     def committed_offset(self) -> int:
         """Offset before which all is in the files: it can be read and survives a kill of the process."""
-        return self._path.committed_offset(self.written_offset)
+        return self.written_offset if self._pool is None else self._pool.committed_offset(self.written_offset)
 
     @property
     def free_buffers(self) -> int | None:
         """Number of free buffers of the transient store pool, None without a pool."""
-        return self._path.free_buffers()
+        return None if self._pool is None else self._pool.free_buffers()
 
     @property
     def min_offset(self) -> int:
@@ -135,7 +142,8 @@ class CommitLog:
 
     def commit(self) -> None:
         """Commit all written records to the files. Safe from any thread. Raises OSError; nothing is lost."""
-        self._path.commit(self.written_offset)
+        if self._pool is not None:
+            self._pool.commit(self.written_offset)
 
     def close(self) -> None:
         """Close the write path, and remove a next file that is not used."""
@@ -213,15 +221,22 @@ class CommitLog:
             for offset, data in writes:
                 if data:
                     self._failed_until = offset + len(data)
-                    if offset >= self.chain.end_offset:
-                        self._next_file.add(offset - offset % self.chain.file_size)
+                    if offset >= self._files_end:
+                        self._extend(offset)
                     self._path.write(offset, data)
         except OSError as error:
             with suppress(OSError):  # retried before the next write
                 self.clear_failed()
             raise StoreNotWritable(describe(error, self.chain.directory)) from error
-        self._next_file.prepare(self._failed_until)
+        if self._failed_until > self._prepare_from:
+            self._prepare_from = self._next_file.prepare(self._failed_until)
         self._failed_until = 0
+
+    def _extend(self, offset: int) -> None:
+        """Add the file in which ``offset`` is, unless there is one. Raises OSError."""
+        if offset >= self.chain.end_offset:
+            self._next_file.add(offset - offset % self.chain.file_size)
+        self._files_end = self.chain.end_offset
 
     def clear_failed(self) -> None:
         """Overwrite what a failed write left with zeros, or recovery would find records. Raises OSError.

@@ -25,6 +25,7 @@ from cometmq.io.descriptors import is_scarce
 from cometmq.io.files import File
 from cometmq.store.log.commit import Committer
 from cometmq.store.log.commit_log import CommitLog, describe
+from cometmq.store.log.refusals import Cause
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,6 @@ class Flusher:
         flushed_offset: all before it is on the disk.
         flushed_time: store time of the last message before it, ms.
         sync_count: number of syncs so far, each of one file.
-        failed: the error of a failed sync, after which the store must not be written to, or None.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class Flusher:
         self.flushed_offset = commit_log.written_offset
         self.flushed_time = commit_log.written_time
         self.sync_count = 0
-        self.failed: StoreNotWritable | None = None
         self._log = commit_log
+        self._refusals = commit_log.refusals
         self._settings = settings
         self._clock = clock
         self._on_synced = on_synced
@@ -85,9 +85,14 @@ class Flusher:
             self._committer.start()
 
     @property
+    def failed(self) -> StoreNotWritable | None:
+        """The error of a failed sync, after which the store must not be written to, or None."""
+        return self._refusals.of(Cause.SYNC)
+
+    @property
     def not_writable(self) -> StoreNotWritable | None:
         """The error that stops appends, for good or until a commit succeeds again; or None."""
-        return self.failed or (None if self._committer is None else self._committer.failed)
+        return self.failed or self._refusals.of(Cause.COMMIT)
 
     def keep_up(self) -> None:
         """Start the sync or commit that makes appended records readable. Called by appends."""
@@ -190,11 +195,12 @@ class Flusher:
             if is_scarce(error) and not is_last_try:
                 self._postpone(error)
                 return
-            self.failed = StoreNotWritable(
+            failed = StoreNotWritable(
                 f"sync failed: {describe(error, chain.directory)}; messages acknowledged since offset "
                 f"{self.flushed_offset} may not be on the disk: check the disk, then restart to recover"
             )
-            log.critical("%s", self.failed)
+            self._refusals.set(Cause.SYNC, failed)
+            log.critical("%s", failed)
         else:
             self.flushed_time, self.flushed_offset = time, offset  # in this order: see ``Upkeep.vouch``
             self._last_sync_ms = self._clock.monotonic_ms()

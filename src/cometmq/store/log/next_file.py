@@ -54,10 +54,16 @@ class NextFile:
         self._can_lock = True
         self._last = _Created(None, [])
 
-    def prepare(self, written_offset: int) -> None:
-        """Start to create the next file if the last one is nearly full."""
-        if self._chain.end_offset - written_offset < self._least:
-            self._files.begin(self._chain.end_offset)
+    def prepare(self, written_offset: int) -> int:
+        """Start to create the next file if the last one is nearly full.
+
+        Returns the offset behind which to call it again.
+        """
+        end_offset = self._chain.end_offset
+        if written_offset <= end_offset - self._least:
+            return end_offset - self._least
+        self._files.begin(end_offset)
+        return end_offset
 
     def add(self, start: int) -> None:
         """Add the file that begins at ``start`` to the log. Raises OSError."""

@@ -39,16 +39,6 @@ class WriteMapped:
         assert self._window is not None
         self._window.store(offset % file_size, data)
 
-    def committed_offset(self, written_offset: int) -> int:
-        """Return ``written_offset``."""
-        return written_offset
-
-    def free_buffers(self) -> None:
-        """Return None: there is no pool."""
-
-    def commit(self, written_offset: int) -> None:
-        """Do nothing: nothing is uncommitted."""
-
     def close(self) -> None:
         """Close the windows."""
         if self._window is not None:

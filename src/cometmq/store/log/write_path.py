@@ -24,25 +24,13 @@ from cometmq.store.settings import PAGE_SIZE, StoreSettings
 
 
 class WritePath(Protocol):
-    """A write path. The store's owner writes; any thread may commit."""
+    """A write path, for the store's owner. Only ``WritePool`` commits what is written later."""
 
     def write(self, offset: int, data: Buffer) -> None:
         """Write ``data`` at ``offset``, within one existing file.
 
         Raises OSError or StoreNotWritable; part of it may have been written then.
         """
-        ...
-
-    def committed_offset(self, written_offset: int) -> int:
-        """Return the offset before which all is in the files, if all before ``written_offset`` is written."""
-        ...
-
-    def free_buffers(self) -> int | None:
-        """Return the number of free buffers of the pool, None without a pool."""
-        ...
-
-    def commit(self, written_offset: int) -> None:
-        """Commit all before ``written_offset`` to the files. Raises OSError; nothing is lost then."""
         ...
 
     def close(self) -> None:
@@ -63,16 +51,6 @@ class WriteChannel:
         if self._file is None or not self._begin <= offset < self._end:
             self._file = self._roll(offset)
         self._file.write(offset - self._begin, data)
-
-    def committed_offset(self, written_offset: int) -> int:
-        """Return ``written_offset``."""
-        return written_offset
-
-    def free_buffers(self) -> None:
-        """Return None: there is no pool."""
-
-    def commit(self, written_offset: int) -> None:
-        """Do nothing: nothing is uncommitted."""
 
     def close(self) -> None:
         """Release the file."""

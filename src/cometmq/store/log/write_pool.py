@@ -81,7 +81,10 @@ class WritePool:
         return max(self._pool_size - len(self._pending), 0)
 
     def commit(self, written_offset: int) -> None:
-        """Write uncommitted data to its files; return the buffers of full files to the pool."""
+        """Write uncommitted data to its files; return the buffers of full files to the pool.
+
+        For any thread. Raises OSError; nothing is lost then.
+        """
         with self._committing:
             while self._committed is not None and self._committed < written_offset:
                 self._commit_file(self._committed, written_offset)

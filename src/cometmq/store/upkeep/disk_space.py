@@ -53,7 +53,7 @@ class DiskSpace:
         self._layer = layer
         self._root = root
         self.set_limits(settings)
-        self.full: StoreNotWritable | None = None  # no property: each append reads it
+        self.full: StoreNotWritable | None = None
         self._full: dict[Path, StoreNotWritable] = {}
 
     def set_limits(self, settings: StoreSettings) -> None:

@@ -82,7 +82,9 @@ class Dispatcher:
         on_arrival_of: by topic, called when its messages have become readable; not for bulk sends.
         calculate_bitmap: returns the bitmap of the filters that a message passes, for the unit in its queue's
             extension; None if entries get no units.
-        waiting_count: returns how many wait for arrivals; if 0, those of bulk sends are not collected.
+        follow: called when the index lags behind by INDEX_LAG_BYTES, or ``dispatched_time`` went back.
+        waiting_count: returns at how many places arrivals are waited for; if 0, those of bulk sends are not
+            collected.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Dispatcher:
         self._listeners: list[tuple[Callable[[list[Arrival]], None], Callable[[], int]]] = []
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
         self._staged = staged
+        self.follow: Callable[[], None] = lambda: None
         self._log = commit_log
         self._index = index
         self._indexed_offset = commit_log.written_offset
@@ -174,6 +177,8 @@ class Dispatcher:
 
     def catch_up_index(self) -> None:
         """Index all dispatched records. Raises OSError; what was indexed before stays."""
+        if self._index is None:
+            self._indexed_offset = self.dispatched_offset
         if self._index is None or self._indexed_offset >= self.dispatched_offset:
             return
         begin = self._index_sound_records(self._index)
@@ -200,7 +205,7 @@ class Dispatcher:
         """Release staged sends to readers; return them if anybody waits for arrivals."""
         staged = self._staged
         staged.count += count
-        self.dispatched_offset, self.dispatched_time = end_offset, store_time
+        self._advance(end_offset, store_time)
         if not self.waiting_count():
             return []
         return [
@@ -208,6 +213,12 @@ class Dispatcher:
             for number, queue_offset, _, _, code in staged.rows[staged.count - count : staged.count].tolist()
             if (queue := staged.queues.get(number)) is not None
         ]
+
+    def _advance(self, end_offset: int, store_time: int) -> None:
+        is_earlier = store_time < self.dispatched_time  # the clock was set back
+        self.dispatched_offset, self.dispatched_time = end_offset, store_time
+        if is_earlier or end_offset - self._indexed_offset >= INDEX_LAG_BYTES:
+            self.follow()
 
     def _stage(self, batch: _AppendedBatch) -> list[Arrival]:
         """Stage the queue entries of messages, which makes them readable; return them."""
@@ -225,7 +236,7 @@ class Dispatcher:
                 watched.add(message.topic)
         if rows:
             self._staged.add(np.array(rows, np.int64))
-        self.dispatched_offset, self.dispatched_time = batch.end_offset, batch.store_time
+        self._advance(batch.end_offset, batch.store_time)
         for topic in watched:
             self.on_arrival_of[topic]()
         return arrivals

@@ -28,9 +28,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cometmq.errors import StoreNotWritable
 from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.log.flush import Flusher
+from cometmq.store.log.refusals import Cause
 from cometmq.store.parts import Parts
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.next_offsets import GONE
@@ -98,11 +98,6 @@ class Retention:
         self._hours = {int(hour) for hour in settings.delete_when.split(";") if hour.strip()}
         self._reserved_ms = settings.file_reserved_time * HOUR_MS
 
-    @property
-    def disk_full(self) -> StoreNotWritable | None:
-        """The error for appends, by the last round's measurement of the disks; None if there is room."""
-        return self._space.full
-
     def is_due(self) -> bool:
         """Check whether it is time for the next round."""
         return self._clock.monotonic_ms() >= self._next_round_ms
@@ -125,7 +120,9 @@ class Retention:
         self._queues.retry_discard()
         if self._taken:
             yield from self._removal([])
-        yield from self._log_files(self._space.measure())
+        need = self._space.measure()
+        self._log.refusals.set(Cause.DISK_SPACE, self._space.full)
+        yield from self._log_files(need)
         if not self._queues_left and self._log.min_offset > self._cleaned_offset:
             self._cleaned_offset = self._log.min_offset
             self._queues_left.extend(self._queues.by_number.values())

@@ -19,6 +19,7 @@ from cometmq.io.clock import Clock
 from cometmq.io.descriptors import is_scarce
 from cometmq.store.log.commit_log import describe
 from cometmq.store.log.flush import Flusher
+from cometmq.store.log.refusals import Cause
 from cometmq.store.parts import Parts
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
@@ -42,7 +43,6 @@ class Upkeep:
         in_thread: calls a function soon, in another thread.
 
     Attributes:
-        failed: the error of the last write of derived files, None if it succeeded.
         vouched_offset: CommitLog offset before which the derived entries of all records are on the disk.
     """
 
@@ -56,7 +56,6 @@ class Upkeep:
         in_thread: Callable[[Callable[[], None]], object],
         vouched_offset: int = 0,
     ) -> None:
-        self.failed: StoreNotWritable | None = None
         self.vouched_offset = self._round_offset = vouched_offset
         self._root = parts.root
         self._files = parts.files
@@ -81,6 +80,12 @@ class Upkeep:
         self._sync_failed = False
         self._postponed: list[Path] = []  # files that could not be synced for lack of descriptors
         self._dropped_offset = dispatcher.dispatched_offset
+        dispatcher.follow = self.follow
+
+    @property
+    def failed(self) -> StoreNotWritable | None:
+        """The error of the last write of derived files, None if it succeeded."""
+        return self._log.refusals.of(Cause.DERIVED_FILES)
 
     @property
     def is_behind(self) -> bool:
@@ -139,7 +144,13 @@ class Upkeep:
         except OSError as error:
             self._record_failure(error)
         else:
-            self.failed = None
+            self._log.refusals.set(Cause.DERIVED_FILES, None)
+
+    def try_again(self) -> None:
+        """Write back if that failed the last time, and the store is not closed: space may have been freed."""
+        refusals = self._log.refusals
+        if refusals.of(Cause.DERIVED_FILES) is not None and refusals.of(Cause.CLOSED) is None:
+            self.write_back()
 
     def sync(self, paths: Sequence[Path]) -> None:
         """Sync files and the directories that name them; files of topics deleted meanwhile are skipped.
@@ -233,7 +244,7 @@ class Upkeep:
             if not self._in_round:
                 self._unwritten.clear()  # they will be due again
             return False
-        self.failed = None
+        self._log.refusals.set(Cause.DERIVED_FILES, None)
         return is_over
 
     def _drain(self, queues: deque[ConsumeQueue], action: Callable[[ConsumeQueue], None]) -> bool:
@@ -262,8 +273,9 @@ class Upkeep:
         self._in_thread(self._files.unused_pages())  # to unmap a gigabyte takes some 30 ms
 
     def _record_failure(self, error: OSError) -> None:
-        self.failed = StoreNotWritable(describe(error, self._root))
-        log.warning("%s", self.failed)
+        failed = StoreNotWritable(describe(error, self._root))
+        self._log.refusals.set(Cause.DERIVED_FILES, failed)
+        log.warning("%s", failed)
 
     def _take_unsynced(self) -> list[Path]:
         """Return and clear the files to sync: postponed ones, those collected of queues, and the index's."""
