@@ -40,6 +40,7 @@ class Session(asyncio.Protocol):
         closed: whether the session is closed, so that nothing can be sent.
         frame_heard_ms: monotonic time when bytes of the unfinished long frame last arrived, in ms.
         waited_ms: how long the commands being handled have waited, if that is too long; else 0.
+        rare_reads: how many of its reads in a row began with a send that bulk handling left, and will again.
     """
 
     peer: tuple[str, int]
@@ -49,7 +50,7 @@ class Session(asyncio.Protocol):
         self.attributes: dict[str, Any] = {}
         self.closed = False
         self.server = server
-        self.waited_ms = 0
+        self.waited_ms = self.rare_reads = 0
         self._on_lost = on_lost
         self._reader = FrameReader()
         self._intake = Intake()

@@ -22,6 +22,9 @@ class Appending:
     Args:
         end: called after each append; None for nothing.
         readable_offset: returns the log's offset up to which messages may be read; None if that is all.
+
+    Attributes:
+        next_offsets: the next queue offset of each queue.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Appending:
         self._checkpoint = parts.checkpoint
         self._queues = parts.queues
         self._staged = parts.queues.staged
+        self.next_offsets = parts.queues.next_offsets
         self._dispatcher = dispatcher
         self._clock = clock
         self._upkeep = upkeep
@@ -69,7 +73,7 @@ class Appending:
         except BaseException:
             for number in numbers:
                 if number != NO_QUEUE:
-                    self._queues.next_offsets.values[number] -= 1
+                    self.next_offsets.values[number] -= 1
             raise
         self._dispatcher.add(numbers, messages, appended, self._readable())
         if self._end is not None:
@@ -93,8 +97,8 @@ class Appending:
             What ``SendOps.encode`` returns for each read.
         """
         log, staged, time = self._log, self._staged, self._clock.now_ms()
-        entries, next_offsets = staged.with_room(MESSAGES_MAX), self._queues.next_offsets.longs
-        batch.begin(next_offsets, entries, staged.end, log.written_offset, log.file_room, time)
+        entries = staged.with_room(MESSAGES_MAX)
+        batch.begin(self.next_offsets.longs, entries, staged.end, log.written_offset, log.file_room, time)
         try:
             ends = [ops.encode(batch, *read) for read in reads]
             if not (count := batch.message_count):

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
-from tests.broker.desk import ROOT, desk
+from tests.broker.desk import ROOT, USUAL, desk, json_frame
 from tests.broker.requests.test_pull_rows import heartbeat, pull, send
 from tests.kernels.querying import by_id, by_key
 
 from cometmq import kernels
-from cometmq.broker.requests.bulk import Bulk
+from cometmq.broker.requests import bulk
+from cometmq.broker.requests.bulk import RARE_READS, TRIED_READS, Bulk
 from cometmq.net.turn import Read
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode
@@ -53,8 +54,8 @@ async def test_each_kernel_looks_at_what_may_be_its_own(
     kernels.load()
     with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
         made.read(heartbeat("cg") + send() + pull(9))
-        bulk = made.parts.bulk
-        sends, pulls, queries = Seen(bulk._sends), Seen(bulk._pulls), Seen(bulk._queries)
+        parts = made.parts.bulk
+        sends, pulls, queries = Seen(parts._sends), Seen(parts._pulls), Seen(parts._queries)
         made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls), cast(Any, queries))
         made.read(b"".join(frames))
         assert (sends.calls, pulls.calls, queries.calls) == (of_sends, of_pulls, of_queries)
@@ -66,8 +67,43 @@ async def test_frames_of_sends_that_no_kernel_takes_are_not_searched_for_pulls(
 ) -> None:
     with desk(ROOT, bulk=False, files=MemoryDisk(), enable_consume_queue_ext=True) as made:
         made.read(heartbeat("cg") + send() + pull(9))
-        bulk = made.parts.bulk
-        pulls = Seen(bulk._pulls)
-        made.server.bulk = Bulk(bulk._sends, cast(Any, pulls), bulk._queries)
+        parts = made.parts.bulk
+        pulls = Seen(parts._pulls)
+        made.server.bulk = Bulk(parts._sends, cast(Any, pulls), parts._queries)
         made.read(b"".join(frames))
         assert pulls.calls == of_pulls
+
+
+async def test_a_connection_that_sends_rare_ones_only_is_seldom_looked_at_in_bulk() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        made.read(send())
+        sends = Seen(made.parts.bulk._sends)
+        made.server.bulk = Bulk(cast(Any, sends), made.parts.bulk._pulls, made.parts.bulk._queries)
+        rare = json_frame(USUAL | {"i": "DELAY\x011\x02"})
+        for _ in range(2 * TRIED_READS):
+            made.read(rare)
+        assert sends.calls == RARE_READS + 1
+        assert made.session.rare_reads == 2 * TRIED_READS
+        usual, rates = send(), made.parts.rates
+        made.read(usual)  # it is tried
+        assert made.session.rare_reads == 0
+        before = sum(rates.send_rows.values())
+        made.read(usual)
+        assert sum(rates.send_rows.values()) == before + 1
+
+
+async def test_a_connection_whose_sends_are_rare_as_their_queues_are_new_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernels.load()
+    monkeypatch.setattr(bulk, "RARE_READS", 2)
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        rates = made.parts.rates
+        rare = rates.rare_sends
+        for queue_id in range(4):
+            made.read(json_frame(USUAL | {"b": "New", "e": str(queue_id)}))
+        assert rates.rare_sends == rare + 4
+        before = sum(rates.send_rows.values())
+        made.read(json_frame(USUAL | {"b": "New"}))
+        assert sum(rates.send_rows.values()) == before + 1

@@ -28,6 +28,11 @@ _COMMAND_STARTS: Final = _SEND_STARTS + _POP_STARTS
 """Requests that are neither pulls nor queries, and that sends have left."""
 _QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
 
+RARE_READS: Final = 8
+"""After so many reads in a row that begin with a rare send a connection's next ones likely do, too …"""
+TRIED_READS: Final = 32
+"""… so that the leaf operation on sends, for which that is lost work, looks only at each of so many."""
+
 
 class Bulk:
     """Hands a turn's frames to sends, pulls and queries (a ``net.turn.BulkHandler``).
@@ -52,8 +57,13 @@ class Bulk:
                 pulls.append(read)
             elif read.data.startswith(_POP_STARTS, at):
                 read.commands_end = _end_of_pops(read.data, read.position)
+            elif read.data.startswith(_QUERY_STARTS, at):
+                queries.append(read)
+            elif (rare_reads := read.session.rare_reads) < RARE_READS or rare_reads % TRIED_READS == 0:
+                rest.append(read)
             else:
-                (queries if read.data.startswith(_QUERY_STARTS, at) else rest).append(read)
+                read.session.rare_reads += 1
+                read.commands_end = len(read.data)
         if pulls:
             rest += self._pulls.take(pulls, [len(read.data) for read in pulls])
         if queries:
@@ -71,8 +81,12 @@ class Bulk:
         rest: list[Read] = []
         for read in reads:
             at = read.position
-            if at < read.commands_end and not read.data.startswith(_COMMAND_STARTS, at + PREFIX_SIZE):
+            if at == read.commands_end:
+                read.session.rare_reads = 0
+            elif not read.data.startswith(_COMMAND_STARTS, at + PREFIX_SIZE):
                 rest.append(read)
+            elif not at:
+                read.session.rare_reads += 1
         if rest:
             rest = self._pulls.take(rest, [read.commands_end for read in rest])
         if rest:

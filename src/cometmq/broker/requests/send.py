@@ -29,9 +29,11 @@ from cometmq.broker.state.rates import Rates
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.message_id import offset_message_id
 from cometmq.kernels.sends.rows import SendBatch, constants_of
+from cometmq.kernels.sends.topic_table import NO_QUEUE
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
 from cometmq.store.append import Appended, NewMessage
+from cometmq.store.queue.next_offsets import GONE
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
@@ -129,6 +131,7 @@ class Sends:
                 header, target, queue_id = self._rare.target_of(command)
                 if target.creation is not None and not target.creation.is_saved:
                     self._early.add(target.creation, session, command)
+                    session.rare_reads = 0  # the next ones may be usual
                     continue
                 send = self._rare.checked(session, command, header, target, queue_id)
             except CometMQError as error:
@@ -161,7 +164,7 @@ class Sends:
             for send in sends:  # one of them is to blame, the others are not
                 self._append(session, [send])
         else:
-            self._count_rare(begun_ms, messages, appended)
+            self._count_rare(session, begun_ms, messages, appended)
             self._answer(session, begun_ms, sends, appended)
 
     def _append_new(self, session: Session, send: RareSend) -> None:
@@ -173,7 +176,7 @@ class Sends:
 
         def append(new: Sequence[NewMessage]) -> list[Appended]:
             appended = self._store.append(new)
-            self._count_rare(begun_ms, new, appended)
+            self._count_rare(session, begun_ms, new, appended)
             return appended
 
         try:
@@ -187,12 +190,17 @@ class Sends:
         self._answer(session, begun_ms, [send], [place.appended for place in places])
 
     def _count_rare(
-        self, begun_ms: int, messages: Sequence[NewMessage], appended: Sequence[Appended]
+        self, session: Session, begun_ms: int, messages: Sequence[NewMessage], appended: Sequence[Appended]
     ) -> None:
         """Count messages that were appended; know their queues, so that the next ones there are usual."""
         self._count(begun_ms, len(messages), self._store.written_offset - appended[0].physical_offset)
+        table, appending = self._targets.table, self._store.appending
+        next_offsets = appending.next_offsets.values
         for topic, queue_id in {(message.topic, message.queue_id) for message in messages}:
-            self._targets.learn(topic, queue_id, self._store.appending.queue_number(topic, queue_id))
+            number = table.queue_number(topic, queue_id)
+            is_new = number == NO_QUEUE or next_offsets[number] == GONE
+            if is_new and self._targets.learn(topic, queue_id, appending.queue_number(topic, queue_id)):
+                session.rare_reads = 0
 
     def _count(self, begun_ms: int, message_count: int, size: int) -> int:
         """Count messages that were appended; returns how long that took, ms."""

@@ -77,12 +77,17 @@ class Targets:
             raise Refused(ResponseCode.INVALID_PARAMETER, f"topic {target.topic} has no queue to write to")
         return next(self._turn) % target.write_queue_count
 
-    def learn(self, topic: str, queue_id: int, queue: int) -> None:
-        """Store the number of a queue, if its topic is a plain one; once that is known, if it is new."""
-        if self.table.find(topic) is not None:
+    def learn(self, topic: str, queue_id: int, queue: int) -> bool:
+        """Store the number of a queue, if its topic is a plain one; once that is known, if it is new.
+
+        Returns whether it is stored now.
+        """
+        is_known = self.table.find(topic) is not None
+        if is_known:
             self.table.put_queue(topic, queue_id, queue)
         elif _is_plain(topic) and (creation := self._topics.creation(topic)) is not None:
             creation.when_known(partial(self._learn_known, topic, queue_id, queue))
+        return is_known
 
     def _learn_known(self, name: str, queue_id: int, queue: int) -> None:
         if (topic := self._topics.find(name)) is not None:
