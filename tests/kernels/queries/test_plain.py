@@ -31,14 +31,13 @@ def test_words_are_read_as_in_commands(reader: Reader, text: str) -> None:
 
 
 @pytest.mark.parametrize("frame", [by_key(opaque=-3), by_id(1 << 40, binary=True)])
-def test_a_row_of_a_command_is_that_of_its_frame(reader: Reader, frame: bytes) -> None:
+def test_a_row_is_added_from_the_parts_of_its_frame(reader: Reader, frame: bytes) -> None:
     assert reader.reads(frame)
     command, rows = decode(frame), new_rows()
     header = parse(QueryMessageHeader if command.code == 12 else ViewMessageHeader, command.ext_fields)
     assert has_row(header)
-    add(rows, command, header)
+    add(rows, command, header, 0, len(frame))
     assert rows.count == 1
-    reader.queries.rows[0].frame_end = 0  # a command has no place
     assert rows.array.tolist() == reader.queries.array.tolist()
     assert rows.texts.tolist() == reader.queries.texts.tolist()
     assert rows.offsets[0, 0] == reader.queries.offsets[0, 0]

@@ -1,12 +1,12 @@
 """QUERY_MESSAGE and VIEW_MESSAGE_BY_ID: messages found by key, by unique key and by offset id.
 
-A query becomes a row: read with others from the bytes of a turn, or made of a command. Keys are looked up in
-the index, and what is found is answered with others. What the store's leaf operations leave is read by a
+Queries become rows, read from the bytes of a turn. Keys are looked up in the index, and what is found is
+answered together. What the store's leaf operations leave, and a query that comes as a command, is read by a
 reading, which may wait for the disk::
 
     frames ─► rows ─► looked up ─► answered
-    command ─► row ──┘     │  └──► refused: there is no such message
-                           └─────► read by a reading ─► answered or refused
+                           │  └──► refused: there is no such message
+    command ───────────────┴─────► read by a reading ─► answered or refused
 
 RocketMQ's broker also returns records of which only the hash of topic and key is the same.
 """
@@ -19,7 +19,6 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.state.rates import Rates
 from cometmq.format.dispatch import KeyKind
-from cometmq.kernels.queries.plain import add, has_row
 from cometmq.kernels.queries.rows import (
     QUERIES_MAX,
     UNIQUE_COUNT,
@@ -34,7 +33,7 @@ from cometmq.store.read.query import QueryResult
 from cometmq.store.read.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, SerializeType, decode, response
+from cometmq.wire.frame import Command, SerializeType, decode, frame_end, response
 from cometmq.wire.headers import (
     QueryMessageHeader,
     QueryMessageResponseHeader,
@@ -57,19 +56,11 @@ _NOTHING: Final = int(QueryState.NOTHING)
 
 
 class _QueriesOfRead(NamedTuple):
-    """The queries that a read begins with, or a command.
+    """The queries that a read begins with: from which row to before which they are."""
 
-    Attributes:
-        begin, end: from which row to before which they are.
-        read: of frames, the read.
-        request: of a command, it and its header.
-    """
-
-    session: Session
+    read: Read
     begin: int
     end: int
-    read: Read | None = None
-    request: tuple[Command, QueryHeader] | None = None
 
 
 class MessageQueries:
@@ -92,17 +83,18 @@ class MessageQueries:
         others: list[Read] = []
         asked: list[_QueriesOfRead] = []
         ops, queries = self._finds.begin(), self._finds.queries
+        is_one = len(reads) == 1 and frame_end(reads[0].data, reads[0].position) == ends[0]
         for read, end in zip(reads, ends, strict=True):
             if queries.count >= QUERIES_MAX:
                 read.commands_end = read.position  # its turn comes when these are answered
-            elif read.session.congested:
+            elif read.session.congested or (is_one and not ops.is_for_one):
                 read.commands_end = end
             else:
                 begin = queries.count
                 count, _, read.commands_end = ops.read(read.data, read.position, end, queries)
                 if count:
                     read.commands_end = read.position  # what follows is looked at next
-                    asked.append(_QueriesOfRead(read.session, begin, begin + count, read))
+                    asked.append(_QueriesOfRead(read, begin, begin + count))
                 else:
                     others.append(read)
         if asked:
@@ -122,12 +114,7 @@ class MessageQueries:
         if command.is_oneway:
             return  # nobody would take what it finds
         self._rates.query_commands += 1
-        if session.congested or not has_row(header):
-            self._read_when_drained(session, command, header)
-        else:
-            self._finds.begin()
-            add(self._finds.queries, command, header)
-            self._answer([_QueriesOfRead(session, 0, 1, request=(command, header))])
+        self._read_when_drained(session, command, header)
 
     def _answer(self, asked: Sequence[_QueriesOfRead]) -> None:
         """Look up and answer the queries that were added."""
@@ -151,12 +138,11 @@ class MessageQueries:
             first: the first row that is done with.
             states: the states of these rows.
         """
-        session, read, rows = asked.session, asked.read, self._finds.queries.rows
+        read, session, rows = asked.read, asked.read.session, self._finds.queries.rows
         begin, end = max(asked.begin, first), min(asked.end, first + len(states))
-        if read is not None:
-            if session.congested or read.position != rows[begin].frame_at:
-                return  # the peer is to take its responses first: these queries are read again
-            read.position = read.commands_end = rows[end - 1].frame_end
+        if session.congested or read.position != rows[begin].frame_at:
+            return  # the peer is to take its responses first: these queries are read again
+        read.position = read.commands_end = rows[end - 1].frame_end
         sent = rows[begin - 1].answer_end if begin > first else 0
         for number, state in enumerate(states[begin - first : end - first], begin):
             if state != _ANSWERED:
@@ -164,7 +150,7 @@ class MessageQueries:
                 if state == _NOTHING:
                     session.send(self._refusal_of(number))
                 else:
-                    command, header = asked.request or _request_of(read, rows[number])
+                    command, header = _request_of(read, rows[number])
                     attempt(session, (command,), self._read_when_drained, session, command, header)
         self._send_answers(session, sent, rows[end - 1].answer_end)
 
@@ -216,9 +202,8 @@ class MessageQueries:
         )
 
 
-def _request_of(read: Read | None, row: QueryRow) -> tuple[Command, QueryHeader]:
-    """Decode the query of a row that stands in a read."""
-    assert read is not None, "it is no command"
+def _request_of(read: Read, row: QueryRow) -> tuple[Command, QueryHeader]:
+    """Decode the query of a row."""
     command = decode(read.data[row.frame_at : row.frame_end])
     if command.code == RequestCode.QUERY_MESSAGE:
         return command, parse(QueryMessageHeader, command.ext_fields)

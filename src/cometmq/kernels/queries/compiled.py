@@ -47,6 +47,7 @@ from cometmq.kernels.sends.answers import put_decimal
 __all__ = ["answer", "body", "find", "read"]
 
 body: Final = "compiled"
+is_for_one: Final = True
 
 _PREFIX_SIZE: Final = 8
 _read: Any = frames.read  # to Numba the bytes that sockets give are no array

@@ -61,6 +61,7 @@ class PlainQueries:
     """
 
     body = "plain"
+    is_for_one = False
 
     def __init__(self, crc: Crc) -> None:
         self._crc = crc
@@ -162,7 +163,7 @@ def has_row(header: Header) -> bool:
     return text.isascii() and len(text) <= TEXTS_SIZE
 
 
-def add(queries: QueryRows, command: Command, header: Header, begin: int = 0, end: int = 0) -> None:
+def add(queries: QueryRows, command: Command, header: Header, begin: int, end: int) -> None:
     """Add the query of a request that has a row, and whose frame is from ``begin`` to ``end``."""
     number = queries.count
     queries.rows[number] = _EMPTY

@@ -42,7 +42,7 @@ class QueryRow(Structure):
     A structure of C, so that Python and compiled operations read and write the same numbers in place.
 
     Attributes:
-        frame_at, frame_end: where its frame is in what a socket read returned; 0 for a command.
+        frame_at, frame_end: where its frame is in what a socket read returned.
         opaque: the opaque number.
         is_binary: whether its header is a ROCKETMQ one, and so the response's.
         is_by_key: whether it is by key; else the seven numbers that follow are 0.
@@ -218,6 +218,11 @@ class QueryOps(Protocol):
     @property
     def body(self) -> str:
         """Which body of the operations this is: rows are counted by it."""
+        ...
+
+    @property
+    def is_for_one(self) -> bool:
+        """Whether it answers a single query sooner than a reading does, and not only several together."""
         ...
 
     def read(self, data: bytes, begin: int, end: int, queries: QueryRows, /) -> tuple[int, int, int]:
