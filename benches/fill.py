@@ -71,7 +71,6 @@ class Fill:
         self.count = 0
         self.queues = [(f"bench-{topic}", queue) for queue in range(queues) for topic in range(topics)]
         self._store = store
-        store.on_arrival(lambda _: None, lambda: False)  # nobody waits
         table = TopicHashTable[None]()
         for name, queue in self.queues:
             table.put(name, None, queues)

@@ -6,7 +6,7 @@ caller may sync files in a thread.
 """
 
 import logging
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -46,6 +46,8 @@ from cometmq.store.upkeep.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
+ALWAYS = (None,)
+"""Stands for somebody who always waits for messages."""
 READ_THREADS = 4
 """Number of reads that may wait for the disk at once."""
 
@@ -183,13 +185,15 @@ class MessageStore(Messages, HasPointers):
         return self._log.refusals.first
 
     def on_arrival(
-        self, callback: Callable[[list[Arrival]], None], waiting_count: Callable[[], int] = lambda: 1
+        self, callback: Callable[[list[Arrival]], None], awaiting: Iterable[Sized] = (ALWAYS,)
     ) -> None:
         """Call ``callback`` with messages that have become readable; it may be one of several.
 
-        The arrivals of bulk sends are collected only while ``waiting_count`` of any callback is not 0.
+        Args:
+            awaiting: collections of those who wait for messages: while those of all callbacks are empty, the
+                arrivals of bulk sends are not collected. By default somebody always waits.
         """
-        self._dispatcher.listen(callback, waiting_count)
+        self._dispatcher.listen(callback, awaiting)
 
     def on_arrival_of(self, topic: str, callback: Callable[[], None]) -> None:
         """Call ``callback`` whenever a message of a topic becomes readable; for the broker's own topics."""

@@ -114,7 +114,7 @@ class PullRequests:
         self._constants = constants_of(_FOUND.pieces())
         self._hold = PullHold[PullRow]()
         self._awake: list[PullRow] = []
-        store.on_arrival(self.arrive, waiting_count=self._hold.queues.__len__)
+        store.on_arrival(self.arrive, [self._hold.queues])
 
     @property
     def held_count(self) -> int:

@@ -73,6 +73,9 @@ class PopHold(Generic[PopT]):
         force_interval: a message whose queue offset is a multiple of this wakes a pop whatever its tag, so
             that the group's offset moves on; 0 for none.
         is_last_first: whether the one with the latest deadline is woken, not the next.
+
+    Attributes:
+        places: the requests by place, sorted by deadline; always the same dictionary, empty if none are held.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class PopHold(Generic[PopT]):
         self._force_interval = force_interval
         self._first = -1 if is_last_first else 0
         self._count = 0
-        self._places: dict[Place, list[PopT]] = {}  # sorted by deadline
+        self.places: dict[Place, list[PopT]] = {}
         self._awake: dict[Place, PopT] = {}
         self._owners: dict[Hashable, dict[PopT, None]] = {}
         self._groups: dict[tuple[str, str], int] = {}  # how many are held of a topic and group
@@ -96,7 +99,7 @@ class PopHold(Generic[PopT]):
 
     def count_at(self, place: Place) -> int:
         """Return how many are held at a place."""
-        return len(self._places.get(place, ()))
+        return len(self.places.get(place, ()))
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -109,12 +112,12 @@ class PopHold(Generic[PopT]):
     def hold(self, pop: PopT) -> bool:
         """Hold a request; return False if there is no room, so that it must be answered now."""
         place = pop.place
-        waiting = self._places.get(place)
+        waiting = self.places.get(place)
         if self._count >= self._limit or (waiting is not None and len(waiting) >= self._place_max):
             return False
         deadline_ms = pop.deadline_ms
         if waiting is None:
-            self._places[place] = [pop]
+            self.places[place] = [pop]
         elif waiting[-1].deadline_ms <= deadline_ms:
             waiting.append(pop)
         else:
@@ -131,7 +134,7 @@ class PopHold(Generic[PopT]):
 
     def arrive(self, arrivals: Iterable[Arrival]) -> bool:
         """Process the arrivals of one dispatch; return whether any request is awake."""
-        by_topic, places, awake, interval = self._by_topic, self._places, self._awake, self._force_interval
+        by_topic, places, awake, interval = self._by_topic, self.places, self._awake, self._force_interval
         if not by_topic:
             return bool(awake)
         for topic, queue_id, next_offset, tags_code in arrivals:
@@ -150,7 +153,7 @@ class PopHold(Generic[PopT]):
 
     def wake(self, place: Place) -> bool:
         """Wake one request of a place, unless one is awake; return whether any is."""
-        if place not in self._awake and (waiting := self._places.get(place)) is not None:
+        if place not in self._awake and (waiting := self.places.get(place)) is not None:
             pop = waiting[self._first]
             self._remove(pop)
             self._awake[place] = pop
@@ -158,8 +161,8 @@ class PopHold(Generic[PopT]):
 
     def release(self, topic: str) -> list[PopT]:
         """Remove and return all requests that wait for a topic."""
-        places = [place for place in self._places if place[0] == topic]
-        released = [pop for place in places for pop in self._places[place]]
+        places = [place for place in self.places if place[0] == topic]
+        released = [pop for place in places for pop in self.places[place]]
         for pop in released:
             self._remove(pop)
         return released
@@ -189,10 +192,10 @@ class PopHold(Generic[PopT]):
 
     def _remove(self, pop: PopT) -> None:
         place, owner = pop.place, pop.owner
-        waiting = self._places[place]
+        waiting = self.places[place]
         waiting.remove(pop)
         if not waiting:
-            del self._places[place]
+            del self.places[place]
         del self._steps[-(-pop.deadline_ms // STEP_MS)][pop]
         mine = self._owners[owner]
         del mine[pop]

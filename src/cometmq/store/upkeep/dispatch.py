@@ -6,7 +6,7 @@ catches up before a query.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -83,7 +83,7 @@ class Dispatcher:
         calculate_bitmap: returns the bitmap of the filters that a message passes, for the unit in its queue's
             extension; None if entries get no units.
         follow: called when the index lags behind by INDEX_LAG_BYTES, or ``dispatched_time`` went back.
-        waiting_count: returns at how many places arrivals are waited for; if 0, those of bulk sends are not
+        awaiting: collections of those who wait for arrivals; if all are empty, those of bulk sends are not
             collected.
     """
 
@@ -98,8 +98,8 @@ class Dispatcher:
         self.dispatched_time = commit_log.written_time
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
         self.on_arrival_of: dict[str, Callable[[], None]] = {}
-        self.waiting_count: Callable[[], int] = lambda: 1
-        self._listeners: list[tuple[Callable[[list[Arrival]], None], Callable[[], int]]] = []
+        self.awaiting: list[Sized] = []
+        self._callbacks: list[Callable[[list[Arrival]], None]] = []
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
         self._staged = staged
         self.follow: Callable[[], None] = lambda: None
@@ -111,26 +111,15 @@ class Dispatcher:
         self._tags_codes: dict[str | None, int] = {None: 0}
         self._waiting: deque[_AppendedBatch | _AppendedSends] = deque()
 
-    def listen(self, callback: Callable[[list[Arrival]], None], waiting_count: Callable[[], int]) -> None:
-        """Add a callback to ``on_arrival``, and a count to ``waiting_count``."""
-        self._listeners.append((callback, waiting_count))
-        if len(self._listeners) == 1:
-            self.on_arrival, self.waiting_count = callback, waiting_count
-            return
-        callbacks = [each for each, _ in self._listeners]
-        counts = [count for _, count in self._listeners]
+    def listen(self, callback: Callable[[list[Arrival]], None], awaiting: Iterable[Sized]) -> None:
+        """Add a callback to ``on_arrival``, and to ``awaiting``."""
+        self._callbacks.append(callback)
+        self.awaiting += awaiting
+        self.on_arrival = callback if len(self._callbacks) == 1 else self._call_all
 
-        def call_all(arrivals: list[Arrival]) -> None:
-            for each in callbacks:
-                each(arrivals)
-
-        def any_count() -> int:
-            for count in counts:
-                if waiting := count():
-                    return waiting
-            return 0
-
-        self.on_arrival, self.waiting_count = call_all, any_count
+    def _call_all(self, arrivals: list[Arrival]) -> None:
+        for callback in self._callbacks:
+            callback(arrivals)
 
     def add(
         self,
@@ -206,7 +195,7 @@ class Dispatcher:
         staged = self._staged
         staged.count += count
         self._advance(end_offset, store_time)
-        if not self.waiting_count():
+        if not any(self.awaiting):
             return []
         return [
             Arrival(queue.topic, queue.queue_id, queue_offset + 1, code)

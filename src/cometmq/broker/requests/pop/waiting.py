@@ -78,7 +78,7 @@ class Waiting:
         self._is_soon = False
         self._next_ms: int | None = None
         topics.on_change.append(self._topics_changed)
-        store.on_arrival(self.arrive, waiting_count=self.held_count)
+        store.on_arrival(self.arrive, [hold.places for hold in self._holds])
 
     def held_count(self) -> int:
         """Return how many requests are held."""
