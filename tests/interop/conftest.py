@@ -16,6 +16,8 @@ from tests.interop.groups import OneProcessPerGroup, in_group
 from tests.interop.programs import Programs
 
 SETTINGS: dict[str, object] = peers.PATIENT | {
+    "brokerName": peers.BROKER_NAME,
+    "loadBalancePollNameServerInterval": "500",  # a broker tells members of new topics soon
     "messageDelayLevel": "1s 1s 1s 1s 1s",  # messages that failed come again soon
     "enablePropertyFilter": "true",
     "recallMessageEnable": "true",

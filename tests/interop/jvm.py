@@ -95,6 +95,7 @@ def run(
     programs: Sequence[Path] = (PROGRAMS,),
     properties: Mapping[str, str] | None = None,
     timeout_s: float = 300,
+    pom: Path = POM,
 ) -> list[dict[str, Any]]:
     """Run one of the programs to its end and give the JSON lines it printed.
 
@@ -109,6 +110,7 @@ def run(
         home=home,
         programs=programs,
         properties=SILENT | dict(properties or {}),
+        pom=pom,
     )
     done = subprocess.run(
         [*dies_with_parent(), *line],

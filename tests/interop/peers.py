@@ -26,6 +26,8 @@ from typing import Self
 from tests.interop import jvm, remoting
 
 HOST = "127.0.0.1"
+BROKER_NAME = "broker-a"
+"""For tests in which it matters: a handle names the broker that gave it."""
 START_TIMEOUT_S = 180  # on a busy machine; a quiet one needs 5
 STOP_TIMEOUT_S = 120  # a Java broker sleeps for 10 s of it
 OUTPUT_LINES_KEPT = 200
@@ -52,6 +54,7 @@ BROKER_OPENS = tuple(
         ("opens", "jdk.internal.ref"),
     ]
 )
+HEAP = (*jvm.SMALL_HEAP, "-XX:MaxDirectMemorySize=512m", *jvm.QUICK_START)
 
 
 @dataclass(frozen=True)
@@ -164,27 +167,17 @@ def rocketmq(
     port: int | None = None,
     namesrv_port: int | None = None,
     ended_by: signal.Signals = signal.SIGTERM,
-    heap: Sequence[str] = (*jvm.SMALL_HEAP, "-XX:MaxDirectMemorySize=512m", *jvm.QUICK_START),
+    heap: Sequence[str] = HEAP,
 ) -> Iterator[Peer]:
     """Run the real name server and broker on ``store``; ``settings`` are added to broker.conf."""
     home = store.with_name(f"{store.name}-rocketmq")
     home.mkdir(parents=True, exist_ok=True)
-    port = port or free_port()
     namesrv = f"{HOST}:{namesrv_port or free_port()}"
     namesrv_conf = {
         "listenPort": namesrv.partition(":")[2],
         "bindAddress": HOST,
         "kvConfigPath": home / "kv.json",
         "configStorePath": home / "namesrv.properties",
-    }
-    broker_conf = {
-        "listenPort": port,
-        "bindAddress": HOST,
-        "brokerIP1": HOST,
-        "namesrvAddr": namesrv,
-        "storePathRootDir": store,
-        "storePathCommitLog": store / "commitlog",
-        **(settings or {}),
     }
     with (
         _java_process(
@@ -194,17 +187,44 @@ def rocketmq(
             write_settings(home / "namesrv.conf", namesrv_conf),
             ended_by=signal.SIGKILL,  # it keeps nothing, and a clean stop takes it seconds
         ),
-        _java_process(
-            "org.apache.rocketmq.broker.BrokerStartup",
-            home,
-            "-c",
-            write_settings(home / "broker.conf", broker_conf),
-            ended_by=ended_by,
-            options=(*heap, *BROKER_OPENS),
-        ) as broker,
+        rocketmq_broker(store, namesrv, settings, port=port, ended_by=ended_by, heap=heap) as peer,
     ):
-        _await_registration(broker, namesrv, f"{HOST}:{port}")
-        yield Peer("rocketmq", namesrv, f"{HOST}:{port}", broker.pid, store)
+        yield peer
+
+
+@contextlib.contextmanager
+def rocketmq_broker(
+    store: Path,
+    namesrv: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    port: int | None = None,
+    ended_by: signal.Signals = signal.SIGTERM,
+    heap: Sequence[str] = HEAP,
+) -> Iterator[Peer]:
+    """Run the real broker alone, for a name server that runs already."""
+    home = store.with_name(f"{store.name}-rocketmq")
+    home.mkdir(parents=True, exist_ok=True)
+    address = f"{HOST}:{port or free_port()}"
+    broker_conf = {
+        "listenPort": address.partition(":")[2],
+        "bindAddress": HOST,
+        "brokerIP1": HOST,
+        "namesrvAddr": namesrv,
+        "storePathRootDir": store,
+        "storePathCommitLog": store / "commitlog",
+        **(settings or {}),
+    }
+    with _java_process(
+        "org.apache.rocketmq.broker.BrokerStartup",
+        home,
+        "-c",
+        write_settings(home / "broker.conf", broker_conf),
+        ended_by=ended_by,
+        options=(*heap, *BROKER_OPENS),
+    ) as broker:
+        _await_registration(broker, namesrv, address)
+        yield Peer("rocketmq", namesrv, address, broker.pid, store)
 
 
 @contextlib.contextmanager
@@ -217,24 +237,39 @@ def cometmq(
     ended_by: signal.Signals = signal.SIGTERM,
 ) -> Iterator[Peer]:
     """Run ``cometmq dev`` on ``store``; ``settings`` go to it in a broker.conf, as an operator would do."""
-    store.parent.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
     namesrv_port = namesrv_port or free_port()
     command = cometmq_command(store, port=port, namesrv_port=namesrv_port)
-    if settings:
-        path = write_settings(store.with_name(f"{store.name}-broker.conf"), settings)
-        command += ["--config", str(path)]
-    with Process(command, ready=f"{HOST}:{port}", environment=os.environ, ended_by=ended_by) as broker:
+    with _cometmq_process(command, store, settings, ended_by) as broker:
         yield Peer("cometmq", f"{HOST}:{namesrv_port}", f"{HOST}:{port}", broker.pid, store)
 
 
+@contextlib.contextmanager
+def cometmq_broker(
+    store: Path,
+    namesrv: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    port: int | None = None,
+    ended_by: signal.Signals = signal.SIGTERM,
+) -> Iterator[Peer]:
+    """Run ``cometmq broker`` alone, for a name server that runs already."""
+    address = f"{HOST}:{port or free_port()}"
+    options = ("--host", HOST, "--port", address.partition(":")[2], "--store", str(store))
+    command = [_cometmq_program(), "broker", "--namesrv", namesrv, *options]
+    with _cometmq_process(command, store, settings, ended_by) as broker:
+        _await_registration(broker, namesrv, address)
+        yield Peer("cometmq", namesrv, address, broker.pid, store)
+
+
 START = {"rocketmq": rocketmq, "cometmq": cometmq}
+START_BROKER = {"rocketmq": rocketmq_broker, "cometmq": cometmq_broker}
 
 
 def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:
     """Give the command line of ``cometmq dev`` from this interpreter's environment."""
     return [
-        str(Path(sys.executable).with_name("cometmq")),
+        _cometmq_program(),
         "dev",
         *("--host", HOST),
         *("--port", str(port)),
@@ -257,6 +292,20 @@ def write_settings(path: Path, settings: Mapping[str, object]) -> Path:
     """Write a Java properties file, the format of broker.conf."""
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     return path
+
+
+def _cometmq_program() -> str:
+    return str(Path(sys.executable).with_name("cometmq"))
+
+
+def _cometmq_process(
+    command: Sequence[str], store: Path, settings: Mapping[str, object] | None, ended_by: signal.Signals
+) -> Process:
+    store.parent.mkdir(parents=True, exist_ok=True)
+    if settings:
+        path = write_settings(store.with_name(f"{store.name}-broker.conf"), settings)
+        command = [*command, "--config", str(path)]
+    return Process(command, ready="ready: broker ", environment=os.environ, ended_by=ended_by)
 
 
 def _java_process(
