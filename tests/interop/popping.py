@@ -1,0 +1,129 @@
+"""What is known of a group's popped messages, and what must be so of each one that comes."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.interop.jvm import Run
+from tests.interop.peers import BROKER_NAME, Peer
+
+Line = dict[str, Any]
+PATIENCE_S = 180
+LOOK_AGAIN_S = 0.5
+
+
+class Handle(NamedTuple):
+    """What the handle of a popped message says, as far as tests need it."""
+
+    text: str
+    due_ms: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Handle":
+        """Read a handle: its second part is when the message was popped, its third for how long."""
+        _, popped_ms, invisible_ms, *_ = text.split(" ")
+        return cls(text, int(popped_ms) + int(invisible_ms))
+
+
+class Popped:
+    """The messages of a group, by key, and how they were handled.
+
+    Attributes:
+        handles: of those that are neither acknowledged nor came again, the latest handle.
+        acknowledged: those that the broker said are.
+        came: how often each has come.
+        early: each that came before its time, with by how many ms.
+        again: those that came after they had been acknowledged.
+        latest_ms: by how much the latest came after its time.
+    """
+
+    def __init__(self) -> None:
+        self.handles: dict[str, Handle] = {}
+        self.acknowledged: set[str] = set()
+        self.came: dict[str, int] = {}
+        self.early: list[tuple[str, int]] = []
+        self.again: list[str] = []
+        self.latest_ms = 0
+
+    def take(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Note the messages that ``Pop.java`` printed."""
+        for line in lines:
+            key, at_ms = line["key"], line["at"]
+            assert line["intact"], f"{key} is not what was sent"
+            if key in self.acknowledged:
+                self.again.append(key)
+            elif key in self.handles:
+                late_ms = at_ms - self.handles[key].due_ms
+                self.latest_ms = max(self.latest_ms, late_ms)
+                if late_ms < 0:
+                    self.early.append((key, -late_ms))
+            self.came[key] = self.came.get(key, 0) + 1
+            self.handles[key] = Handle.parse(line["handle"])
+
+    def ack(self, key: str) -> None:
+        """Note that the broker said that a message is acknowledged."""
+        self.acknowledged.add(key)
+        del self.handles[key]
+
+    def change(self, key: str, handle: str) -> None:
+        """Note the handle that the broker gave for a message that is to be invisible for longer."""
+        self.handles[key] = Handle.parse(handle)
+
+
+class Group:
+    """A consumer group that pops a topic with the Java client.
+
+    Attributes:
+        popped: what is known of its messages.
+    """
+
+    def __init__(self, run_java: Run, topic: str, group: str, folder: Path) -> None:
+        self.popped = Popped()
+        self._run_java = run_java
+        self._names = (topic, group)
+        self._orders = folder / "orders.jsonl"
+
+    def pop(self, peer: Peer, count: int, invisible_ms: int, wait_ms: int) -> list[str]:
+        """Pop until so many messages came or the time is over; return their keys."""
+        lines = self._run("Pop", peer, count, invisible_ms, wait_ms)
+        self.popped.take(lines)
+        return [line["key"] for line in lines]
+
+    def ack(self, peer: Peer, keys: Sequence[str]) -> None:
+        """Acknowledge messages."""
+        self._settle(peer, keys, {})
+        for key in keys:
+            self.popped.ack(key)
+
+    def change(self, peer: Peer, keys: Sequence[str], invisible_ms: int) -> None:
+        """Let messages be invisible for so long from now on."""
+        answers = self._settle(peer, keys, {"invisibleMs": invisible_ms})
+        for key, answer in zip(keys, answers, strict=True):
+            self.popped.change(key, answer["handle"])
+
+    def _settle(self, peer: Peer, keys: Sequence[str], order: Mapping[str, object]) -> list[Line]:
+        orders = [dict(order) | {"handle": self.popped.handles[key].text} for key in keys]
+        self._orders.write_text("".join(json.dumps(each) + "\n" for each in orders))
+        answers = self._run("Settle", peer, self._orders)
+        assert [answer["status"] for answer in answers] == ["OK"] * len(keys)
+        return answers
+
+    def _run(self, program: str, peer: Peer, *arguments: object) -> list[Line]:
+        return self._run_java(program, BROKER_NAME, peer.broker, *self._names, *arguments)
+
+
+def now_ms() -> int:
+    """Return the time as handles have it."""
+    return int(time.time() * 1000)
+
+
+async def until(is_so: Callable[[], bool]) -> bool:
+    """Look again and again until it is so, since files of others tell nobody; return False if it never is."""
+    for _ in range(int(PATIENCE_S / LOOK_AGAIN_S)):
+        if is_so():
+            return True
+        await asyncio.sleep(LOOK_AGAIN_S)
+    return False
