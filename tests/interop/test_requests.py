@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.interop.jvm import Run
+from tests.interop.messages import like_java
 from tests.interop.peers import Peer
 
 from cometmq import Consumer, Message, Producer, Start, StoredMessage
@@ -17,14 +18,6 @@ COUNT = 120
 PATIENCE_MS = 90_000
 ASKED_WELL = {"asked": COUNT, "done": True, "strange": {}, "timeout": True}
 ANSWERED_WELL = {"answered": COUNT, "strange": {}}
-
-
-def message_like_java(topic: str, number: int) -> Message:
-    """Make what ``TestMessage.java`` makes."""
-    key = f"ask-{number}"
-    size = 6_000 if number % 100 == 0 else 40 + number % 90
-    body = f"{key}|".encode().ljust(size, b"%c" % (ord("a") + number % 26))
-    return Message(topic, body, ("TagA", "TagB", "TagC")[number % 3], (key,))
 
 
 def lines_of(call: Callable[[], list[dict[str, Any]]]) -> "asyncio.Future[list[dict[str, Any]]]":
@@ -60,7 +53,7 @@ def test_python_asks_and_java_answers(broker: Peer, run_java: Run) -> None:
     topic = "PythonAsksJava"
 
     async def ask(producer: Producer, number: int) -> None:
-        request = message_like_java(topic, number)
+        request = like_java(topic, "ask", number)
         reply = await producer.request(request, PATIENCE_MS)
         assert (reply.body, reply.tags, reply.keys) == (request.body, request.tags, request.keys)
 
