@@ -1,0 +1,151 @@
+"""Pops, acknowledgements and changes of invisible times, by their names on the wire.
+
+The names and numbers are written out: a model must not believe what the broker's own tables say.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from hypothesis import settings
+from tests.broker.conftest import BROKER, Bench, serving
+
+from cometmq.format import properties, record
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.frame import Command
+
+ROOT = Path("/disk/store")
+TOPIC = "T"
+QUEUES = 4
+STEPS = 50
+POP_MESSAGE, ACK_MESSAGE, CHANGE_INVISIBLE_TIME = 200050, 200051, 200053
+FOUND, NOT_FOUND = 0, 210
+ALL_QUEUES = -1
+COUNT_MAX = 32
+ROUND_MS = 500
+
+
+def limits() -> settings:
+    """Return a third of the examples that other tests make: each has many steps."""
+    examples = settings.default.max_examples if settings.default is not None else 100
+    return settings(max_examples=max(examples // 3, 1), deadline=None)
+
+
+class Got(NamedTuple):
+    """A message as a client has got it, with its handle."""
+
+    body: bytes
+    tries: int
+    handle: str
+
+    @property
+    def parts(self) -> list[str]:
+        """Begin, time of the pop, invisible time, revive queue, kind of topic, broker, queue and offset."""
+        return self.handle.split(" ")
+
+    @property
+    def due_ms(self) -> int:
+        """When it may come again."""
+        return int(self.parts[1]) + int(self.parts[2])
+
+    @property
+    def queue(self) -> tuple[int, int]:
+        """Its queue and its offset there."""
+        return int(self.parts[6]), int(self.parts[7])
+
+
+class Group:
+    """A group that pops the topic."""
+
+    def __init__(self, bench: Bench, name: str, *, is_ordered: bool = False) -> None:
+        self._bench = bench
+        self._name = name
+        self._is_ordered = is_ordered
+
+    async def pop(self, invisible_ms: int, count: int = COUNT_MAX, queue_id: int = ALL_QUEUES) -> list[Got]:
+        """Pop what is there; the handles are made as RocketMQ's client makes them."""
+        answer = await self._ask(
+            POP_MESSAGE,
+            queueId=queue_id,
+            maxMsgNums=count,
+            invisibleTime=invisible_ms,
+            pollTime=0,
+            bornTime=0,
+            initMode=0,
+            order=str(self._is_ordered).lower(),
+        )
+        if answer.code == NOT_FOUND:
+            return []
+        assert answer.code == FOUND, answer
+        said = answer.ext_fields
+        begins = dict(part.rsplit(" ", 1) for part in said["startOffsetInfo"].split(";"))
+        tries = dict(part.rsplit(" ", 1) for part in said.get("orderCountInfo", "").split(";") if part)
+        found = []
+        for message in record.decode_many(answer.body):
+            assert message.topic == TOPIC
+            queue_id, offset = message.queue_id, message.queue_offset
+            handle = properties.decode(message.properties).get("POP_CK") or (
+                f"{begins[f'0 {queue_id}']} {said['popTime']} {invisible_ms} {said['reviveQid']} 0 {BROKER} "
+                f"{queue_id} {offset}"
+            )
+            counted = tries.get(
+                f"0 qo{queue_id}%{offset}", tries.get(f"0 {queue_id}", message.reconsume_times)
+            )
+            found.append(Got(message.body, int(counted), handle))
+        return found
+
+    async def ack(self, got: Got) -> int:
+        """Acknowledge a message; return the code of the answer."""
+        return (await self._settle(ACK_MESSAGE, got)).code
+
+    async def change(self, got: Got, invisible_ms: int) -> Got:
+        """Let a message be invisible for another time from now on; return it with its new handle."""
+        answer = await self._settle(CHANGE_INVISIBLE_TIME, got, invisibleTime=invisible_ms)
+        assert answer.code == FOUND, answer
+        said, parts = answer.ext_fields, got.parts
+        changed = [parts[-1], said["popTime"], said["invisibleTime"], said["reviveQid"], *parts[4:]]
+        return got._replace(handle=" ".join(changed))
+
+    async def _settle(self, code: int, got: Got, **more: object) -> Command:
+        _, _, _, _, kind, _, queue_id, offset = got.parts
+        topic = TOPIC if kind == "0" else f"%RETRY%{self._name}_{TOPIC}"
+        return await self._ask(
+            code, topic=topic, queueId=queue_id, offset=offset, extraInfo=got.handle, **more
+        )
+
+    async def _ask(self, code: int, **named: object) -> Command:
+        texts = {name: str(value) for name, value in named.items()}
+        fields = {"consumerGroup": self._name, "topic": TOPIC} | texts
+        return await self._bench.connection.request(Command(code, ext_fields=fields))
+
+
+@asynccontextmanager
+async def broker(disk: MemoryDisk, passed_ms: int) -> AsyncIterator[Bench]:
+    """Serve what is on a disk, at a time."""
+    async with serving(ROOT, files=disk) as bench:
+        bench.clock.advance(passed_ms)
+        await bench.parts.timed_messages.load()
+        yield bench
+
+
+async def pass_time(bench: Bench, ms: int) -> None:
+    """Let time pass, and the broker do what is due, again and again."""
+    for _ in range(0, ms, ROUND_MS):
+        bench.clock.advance(ROUND_MS)
+        await go_on(bench)
+
+
+async def go_on(bench: Bench) -> None:
+    """Let the broker do what is due, as its alarms would: what was just stored is added to the timer."""
+    while bench.parts.timed_messages.wait_ms() == 0:
+        await bench.parts.timed_messages.round()
+    await bench.parts.revive.round()
+
+
+async def save(bench: Bench) -> None:
+    """Save what a broker saves now and then."""
+    await asyncio.wrap_future(bench.store.wait_flushed())
+    await bench.parts.timed_messages.save()
+    bench.parts.offsets.save()

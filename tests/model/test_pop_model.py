@@ -1,0 +1,192 @@
+"""Pop against dictionaries of times: nothing early, nothing lost, nothing twice, whenever the broker ends.
+
+A few seconds by default. ``pytest tests/model --hypothesis-profile long --timeout 0`` makes thousands.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.broker.conftest import Bench
+from tests.model.pops import (
+    COUNT_MAX,
+    FOUND,
+    QUEUES,
+    STEPS,
+    TOPIC,
+    Got,
+    Group,
+    broker,
+    go_on,
+    limits,
+    pass_time,
+    save,
+)
+
+from cometmq.format.timer import wheel as timer_wheel
+from cometmq.testing.memory_disk import MemoryDisk
+
+LATE_MS = 3_000
+"""How much later than its time a message must be there: the timer works in seconds, rounds in steps."""
+STEP_MS = 1
+RESTART_MS = 1_000
+"""A step or a restart takes at least the millisecond by which check points of one queue are told apart."""
+LAST_MS = 40_000
+INVISIBLE_MS = st.sampled_from([1_000, 3_500, 10_000, 25_000])
+SLOTS = 3_600
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.just(("nothing",)),
+        st.tuples(st.just("send"), st.integers(0, QUEUES - 1), st.integers(1, 3)),
+        st.tuples(st.just("pop"), st.integers(-1, QUEUES - 1), st.integers(1, 4), INVISIBLE_MS),
+        st.tuples(st.just("pop all"), INVISIBLE_MS),
+        st.tuples(st.just("ack"), st.integers(0, 60)),
+        st.tuples(st.just("change"), st.integers(0, 60), INVISIBLE_MS),
+        st.tuples(st.just("pass"), st.sampled_from([500, 2_000, 6_000, 15_000])),
+        st.just(("save",)),
+        st.tuples(st.sampled_from(["stop", "kill"])),
+    ),
+    min_size=STEPS,
+    max_size=STEPS,
+)
+
+
+class Model:
+    """What a client knows of each message, by its body.
+
+    Attributes:
+        passed_ms: how much time has passed.
+        sent: all that was sent.
+        held: what came and is not acknowledged, by its latest handle.
+        acknowledged: what is.
+        came: how often each came.
+        since_save: what came since the last save.
+        saved_ms: when that was, by the broker's clock.
+        loose: what may come again at any time, because a killed broker had not saved that it came.
+    """
+
+    def __init__(self) -> None:
+        self.passed_ms = self.saved_ms = 0
+        self.sent: list[bytes] = []
+        self.held: dict[bytes, Got] = {}
+        self.acknowledged: set[bytes] = set()
+        self.came: dict[bytes, int] = {}
+        self.since_save: set[bytes] = set()
+        self.loose: set[bytes] = set()
+
+    def take(self, found: list[Got], clock_ms: int) -> None:
+        """Check what came, and note it."""
+        strict = [got.body for got in found if got.body not in self.loose]
+        assert len(set(strict)) == len(strict), "twice at once"
+        for got in found:
+            body = got.body
+            assert body in self.sent
+            if body not in self.loose:
+                assert body not in self.acknowledged, "acknowledged, and came again"
+                assert body not in self.held or self.held[body].due_ms <= clock_ms, "too early"
+                assert got.tries == self.came.get(body, 0), "its tries are counted wrongly"
+            self.came[body] = self.came.get(body, 0) + 1
+            self.held[body] = got
+            self.since_save.add(body)
+
+    def must_come(self, clock_ms: int) -> set[bytes]:
+        """Return what a pop of all must find."""
+        new = {body for body in self.sent if body not in self.came}
+        return new | {body for body, got in self.held.items() if got.due_ms + LATE_MS <= clock_ms}
+
+    def ack(self, body: bytes) -> None:
+        self.acknowledged.add(body)
+        del self.held[body]
+
+    def saved(self, clock_ms: int) -> None:
+        self.since_save.clear()
+        self.saved_ms = clock_ms
+
+    def killed(self, clock_ms: int) -> None:
+        """Note what the killed broker has not saved: what came, and what was made visible again."""
+        due = {body: got.due_ms for body, got in self.held.items()}
+        self.loose |= {body for body in due if self.saved_ms - LATE_MS < due[body] <= clock_ms}
+        self.loose |= self.since_save
+        self.saved(clock_ms)
+
+
+async def act(bench: Bench, model: Model, action: tuple[Any, ...]) -> None:
+    group, clock_ms = Group(bench, "g"), bench.clock.now_ms()
+    match action:
+        case ("send", queue_id, count):
+            for _ in range(count):
+                body = b"m%d" % len(model.sent)
+                await bench.send(TOPIC, body, queue_id=queue_id, UNIQ_KEY=body.decode())
+                model.sent.append(body)
+        case ("pop", queue_id, count, invisible_ms) if model.sent:
+            found = await group.pop(invisible_ms, count, queue_id)
+            assert len(found) <= count
+            model.take(found, clock_ms)
+        case ("pop all", invisible_ms) if model.sent:
+            await pop_all(group, model, invisible_ms, clock_ms)
+        case ("ack", number) if model.held:
+            body = list(model.held)[number % len(model.held)]
+            in_time = model.held[body].due_ms > clock_ms
+            assert await group.ack(model.held[body]) == FOUND
+            if in_time:
+                model.ack(body)
+            else:
+                model.loose.add(body)  # it may be on its way to come again
+        case ("change", number, invisible_ms) if model.held:
+            body = list(model.held)[number % len(model.held)]
+            in_time = model.held[body].due_ms > clock_ms
+            model.held[body] = await group.change(model.held[body], invisible_ms)
+            if not in_time:
+                model.loose.add(body)
+        case ("pass", ms):
+            await pass_time(bench, ms)
+            model.passed_ms += ms
+        case ("save",):
+            await save(bench)
+            model.saved(clock_ms)
+
+
+async def pop_all(group: Group, model: Model, invisible_ms: int, clock_ms: int) -> None:
+    """Pop until nothing comes; all that is new or due must."""
+    missing = model.must_come(clock_ms) - model.loose
+    while found := await group.pop(invisible_ms, COUNT_MAX):
+        model.take(found, clock_ms)
+        missing -= {got.body for got in found}
+    assert not missing, "too late, or lost"
+
+
+async def live(disk: MemoryDisk, model: Model, actions: list[tuple[Any, ...]]) -> MemoryDisk:
+    """Serve until one of the actions ends the broker, or there are no more; return its disk."""
+    model.passed_ms += RESTART_MS
+    async with broker(disk, model.passed_ms) as bench:
+        while actions:
+            match actions.pop(0):
+                case ("stop",):
+                    bench.parts.timed_messages.close()
+                    model.saved(bench.clock.now_ms())
+                    return disk
+                case ("kill",):
+                    model.killed(bench.clock.now_ms())
+                    return disk.after_kill()
+                case action:
+                    bench.clock.advance(STEP_MS)
+                    model.passed_ms += STEP_MS
+                    await act(bench, model, action)
+                    await go_on(bench)
+        for action in (("pass", LAST_MS), ("pop all", LAST_MS)):
+            await act(bench, model, action)
+        assert model.came.keys() == set(model.sent), "lost"
+    return disk
+
+
+@limits()
+@given(ACTIONS)
+async def test_each_comes_again_at_its_time_until_it_is_acknowledged(actions: list[tuple[Any, ...]]) -> None:
+    disk, model, left = MemoryDisk(), Model(), [*actions, ("nothing",)]
+    with pytest.MonkeyPatch.context() as patched:  # a wheel of an hour: two weeks are slow here
+        patched.setattr(timer_wheel, "SLOTS", SLOTS)
+        patched.setattr(timer_wheel, "SIZE", SLOTS * timer_wheel.SLOT_SIZE)
+        while left:
+            disk = await live(disk, model, left)
