@@ -160,7 +160,7 @@ async def test_an_unknown_request_is_answered_and_the_connection_lives_on(
     async with attacked(tmp_path) as scene:
         for address in scene.addresses:
             client = await Client.open(address)
-            for code in (-1, 0, 1, 9_999, 32_767, RequestCode.QUERY_ASSIGNMENT):
+            for code in (-1, 0, 1, 9_999, 32_767, RequestCode.QUERY_BROKER_OFFSET):
                 answer = await client.connection.request(Command(code, serialize_type=kind))
                 assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
                 assert answer.remark == f" request type {code} not supported"

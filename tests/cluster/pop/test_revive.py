@@ -128,6 +128,15 @@ def test_a_check_point_that_comes_twice_is_one() -> None:
     assert [one.left for one in taken_by(queue, 105_000)] == [{11, 13}]
 
 
+def test_another_check_point_of_the_same_millisecond_adds_its_messages() -> None:
+    other = POINT._replace(distances=(0, 4), invisible_ms=9_000)
+    queue = queue_of(POINT, other)
+    queue.acknowledge(ack(10), 9, None)
+    assert taken_by(queue, 105_000) == []
+    assert [one.left for one in taken_by(queue, 109_000)] == [{11, 13, 14}]
+    assert queue.next_ms() is None
+
+
 def test_check_points_come_in_the_order_of_their_times_and_the_first_unfinished_one_holds_the_offset() -> (
     None
 ):

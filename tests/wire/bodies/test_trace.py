@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from cometmq.errors import FormatError
 from cometmq.wire.bodies.trace import (
+    NO_KEYS,
     AfterTrace,
     BeforeTrace,
     MessageKind,
@@ -53,11 +54,12 @@ def test_what_is_handled_is_written_as_rocketmq_writes_it() -> None:
 texts = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), max_size=9)
 
 
+keys = texts.filter(lambda text: text != NO_KEYS)  # it stands for no keys
 numbers = st.integers(0, 2**63 - 1)
 kinds = st.sampled_from(MessageKind)
 traces = st.one_of(
     st.builds(PubTrace, numbers, *[texts] * 7, numbers, numbers, kinds, texts, st.booleans()),
-    st.builds(BeforeTrace, numbers, *[texts] * 4, numbers, texts),
+    st.builds(BeforeTrace, numbers, *[texts] * 4, numbers, keys),
     st.builds(
         AfterTrace, texts, texts, numbers, st.booleans(), texts, st.sampled_from(Outcome), numbers, texts
     ),

@@ -93,8 +93,15 @@ class ReviveQueue:
         return len(self._open) + len(self._taken)
 
     def add(self, point: CheckPoint, revive_offset: int) -> None:
-        """Add a check point; one that is open already, and comes twice after a crash, stays as it is."""
-        if self._skipped is not None or point.key in self._open:
+        """Add a check point; to one that is open already, only the messages that it does not name.
+
+        It comes twice after a crash. Or a pop of the same millisecond, after a start or a step of the clock,
+        began at the same offset.
+        """
+        if self._skipped is not None:
+            return
+        if (known := self._open.get(point.key)) is not None:
+            self._join(known, point)
             return
         if len(self) >= self._open_max:
             self._skipped = revive_offset
@@ -105,6 +112,15 @@ class ReviveQueue:
         if found.left:
             self._open[point.key] = found
             heapq.heappush(self._by_time, (point.revive_time_ms, revive_offset, point.key))
+
+    def _join(self, known: OpenCheckPoint, point: CheckPoint) -> None:
+        """Add the messages of a check point with the same key; all come back at the later of both times."""
+        known.left |= set(point.offsets) - set(known.point.offsets)
+        named = dict.fromkeys((*known.point.distances, *point.distances))
+        invisible_ms = max(known.point.invisible_ms, point.invisible_ms)
+        known.point = known.point._replace(distances=tuple(named), invisible_ms=invisible_ms)
+        entry = known.point.revive_time_ms, known.revive_offset, point.key
+        heapq.heappush(self._by_time, entry)
 
     def acknowledge(self, ack: PopAck, revive_offset: int, timer_due_ms: int | None) -> None:
         """Mark messages as acknowledged; one that came in time is kept until its check point is read.
@@ -199,9 +215,12 @@ class ReviveQueue:
         while self._by_time:
             time_ms, revive_offset, key = self._by_time[0]
             found = self._open.get(key)
-            if found is not None and found.revive_offset == revive_offset:
+            if found is not None and (found.point.revive_time_ms, found.revive_offset) == (
+                time_ms,
+                revive_offset,
+            ):
                 return time_ms
-            heapq.heappop(self._by_time)  # all its messages were acknowledged
+            heapq.heappop(self._by_time)  # its messages were acknowledged, or come back later
         return None
 
     def wake_ms(self) -> int | None:
