@@ -126,7 +126,7 @@ class Assembly:
         self.filters = _filters(table("consumerFilter"), own, store, clock)
         self.topics.load()
         groups.load()
-        self.offsets.load(store.max_queue_offset)
+        self.offsets.load(store.max_queue_offset, store.wait_flushed)
         self.filters.load(trusted=store.recovered.clean)
         self.orders = ConsumeOrders(table("consumerOrderInfo"), clock)
         self.orders.load(self._has_queue)

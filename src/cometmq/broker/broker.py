@@ -14,6 +14,7 @@ from cometmq.broker.assembly import Assembly
 from cometmq.broker.handlers import Starting
 from cometmq.broker.own_address import own_ip
 from cometmq.broker.registration import NameServers
+from cometmq.broker.requests.pop.handed_out import restore_offsets
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.broker.state.topics import TIMER_TOPIC
@@ -134,6 +135,8 @@ class Broker:
             await asyncio.to_thread(parts.idempotence.load)
             await parts.ops.read_on()
             await parts.timed_messages.load()
+            if not store.recovered.clean:
+                await self._restore_offsets(store, parts)
             name_servers = NameServers(parts.topics, settings, self.address)
             stack.push_async_callback(parts.stop_saving)
             name_servers.begin()
@@ -173,6 +176,14 @@ class Broker:
         """Unregister, close the connections, save all tables and close the store."""
         self._stopping = True
         await self._started.aclose()
+
+    async def _restore_offsets(self, store: MessageStore, parts: Assembly) -> None:
+        """Find the offsets of pops again that a killed broker had not saved."""
+        path = layout.config_path(store.root, "consumerOffset")
+        saved_ms = self._files.modified_ms(path) if self._files.exists(path) else 0
+        moved = await restore_offsets(store, parts.offsets, parts.groups, parts.revive.topic, saved_ms)
+        if moved:
+            _log.info("%d offsets of pops were not saved, and are found in the log", moved)
 
     async def _open_store(self) -> MessageStore:
         """Open the store in a thread: recovery may take long, and the loop must not block."""

@@ -1,9 +1,11 @@
 import json
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from cometmq.broker.state.offsets import AHEAD_WARNINGS_MAX, Offsets, key_of
+from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
@@ -232,3 +234,29 @@ def test_the_pulled_offsets_of_all_groups_are_seen_as_they_change(tmp_path: Path
     offsets.record_pulled("g", "T", 0, 5)
     offsets.record_pulls([("T@g", 0, -1, 7), ("T@g", 1, -1, 2)])
     assert pulled == {"T@g": {0: 7, 1: 2}}
+
+
+def test_an_offset_of_a_pop_is_saved_once_the_log_is_synced_and_others_at_once(tmp_path: Path) -> None:
+    syncs: list[Future[None]] = []
+
+    def sync() -> Future[None]:
+        syncs.append(Future())
+        return syncs[-1]
+
+    offsets = Offsets(JsonTable(Disk(), tmp_path / "consumerOffset.json"), ManualClock())
+    offsets.load(lambda _topic, _queue_id: MANY, sync)
+    offsets.commit("g", "T", 0, 5)
+    offsets.save()
+    assert syncs == []
+    offsets.commit_with_log("g", "T", 0, 6)
+    changes = offsets.take_changed()
+    assert changes is not None and len(syncs) == 1
+    syncs[0].set_exception(StoreNotWritable("the log cannot be synced"))
+    with pytest.raises(StoreNotWritable, match="the log cannot be synced"):
+        offsets.write(changes)
+    assert load(tmp_path).committed("g", "T", 0) == 5, "its check point may not be on the disk"
+    changes = offsets.take_changed()
+    assert changes is not None and len(syncs) == 2
+    syncs[1].set_result(None)
+    offsets.write(changes)
+    assert load(tmp_path).committed("g", "T", 0) == 6

@@ -6,16 +6,21 @@
 
 ``groupTopicMap`` is written as RocketMQ writes it and never read. Saved every few seconds and when the broker
 stops, so a killed broker may deliver messages again that a consumer had already acknowledged.
+
+An offset that a pop moves relies on a check point in the log, and must not be on the disk without it: a loss
+of power would leave messages that nobody gets. So a save with such an offset waits for the log's sync.
 (RocketMQ: ConsumerOffsetManager.java.)
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from concurrent.futures import Future
 from typing import Any, Final
 
 from cometmq.broker.state import table_files
 from cometmq.broker.state.changing_table import ChangingTable
+from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import ConsumerOffsets, DataVersion, to_plain
@@ -49,16 +54,24 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self._end_of: Callable[[str, int], int] | None = None
         self._ahead: set[tuple[str, int]] = set()
         self.on_delete: list[Callable[[AbstractSet[str]], object]] = []
+        self._wait_flushed: Callable[[], Future[None]] | None = None
+        self._relies_on_log = False
+        self._synced: Future[None] | None = None  # of the log, which the next write waits for
 
-    def load(self, max_offset: Callable[[str, int], int]) -> None:
+    def load(
+        self,
+        max_offset: Callable[[str, int], int],
+        wait_flushed: Callable[[], "Future[None]"] | None = None,
+    ) -> None:
         """Read the table; an offset after its queue's end is set to the end, a negative one is dropped.
 
         Args:
             max_offset: returns the end of a queue; later commits are compared with it, too.
+            wait_flushed: returns a future that is done once all that the log has now is synced.
 
         Raises StoreDamaged if the file holds something else than offsets.
         """
-        self._end_of = max_offset
+        self._end_of, self._wait_flushed = max_offset, wait_flushed
         content = table_files.load(self._table, ConsumerOffsets)
         if content is None:
             return
@@ -112,6 +125,18 @@ class Offsets(ChangingTable[str, dict[int, int]]):
             queues = self._begin(self._committed, key)
         queues[queue_id] = offset
         self.warn_if_ahead(key, queue_id, offset)
+
+    def commit_with_log(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Commit as ``commit`` does, and save it only once all that the log has now is synced."""
+        self._relies_on_log = True
+        self.commit(group, topic, queue_id, offset)
+
+    def take_changed(self) -> dict[str, dict[int, int] | None] | None:
+        """Return copies of the offsets that changed since the last call; None if none did."""
+        changes = super().take_changed()
+        if changes is not None and self._relies_on_log and self._wait_flushed is not None:
+            self._synced, self._relies_on_log = self._wait_flushed(), False
+        return changes
 
     def warn_if_ahead(self, key: str, queue_id: int, offset: int) -> None:
         """Log, once, a commit ahead of its queue's end: the group misses the messages up to that offset."""
@@ -251,6 +276,17 @@ class Offsets(ChangingTable[str, dict[int, int]]):
                 table.pop(key, None)
         for action in self.on_delete:
             action(keys)
+
+    def _write(self, content: dict[str, Any]) -> None:
+        """Write the table once the log is synced that its offsets rely on."""
+        if (synced := self._synced) is not None:
+            self._synced = None
+            try:
+                synced.result()
+            except StoreNotWritable:
+                self._relies_on_log = True
+                raise
+        super()._write(content)
 
     def _copy_of(self, name: str) -> dict[int, int] | None:
         queues = self._committed.get(name)

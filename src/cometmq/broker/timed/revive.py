@@ -167,7 +167,7 @@ class Revive:
         committed = self._queues[number].committed
         known = self._offsets.committed(REVIVE_GROUP, self.topic, number)
         if committed >= 0 and committed != known:
-            self._offsets.commit(REVIVE_GROUP, self.topic, number, committed)
+            self._offsets.commit_with_log(REVIVE_GROUP, self.topic, number, committed)
 
     async def _read(self, number: int) -> bool:
         """Read some records of a revive queue; return False if none can be read now. Raises OSError."""

@@ -110,7 +110,7 @@ class PopOffsets:
 
     def _commit(self, key: str, queue_id: int, offset: int) -> None:
         topic, _, group = key.partition(SEPARATOR)
-        self._offsets.commit(group, topic, queue_id, offset)
+        self._offsets.commit_with_log(group, topic, queue_id, offset)
 
     def _delete(self, keys: Iterable[str]) -> None:
         for key in keys:

@@ -1,0 +1,53 @@
+"""After a kill the messages that were popped stay hidden, though their offsets were not saved."""
+
+from pathlib import Path
+
+from tests.broker.conftest import Bench, serving
+from tests.broker.timed.test_revive import begin, pop
+
+from cometmq.broker.requests.pop.handed_out import MARGIN_MS, restore_offsets
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import DeleteGroupHeader
+
+
+async def restore(bench: Bench, saved_ms: int = 0) -> int:
+    parts = bench.parts
+    return await restore_offsets(bench.store, parts.offsets, parts.groups, parts.revive.topic, saved_ms)
+
+
+async def test_offsets_that_were_not_saved_move_behind_what_was_popped(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, *(b"%d" % number for number in range(5)))
+        assert [handle.offset for handle in await pop(bench, 2)] == [0, 1]
+        assert [handle.offset for handle in await pop(bench, 1)] == [2]
+        offsets = bench.parts.offsets
+        offsets.commit("g", "T", 0, 0)  # as a save before the pops left it
+        assert await restore(bench) == 1
+        assert offsets.committed("g", "T", 0) == 3
+        assert [handle.offset for handle in await pop(bench)] == [3, 4]
+        offsets.delete_group("g")  # there was no save yet
+        assert await restore(bench) == 1
+        assert offsets.committed("g", "T", 0) == 5
+        assert await restore(bench) == 0, "they are where they belong"
+
+
+async def test_only_the_time_since_the_last_save_is_read(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0", b"1")
+        await pop(bench, 1)
+        bench.clock.advance(60_000)
+        bench.parts.offsets.commit("g", "T", 0, 0)  # an operator went back, and that was saved
+        assert await restore(bench, bench.clock.now_ms()) == 0
+        assert bench.parts.offsets.committed("g", "T", 0) == 0
+        await pop(bench, 1)
+        bench.parts.offsets.commit("g", "T", 0, 0)
+        assert await restore(bench, bench.clock.now_ms() + MARGIN_MS) == 1
+
+
+async def test_nothing_is_restored_of_groups_and_messages_that_are_gone(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        await pop(bench)
+        await bench.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("g", clean_offset=True))
+        assert await restore(bench) == 0
+        assert bench.parts.offsets.committed("g", "T", 0) is None
