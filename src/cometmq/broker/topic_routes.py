@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import Topics
+from cometmq.client.routes import route_of
 from cometmq.cluster.route import READ, QueueCounts, Route
 from cometmq.errors import CometMQError, NetworkError, RemoteError
 from cometmq.io.clock import Clock
@@ -123,11 +124,7 @@ class TopicRoutes:
             return None
         if answer.code != ResponseCode.SUCCESS:
             raise RemoteError(answer.code, answer.remark or "")
-        counts = (
-            QueueCounts(queue.broker_name, queue.read_queue_count, queue.write_queue_count, queue.perm)
-            for queue in decode(TopicRoute, answer.body).queues
-        )
-        return _readable(Route(topic, tuple(counts), {}))
+        return _readable(route_of(topic, decode(TopicRoute, answer.body)))
 
 
 class _KnownRoute(NamedTuple):

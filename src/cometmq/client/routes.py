@@ -189,7 +189,7 @@ class Routes:
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             why = f"no route for topic {topic!r}: name server {address} says: {answer.remark}"
             raise NoRoute(why, topic)
-        return _route(topic, decode(TopicRoute, successful(answer).body))
+        return route_of(topic, decode(TopicRoute, successful(answer).body))
 
     async def ask_any(
         self, code: RequestCode, request_fields: Mapping[str, str] | None = None
@@ -225,7 +225,8 @@ def master_address(route: Route, queue: MessageQueue) -> str:
     return address
 
 
-def _route(topic: str, body: TopicRoute) -> Route:
+def route_of(topic: str, body: TopicRoute) -> Route:
+    """Return a topic's route, as a name server has sent it."""
     counts = (
         QueueCounts(queue.broker_name, queue.read_queue_count, queue.write_queue_count, queue.perm)
         for queue in body.queues

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from cometmq.broker.appending import append_legal
 from cometmq.broker.reads import read
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.settings import BrokerSettings
@@ -248,17 +249,7 @@ class Revive:
         host = self._revive_log.host
         queue_id = point.queue_id if self._has_separate_queues else 0
         messages = [_retry_message(record, point, topic.topic, queue_id, host) for record in records]
-        try:
-            self._store.append(messages)
-        except MessageIllegal:  # only one of them may be illegal
-            for message in messages:
-                self._append_one(message)
-
-    def _append_one(self, message: NewMessage) -> None:
-        try:
-            self._store.append([message])
-        except MessageIllegal as error:
-            _log.error("a popped message cannot come back to %s: %s", message.topic, error)
+        append_legal(self._store.append, messages, _log_illegal)
 
     async def _retry_topic(self, point: CheckPoint) -> TopicConfig:
         """Return the saved topic to which messages come back. Raises IllegalName, StoreNotWritable."""
@@ -276,6 +267,10 @@ class Revive:
         if (creation := self._topics.creation(name)) is not None:
             await _saved(creation)
         return topic
+
+
+def _log_illegal(message: NewMessage, error: MessageIllegal) -> None:
+    _log.error("a popped message cannot come back to %s: %s", message.topic, error)
 
 
 def _retry_message(record: Record, point: CheckPoint, topic: str, queue_id: int, host: bytes) -> NewMessage:

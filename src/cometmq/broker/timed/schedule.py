@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeAlias
 
+from cometmq.broker.appending import append_legal
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.state import table_files
 from cometmq.broker.state.changing_table import ChangingTable
@@ -264,19 +265,19 @@ class Schedule(ChangingTable[int, int]):
     def _append(self, messages: list[NewMessage]) -> bool:
         """Append messages to their topics; return False if the store takes none now."""
         try:
-            self._store.append(messages)
+            append_legal(self._store.append, messages, _log_illegal)
         except StoreNotWritable as error:
             _log.warning("delayed messages wait on: %s", error)
             return False
-        except MessageIllegal as error:
-            if len(messages) > 1:  # only one of them may be illegal
-                return all(self._append([message]) for message in messages)
-            _log.error("a delayed message for %s cannot be delivered: %s", messages[0].topic, error)
         return True
 
     def _move(self, level: int, offset: int) -> None:
         self._offsets[level] = offset
         self._changes[level] = None
+
+
+def _log_illegal(message: NewMessage, error: MessageIllegal) -> None:
+    _log.error("a delayed message for %s cannot be delivered: %s", message.topic, error)
 
 
 def _due_message(waiting: Record) -> list[NewMessage]:

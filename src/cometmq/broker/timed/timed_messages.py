@@ -17,6 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from cometmq.broker.appending import append_legal
 from cometmq.broker.reads import read
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.topics import HALF_TOPIC, TIMER_TOPIC
@@ -245,16 +246,13 @@ class TimedMessages:
 
     def _append(self, messages: Sequence[NewMessage]) -> None:
         """Append messages to their topics. Raises StoreNotWritable."""
-        try:
-            if messages:
-                self._store.append(messages)
-                self._delivered_end = self._store.written_offset
-        except MessageIllegal as error:
-            if len(messages) > 1:  # only one of them may be illegal
-                for message in messages:
-                    self._append([message])
-            else:
-                _log.error("a timed message for %s cannot be delivered: %s", messages[0].topic, error)
+        append_legal(self._store.append, messages, _log_illegal)
+        if messages:
+            self._delivered_end = self._store.written_offset
+
+
+def _log_illegal(message: NewMessage, error: MessageIllegal) -> None:
+    _log.error("a timed message for %s cannot be delivered: %s", message.topic, error)
 
 
 def _is_recall(unit: Unit) -> bool:

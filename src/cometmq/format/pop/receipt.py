@@ -5,8 +5,6 @@ Eight tokens between single blanks, in the property POP_CK and the field ``extra
     begin_offset pop_time invisible_ms revive_queue_id retry_flag broker_name queue_id offset
     2            1795602428484 15000   3               0          broker-a    2        3
 
-Handles of old clients lack the last token.
-
 Source: RocketMQ ``remoting/protocol/header/ExtraInfoUtil.java``.
 """
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from typing import Final, NamedTuple
 
+from cometmq.broker.appending import append_legal
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
@@ -157,16 +158,14 @@ class Acks:
         if not messages:
             return
         try:
-            self._log.append(messages)
-        except MessageIllegal as error:
-            if len(messages) > 1:  # only one of them may be illegal
-                for message in messages:
-                    self._store([message])
-            else:
-                _log.warning("an acknowledgement is not stored: %.500s", error)
+            append_legal(self._log.append, messages, _log_illegal)
         except StoreNotWritable as error:
             if not self._is_refused:
                 _log.error("acknowledgements are not stored, their messages will come again: %s", error)
             self._is_refused = True
         else:
             self._is_refused = False
+
+
+def _log_illegal(_: NewMessage, error: MessageIllegal) -> None:
+    _log.warning("an acknowledgement is not stored: %.500s", error)

@@ -10,7 +10,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import code_of
 from cometmq.broker.requests.pop.checks import PopChecks
-from cometmq.broker.requests.pop.pop import NOTHING_FIELDS
+from cometmq.broker.requests.pop.pop import NOTHING, NOTHING_FIELDS
 from cometmq.broker.requests.pop.pop_offsets import PopOffsets
 from cometmq.broker.requests.pop.popped import FOUND
 from cometmq.broker.requests.pop.sources import PopSources, Source
@@ -89,4 +89,4 @@ def _answer(command: Command, found: tuple[list[Buffer], int]) -> Command:
     header = fields(PopResponseHeader(0, 0, 0, rest))
     if records:
         return response(command, ResponseCode.SUCCESS, FOUND, header, b"".join(records))
-    return response(command, ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE", header)
+    return response(command, ResponseCode.PULL_NOT_FOUND, NOTHING, header)
