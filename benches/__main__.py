@@ -150,6 +150,7 @@ class Bench:
     def _kafka(self, topics: int) -> Iterator[tuple[Peer, Load]]:
         with kafka_peer.kafka(self._folder / "kafka") as peer, Load.for_kafka(self._folder) as load:
             load.order(peer, mode="create", topics=topics)
+            load.order(peer, mode="touch", topics=topics)
             yield peer, load
 
     def _windows(self, cell: Cell, loads: list[tuple[Peer, Load]]) -> Iterator[Window]:

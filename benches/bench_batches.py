@@ -110,6 +110,7 @@ def loads(
         kafka = stack.enter_context(kafka_peer.kafka(folder / "kafka"))
         java = stack.enter_context(Load.for_kafka(folder))
         java.order(kafka, mode="create", topics=TOPICS)
+        java.order(kafka, mode="touch", topics=TOPICS)
         yield f"Kafka {kafka_peer.version()}, async", lambda seconds: java.window(kafka, ASYNC, seconds)
 
 

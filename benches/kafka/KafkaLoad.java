@@ -8,7 +8,7 @@ import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 
-/** The twin of Load on Kafka's own client: the same orders, and one more that makes the topics. */
+/** The twin of Load on Kafka's own client: the same orders, and two more: make the topics, and touch them. */
 public final class KafkaLoad {
     private static final long TIMEOUT_S = 300;
     private static final int TOPICS_AT_ONCE = 64;
@@ -24,6 +24,7 @@ public final class KafkaLoad {
             JSONObject order = Lines.parse(line);
             switch (order.getString("mode")) {
                 case "create" -> create(order);
+                case "touch" -> touch(order);
                 case "push" -> new KafkaConsumes(order).run();
                 default -> new KafkaSends(order).run();
             }
@@ -41,7 +42,12 @@ public final class KafkaLoad {
                 admin.createTopics(some).all().get(TIMEOUT_S, TimeUnit.SECONDS);
             }
         }
-        KafkaSends.touch(order.getString("namesrv"), topics, queues);
         Lines.print("created", topics);
+    }
+
+    private static void touch(JSONObject order) {
+        int topics = order.getIntValue("topics");
+        KafkaSends.touch(order.getString("namesrv"), topics, order.getIntValue("queues"));
+        Lines.print("touched", topics);
     }
 }
