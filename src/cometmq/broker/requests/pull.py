@@ -236,6 +236,7 @@ class PullRequests:
         notes: list[tuple[str, int, int, int]] = []
         sessions: list[Session] = []
         rest: list[tuple[PullRow, Answered | None]] = []
+        found = delivered = 0
         for pull in pulls:
             row, target = pull.row, pull.target
             state, one, next_offset = row[STATE], None, -1
@@ -244,6 +245,8 @@ class PullRequests:
                 sessions.append(pull.session)
                 if one.outcome == _FOUND_SOME:
                     next_offset = one.next_offset
+                    found += 1
+                    delivered += one.record_count
             if next_offset < 0:
                 rest.append((pull, one))
             commit_offset, queue_id = row[COMMIT_OFFSET], target.queue[1]
@@ -252,6 +255,8 @@ class PullRequests:
                 if commit_offset > row[QUEUE_OFFSET] or (commit_offset > 0 and state in _UNSURE):
                     self._offsets.warn_if_ahead(target.key, queue_id, commit_offset)
         self._offsets.record_pulls(notes)
+        self._rates.found.total += found
+        self._rates.delivered.total += delivered
         self._send_found(sessions, answered)
         now_ms = self._clock.monotonic_ms() if rest else 0
         for pull, one in rest:
@@ -289,9 +294,6 @@ class PullRequests:
             end = one.end
         if last is not None and end > begin:
             last.send(self._bulk.answers(begin, end))
-        found = [one.record_count for one in answered if one.outcome == _FOUND_SOME]
-        self._rates.found.total += len(found)
-        self._rates.delivered.total += sum(found)
 
     def _read_slowly(self, pull: PullRow) -> None:
         """Read a pull's messages by a reading, which may wait for the disk."""
