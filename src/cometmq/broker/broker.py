@@ -17,7 +17,6 @@ from cometmq.broker.registration import NameServers
 from cometmq.broker.requests.pop.handed_out import restore_offsets
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
-from cometmq.broker.state.topics import TIMER_TOPIC
 from cometmq.broker.timed.revive import Revive
 from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
@@ -25,6 +24,7 @@ from cometmq.broker.timers import Alarm, Periodic
 from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer

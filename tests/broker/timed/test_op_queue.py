@@ -7,7 +7,8 @@ from tests.broker.conftest import Bench, GatedDisk, serving
 from tests.broker.halves import HALF, OP, prepare, records
 
 from cometmq.broker.timed.half_message import op_messages, put_back
-from cometmq.broker.timed.op_queue import SYSTEM_GROUP, OpQueue
+from cometmq.broker.timed.op_queue import OpQueue
+from cometmq.format.transaction import TRANSACTION_GROUP
 
 HOST = bytes(8)
 
@@ -73,8 +74,8 @@ async def test_how_far_all_is_done_with_is_committed_once_what_was_put_back_is_o
         saving = asyncio.create_task(ops.save())
         await bench.send("T", b"others have many turns meanwhile")
         assert not saving.done()
-        assert bench.parts.offsets.committed(SYSTEM_GROUP, HALF, 0) is None
+        assert bench.parts.offsets.committed(TRANSACTION_GROUP, HALF, 0) is None
         disk.gate.set()
         await saving
-        assert bench.parts.offsets.committed(SYSTEM_GROUP, HALF, 0) == 1
-        assert bench.parts.offsets.committed(SYSTEM_GROUP, OP, 0) == 1
+        assert bench.parts.offsets.committed(TRANSACTION_GROUP, HALF, 0) == 1
+        assert bench.parts.offsets.committed(TRANSACTION_GROUP, OP, 0) == 1

@@ -14,7 +14,6 @@ from cometmq.broker.requests.recalls import handle_of
 from cometmq.broker.requests.targets import Target, Targets
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.idempotence import Idempotence, Keys
-from cometmq.broker.state.topics import HALF_TOPIC
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.half_message import half
 from cometmq.errors import MessageIllegal
@@ -32,6 +31,7 @@ from cometmq.format.properties import (
 from cometmq.format.property_numbers import check as check_numbers
 from cometmq.format.property_numbers import is_true, number_or
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_NOT, with_transaction_type
+from cometmq.format.transaction import HALF_TOPIC
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.wire import batch

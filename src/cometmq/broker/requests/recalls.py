@@ -12,7 +12,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.rates import Rates
-from cometmq.broker.state.topics import PERM_WRITE, TIMER_TOPIC, Topics
+from cometmq.broker.state.topics import PERM_WRITE, Topics
 from cometmq.broker.timed.delays import Delays, recall_property
 from cometmq.errors import CometMQError, FormatError, MessageIllegal, StoreNotWritable
 from cometmq.format import properties
@@ -28,6 +28,7 @@ from cometmq.format.properties import (
     UNIQ_KEY,
 )
 from cometmq.format.property_numbers import number_or
+from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage

@@ -14,7 +14,7 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.rates import Rates
-from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
+from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.half_message import committed, facts, resumed
 from cometmq.broker.timed.op_queue import OpQueue
@@ -25,6 +25,7 @@ from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP
 from cometmq.format.record import Record, decode
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
+from cometmq.format.transaction import HALF_TOPIC
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode

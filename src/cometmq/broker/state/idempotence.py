@@ -13,13 +13,13 @@ from typing import Final
 
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.stored_keys import StoredKeys, StoredPlace, digest
-from cometmq.broker.state.topics import TIMER_TOPIC
 from cometmq.errors import StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.format.properties import IDEMPOTENCE_KEY, NAME_END, REAL_QUEUE_ID, REAL_TOPIC
 from cometmq.format.record import RecordHead
+from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.io.clock import Clock
 from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage

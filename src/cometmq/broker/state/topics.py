@@ -20,6 +20,8 @@ from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import REPLY_SUFFIX, valid_topic
 from cometmq.format.pop.names import revive_topic
+from cometmq.format.timer.log import TIMER_TOPIC
+from cometmq.format.transaction import HALF_OP_TOPIC, HALF_TOPIC
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
@@ -34,15 +36,11 @@ INHERITED: Final = READ_WRITE | PERM_INHERIT
 
 AUTO_CREATE_TOPIC: Final = "TBW102"
 """The default pattern topic: topics that a send creates are copies of it."""
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
-HALF_OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 """Holds half messages that are given up: their producers were asked too often."""
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
 SYSTEM_PREFIX: Final = "rmq_sys_"
-TIMER_TOPIC: Final = f"{SYSTEM_PREFIX}wheel_timer"
-"""Holds timed messages until they are due."""
 
 NOT_FOR_PRODUCERS: Final = frozenset(
     {

@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Final
 
 from cometmq.broker.refused import Refused
-from cometmq.broker.state.topics import TIMER_TOPIC
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
@@ -32,7 +31,7 @@ from cometmq.format.properties import (
 )
 from cometmq.format.property_numbers import number, number_or
 from cometmq.format.record import Record, size_of
-from cometmq.format.timer.log import ROLL, Unit
+from cometmq.format.timer.log import ROLL, TIMER_TOPIC, Unit
 from cometmq.io.clock import Clock
 from cometmq.store.append import NewMessage, once_more
 from cometmq.store.settings import StoreSettings

@@ -3,15 +3,14 @@
 A half message waits in the half topic with the topic that it is for among its properties, and its transaction
 bits cleared. The committed message has all other properties, and the CommitLog offset of its half message.
 
-An op message names half messages that are ended: ``5,6,`` ends those at offsets 5 and 6 of the half queue.
+An op message names half messages that are ended: see ``format/transaction.py``.
 
 (RocketMQ: TransactionalMessageBridge.java, EndTransactionProcessor.java.)
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_OP_TOPIC, HALF_TOPIC
+from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC
 from cometmq.cluster.transaction import HalfMessage
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties, record
@@ -29,13 +28,16 @@ from cometmq.format.properties import (
 )
 from cometmq.format.record import Record
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, with_transaction_type
+from cometmq.format.transaction import (
+    ENDED_TAG,
+    HALF_OP_TOPIC,
+    HALF_TOPIC,
+    QUEUE_ID,
+    encode_offset,
+    encode_offsets,
+    ended_offsets,
+)
 from cometmq.store.append import NewMessage, once_more
-
-QUEUE_ID: Final = 0
-"""Of the half topic, and of the op topic."""
-ENDED_TAG: Final = "d"
-"""Tag of op messages that end half messages; op messages with other tags are ignored."""
-SEPARATOR: Final = ","
 
 
 def half(message: NewMessage) -> NewMessage:
@@ -137,21 +139,23 @@ def op_messages(
             parts.append([])
             size = 0
         parts[-1].append(half_offset)
-        size += len(str(half_offset)) + len(SEPARATOR)
+        size += len(encode_offset(half_offset))
     named = properties.encode({WAIT: "true", TAGS: ENDED_TAG})
-    bodies = ["".join(f"{offset}{SEPARATOR}" for offset in part).encode() for part in parts]
     return [
-        (NewMessage(HALF_OP_TOPIC, QUEUE_ID, body, named, time, store_host, store_host, ENDED_TAG), part)
-        for body, part in zip(bodies, parts, strict=True)
+        (
+            NewMessage(
+                *(HALF_OP_TOPIC, QUEUE_ID, encode_offsets(part), named, time),
+                *(store_host, store_host, ENDED_TAG),
+            ),
+            part,
+        )
+        for part in parts
     ]
 
 
 def ended_by(op: Record) -> list[int]:
-    """Return the half offsets that an op message names; brokers before 5.0 name one each."""
-    if properties.decode(op.properties).get(TAGS) != ENDED_TAG:
-        return []
-    pieces = op.body.decode("ascii", "replace").split(SEPARATOR)
-    return [int(piece) for piece in pieces if piece.isdecimal()]
+    """Return the half offsets that an op message names."""
+    return ended_offsets(properties.decode(op.properties).get(TAGS), op.body)
 
 
 def facts(waiting: Record) -> HalfMessage:

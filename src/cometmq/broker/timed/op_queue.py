@@ -8,22 +8,18 @@ for three seconds; if it is killed meanwhile, their producers are asked again.)
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Final
 
 from cometmq.broker.reads import read
 from cometmq.broker.state.offsets import Offsets
-from cometmq.broker.state.topics import HALF_OP_TOPIC, HALF_TOPIC
-from cometmq.broker.timed.half_message import QUEUE_ID, ended_by, op_messages
+from cometmq.broker.timed.half_message import ended_by, op_messages
 from cometmq.cluster.transaction import Endings
 from cometmq.errors import StoreNotWritable
 from cometmq.format.record import Record, decode
+from cometmq.format.transaction import HALF_OP_TOPIC, HALF_TOPIC, QUEUE_ID, TRANSACTION_GROUP
 from cometmq.io.clock import Clock
 from cometmq.store.append import NewMessage
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
-
-SYSTEM_GROUP: Final = "CID_RMQ_SYS_TRANS"
-"""The group whose committed offsets say which half messages and op messages are settled."""
 
 _log = logging.getLogger(__name__)
 
@@ -109,11 +105,11 @@ class OpQueue:
         reached = {HALF_TOPIC: self.endings.half_offset, HALF_OP_TOPIC: self.endings.op_offset}
         await asyncio.wrap_future(self._store.wait_flushed())
         for topic, offset in reached.items():
-            if offset != self._offsets.committed(SYSTEM_GROUP, topic, QUEUE_ID):
-                self._offsets.commit(SYSTEM_GROUP, topic, QUEUE_ID, offset)
+            if offset != self._offsets.committed(TRANSACTION_GROUP, topic, QUEUE_ID):
+                self._offsets.commit(TRANSACTION_GROUP, topic, QUEUE_ID, offset)
 
     def _committed(self, topic: str) -> int:
-        committed = self._offsets.committed(SYSTEM_GROUP, topic, QUEUE_ID)
+        committed = self._offsets.committed(TRANSACTION_GROUP, topic, QUEUE_ID)
         return self._store.min_queue_offset(topic, QUEUE_ID) if committed is None else committed
 
     def _messages(self, half_offsets: Sequence[int]) -> list[tuple[NewMessage, list[int]]]:

@@ -28,12 +28,12 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.state import table_files
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.broker.state.deleted_topics import DeletedTopics
-from cometmq.broker.state.topics import HALF_TOPIC
 from cometmq.broker.timed.delays import due
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels, may_be_due
 from cometmq.format.java import fastjson
 from cometmq.format.record import Record, decode
+from cometmq.format.transaction import HALF_TOPIC
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.clock_steps import STEP_MS

@@ -20,13 +20,13 @@ from typing import Final
 from cometmq.broker.appending import append_legal
 from cometmq.broker.reads import read
 from cometmq.broker.state.deleted_topics import DeletedTopics
-from cometmq.broker.state.topics import HALF_TOPIC, TIMER_TOPIC
 from cometmq.broker.timed.delays import QUEUE_ID, recall_name, recalled_by, timer_due, timer_entry
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.record import Record, decode
 from cometmq.format.timer.checkpoint import TimerCheckpoint
-from cometmq.format.timer.log import DELETE, ROLL, Unit
+from cometmq.format.timer.log import DELETE, ROLL, TIMER_TOPIC, Unit
 from cometmq.format.timer.wheel import Slot
+from cometmq.format.transaction import HALF_TOPIC
 from cometmq.io.clock import Clock
 from cometmq.store.append import NewMessage
 from cometmq.store.read.get_result import GetStatus

@@ -18,8 +18,8 @@ from typing import Final
 from cometmq.broker.reads import read
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.producers import Producers
-from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, Topics
-from cometmq.broker.timed.half_message import QUEUE_ID, check_record, facts, given_up, put_back
+from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, Topics
+from cometmq.broker.timed.half_message import check_record, facts, given_up, put_back
 from cometmq.broker.timed.op_queue import OpQueue
 from cometmq.cluster.transaction import LEFT_BEFORE_MAX, CheckRules, Verdict, judge
 from cometmq.errors import MessageIllegal, StoreNotWritable
@@ -27,6 +27,7 @@ from cometmq.format import properties
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import PRODUCER_GROUP, UNIQ_KEY
 from cometmq.format.record import Record, decode
+from cometmq.format.transaction import HALF_TOPIC, QUEUE_ID
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.read.get_result import GetStatus

@@ -26,6 +26,8 @@ from typing import Final, NamedTuple
 
 from cometmq.message import Buffer
 
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+"""The topic in which timed messages wait, in queue 0."""
 SIZE: Final = 52
 BLANK_SIZE: Final = 16
 NO_PREVIOUS: Final = -1

@@ -11,13 +11,13 @@ from typing import Final
 from cometmq.broker.reads import read
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
-from cometmq.broker.state.topics import TIMER_TOPIC
 from cometmq.broker.timed.delays import QUEUE_ID
 from cometmq.errors import FormatError
 from cometmq.format import properties
 from cometmq.format.pop.check_point import CHECK_POINT_TAG, CheckPoint, decode_check_point
 from cometmq.format.properties import REAL_TOPIC, TAGS
 from cometmq.format.record import Record, decode
+from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 
