@@ -6,7 +6,7 @@ from tests.live import BROKER, Live
 
 from cometmq.admin.offsets import QueueProgress
 from cometmq.cli.lag import View, _behind, _rates
-from cometmq.client import PullConsumer
+from cometmq.client import PullConsumer, SimpleConsumer, Start
 from cometmq.message import MessageQueue
 
 
@@ -27,14 +27,15 @@ def topic(cometmq: Run, live: Live) -> Live:
 @pytest.mark.usefixtures("topic")
 def test_lag_is_told_by_group_and_by_queue(cometmq: Run) -> None:
     assert cometmq("lag", "--json").values == [
-        [{"group": "g", "members": 0, "lag": 2, "in_flight": 0, "ahead": 0, "tps": 0.0}]
+        [{"group": "g", "members": 0, "lag": 2, "in_flight": 0, "ready": 2, "ahead": 0, "tps": 0.0}]
     ]
     (found,) = cometmq("lag", "g", "--json").values
     (queue,) = found.pop("queues")
-    assert found == {"group": "g", "lag": 2, "ahead": 0}
+    assert found == {"group": "g", "lag": 2, "in_flight": 0, "ready": 2, "ahead": 0}
     assert (queue["committed"], queue["max_offset"], queue["lag"], queue["member"]) == (1, 3, 2, None)
     out = cometmq("lag", "g", "--topic", "orders").out.splitlines()
     assert out[2].split()[:7] == ["orders", BROKER, "0", "3", "1", "2", "0"]
+    assert out[2].split()[7] == "2", "ready"
     assert out[-1] == "group g: 2 messages behind"
     assert cometmq("lag", "gg").failed(3, "'gg'", "nearest 'g'")
 
@@ -53,6 +54,21 @@ def test_it_is_watched_look_by_look(cometmq: Run) -> None:
     assert "handled_per_s" not in first["queues"][0] and second["queues"][0]["handled_per_s"] == 0.0
     assert cometmq(*watch).out.count("group g: 2 messages behind") == 2
     assert len(cometmq("lag", "--watch", "--interval", "1ms", "--count", "3", "--json").values) == 3
+
+
+def test_messages_that_pops_hold_are_lag_and_in_flight(cometmq: Run, topic: Live) -> None:
+    async def pop() -> None:
+        async with SimpleConsumer(topic.name_server, "popping", start=Start.FIRST) as consumer:
+            await consumer.subscribe("orders")
+            held = await consumer.receive(max_count=2, invisible_ms=60_000)
+            await consumer.ack(held[0])
+
+    cometmq("group", "create", "popping")
+    asyncio.run(pop())
+    (found,) = [one for one in cometmq("lag", "--json").values[0] if one["group"] == "popping"]
+    assert (found["lag"], found["in_flight"], found["ready"]) == (2, 1, 1)
+    (of_group,) = cometmq("lag", "popping", "--topic", "orders", "--json").values
+    assert (of_group["lag"], of_group["in_flight"], of_group["ready"]) == (2, 1, 1)
 
 
 def test_the_rate_is_what_was_committed_between_two_looks() -> None:

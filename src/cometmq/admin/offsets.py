@@ -47,6 +47,8 @@ class QueueProgress(NamedTuple):
         committed: all messages before this queue offset are handled; 0 if nothing was ever committed.
         pulled: all messages before this queue offset have been delivered to the group's members.
         last_time: store time of the last handled message, ms since the epoch; 0 if there is none.
+        popped: messages before ``committed`` that pops have handed out, and that are neither acknowledged nor
+            returned: a group that pops commits when messages are handed out. 0 at a Java broker.
     """
 
     topic: str
@@ -56,11 +58,12 @@ class QueueProgress(NamedTuple):
     committed: int
     pulled: int
     last_time: int
+    popped: int = 0
 
     @property
     def lag(self) -> int:
         """Number of messages that the group has not handled; 0 if it is ahead."""
-        return max(self.max_offset - self.committed, 0)
+        return max(self.max_offset - self.committed, 0) + self.popped
 
     @property
     def ahead(self) -> int:
@@ -70,7 +73,12 @@ class QueueProgress(NamedTuple):
     @property
     def in_flight(self) -> int:
         """Number of delivered messages that are not handled yet."""
-        return self.pulled - self.committed
+        return self.pulled - self.committed + self.popped
+
+    @property
+    def ready(self) -> int:
+        """Number of messages that wait to be delivered for the first time."""
+        return max(self.max_offset - self.pulled, 0)
 
 
 class GroupLag(NamedTuple):
@@ -84,6 +92,7 @@ class GroupLag(NamedTuple):
     members: int
     lag: int
     in_flight: int
+    ready: int
     ahead: int
     tps: float
 
@@ -146,7 +155,9 @@ async def progress_of(cluster: ClusterAdmin, group: str, topic: str | None = Non
         RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader(group, topic), ConsumeStats
     )
     queues = [
-        QueueProgress(*queue, at.broker_offset, at.consumer_offset, at.pull_offset, at.last_time)
+        QueueProgress(
+            *(*queue, at.broker_offset, at.consumer_offset, at.pull_offset, at.last_time, at.popped or 0)
+        )
         for one in stats.values()
         for queue, at in one.offsets.items()
     ]
@@ -165,6 +176,7 @@ async def lags(cluster: ClusterAdmin) -> list[GroupLag]:
             len(groups.members(connections)),
             sum(queue.lag for queue in stands.queues),
             sum(queue.in_flight for queue in stands.queues),
+            sum(queue.ready for queue in stands.queues),
             sum(queue.ahead for queue in stands.queues),
             stands.tps,
         )

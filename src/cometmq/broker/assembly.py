@@ -10,7 +10,7 @@ from cometmq.broker.admin.broker import BrokerAdmin
 from cometmq.broker.admin.groups import GroupAdmin
 from cometmq.broker.admin.live_settings import LiveSettings
 from cometmq.broker.admin.offsets import OffsetAdmin
-from cometmq.broker.admin.progress import OwnNames, ProgressAdmin
+from cometmq.broker.admin.progress import GroupTables, OwnNames, ProgressAdmin
 from cometmq.broker.admin.statistics import SAMPLE_MS, Statistics
 from cometmq.broker.admin.store import StoreAdmin
 from cometmq.broker.admin.timer import TimerAdmin
@@ -271,10 +271,8 @@ class Assembly:
             TopicRequests(self.topics, store, self.reads, self.offsets, consumers, own, self.statistics),
             GroupAdmin(groups, consumers, producers, self.offsets, self.reads, own, clock),
             ProgressAdmin(
-                groups,
-                consumers,
+                GroupTables(groups, consumers, self.offsets, in_flight),
                 self.topics,
-                self.offsets,
                 store,
                 self.reads,
                 self.statistics,

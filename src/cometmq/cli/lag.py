@@ -24,9 +24,9 @@ from cometmq.cli.output import (
 from cometmq.cli.times import parse_duration
 from cometmq.errors import SettingsError
 
-GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "ahead", "tps")
+GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "ready", "ahead", "tps")
 QUEUE_COLUMNS: Final = (
-    *("topic", "broker", "queue", "end", "committed", "lag", "in flight", "behind", "member"),
+    *("topic", "broker", "queue", "end", "committed", "lag", "in flight", "ready", "behind", "member"),
 )
 RATE: Final = "handled/s"
 
@@ -45,6 +45,16 @@ class View(NamedTuple):
     def total(self) -> int:
         """The group's lag in all queues, in messages."""
         return sum(queue.lag for queue in self.queues)
+
+    @property
+    def in_flight(self) -> int:
+        """Number of delivered messages that are not handled yet, in all queues."""
+        return sum(queue.in_flight for queue in self.queues)
+
+    @property
+    def ready(self) -> int:
+        """Number of messages that wait to be delivered for the first time, in all queues."""
+        return sum(queue.ready for queue in self.queues)
 
     @property
     def ahead(self) -> int:
@@ -71,7 +81,8 @@ def lag(
 ) -> None:
     """Show the lag of GROUP in each queue, and its consumer; without GROUP, the lag of all groups.
 
-    Lag is the number of messages that are not committed; those in flight have been delivered to a member.
+    Lag is the number of messages that are not handled: those in flight have been delivered to a member, and
+    those that are ready have not. A group that pops has messages in flight behind what it has committed.
     Ahead is how far a group has committed beyond the end of a queue: it misses the messages up to there.
     Behind is the age of the message that the group has reached, or how far it is ahead.
     """
@@ -160,7 +171,7 @@ def _rows(view: View, before: View | None) -> list[tuple[object, ...]]:
     return [
         (
             *(queue.topic, queue.broker_name, queue.queue_id, queue.max_offset, queue.committed),
-            *(queue.lag, queue.in_flight, _behind(queue), view.owners.get(_key(queue), "-")),
+            *(queue.lag, queue.in_flight, queue.ready, _behind(queue), view.owners.get(_key(queue), "-")),
             *(() if before is None else (f"{rates[_key(queue)]:.1f}",)),
         )
         for queue in view.queues
@@ -171,12 +182,13 @@ def _plain(view: View, before: View | None) -> dict[str, Any]:
     rates = _rates(view, before)
     queues = [
         queue._asdict()
-        | {"lag": queue.lag, "in_flight": queue.in_flight, "ahead": queue.ahead}
+        | {"lag": queue.lag, "in_flight": queue.in_flight, "ready": queue.ready, "ahead": queue.ahead}
         | {"member": view.owners.get(_key(queue))}
         | ({} if before is None else {"handled_per_s": round(rates[_key(queue)], 1)})
         for queue in view.queues
     ]
-    return {"group": view.group, "lag": view.total, "ahead": view.ahead, "queues": queues}
+    totals = {"lag": view.total, "in_flight": view.in_flight, "ready": view.ready, "ahead": view.ahead}
+    return {"group": view.group, **totals, "queues": queues}
 
 
 def _rates(view: View, before: View | None) -> dict[Key, float]:

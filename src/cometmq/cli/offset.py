@@ -36,7 +36,8 @@ def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
         return
     rows = [
         (
-            *queue[:-1],
+            *(queue.topic, queue.broker_name, queue.queue_id, queue.max_offset),
+            *(queue.committed, queue.pulled),
             f"ahead by {queue.ahead}" if queue.ahead else queue.lag,
             time_text(queue.last_time) if queue.last_time else "-",
         )

@@ -3,10 +3,17 @@ from pathlib import Path
 import pytest
 from tests.broker.admin.test_statistics import sample
 from tests.broker.conftest import BROKER, pull_header, serving
+from tests.broker.pops import ack, popped
 
 from cometmq.broker.admin import progress
 from cometmq.message import MessageQueue
-from cometmq.wire.bodies import ConsumeOffset, ConsumeStats, GroupConfig, TopicConfig, decode
+from cometmq.wire.bodies import (
+    ConsumeOffset,
+    ConsumeStats,
+    GroupConfig,
+    TopicConfig,
+    decode,
+)
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import GetConsumeStatsHeader
 from cometmq.wire.headers.admin import BrokerConsumeStatsHeader, GroupTopicHeader
@@ -42,6 +49,42 @@ async def test_how_far_a_group_is_behind_is_told_for_each_queue(tmp_path: Path) 
         listed = GetConsumeStatsHeader("cg", topic="U", topics="T;none")
         answer = await bench.ask(RequestCode.GET_CONSUME_STATS, listed)
         assert decode(ConsumeStats, answer.body).offsets == offsets, "who lists topics wants them all"
+
+
+async def test_the_messages_that_a_group_has_popped_are_counted_until_they_are_acknowledged(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.topics.put(TopicConfig("T", 1, 1))
+
+        async def progress_of(group: str) -> ConsumeOffset:
+            header = GetConsumeStatsHeader(group, topic="T")
+            answer = await bench.ask(RequestCode.GET_CONSUME_STATS, header)
+            return decode(ConsumeStats, answer.body).offsets[MessageQueue("T", BROKER, 0)]
+
+        for _ in range(5):
+            await bench.send("T")
+        held = await popped(bench, max_msg_nums=3)
+        now = await progress_of("g")
+        assert (now.broker_offset, now.consumer_offset, now.pull_offset, now.popped) == (5, 3, 3, 3)
+        await ack(bench, held[1])
+        assert (await progress_of("g")).popped == 2
+        for message in (held[0], held[2]):
+            await ack(bench, message)
+        now = await progress_of("g")
+        assert (now.consumer_offset, now.pull_offset, now.popped) == (3, 3, None)
+
+
+async def test_messages_popped_in_order_are_in_flight_until_they_are_acknowledged(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.topics.put(TopicConfig("T", 1, 1))
+        for _ in range(5):
+            await bench.send("T")
+        held = await popped(bench, max_msg_nums=3, order=True)
+        await ack(bench, held[0])
+        answer = await bench.ask(RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader("g", topic="T"))
+        now = decode(ConsumeStats, answer.body).offsets[MessageQueue("T", BROKER, 0)]
+        assert (now.broker_offset, now.consumer_offset, now.pull_offset, now.popped) == (5, 1, 3, None)
 
 
 async def test_the_rate_of_a_group_is_that_of_the_last_minute(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from tests.broker.conftest import Bench, deliver, pull_header, serving
 from tests.broker.halves import records
+from tests.broker.pops import ack, popped
 
 from cometmq.broker.admin import statistics
 from cometmq.broker.admin.statistics import SAMPLE_MS
+from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import SendBackHeader
@@ -101,6 +103,24 @@ async def test_messages_and_bytes_are_counted_by_topic_queue_and_broker(tmp_path
         of_queues = [await minute(bench, "QUEUE_PUT_SIZE", f"T@{queue_id}") for queue_id in (0, 1)]
         assert [one["sum"] for one in of_queues] == [2 * len(end_of_t), len(end_of_t)]
         assert of_queues[0]["avgpt"] == len(end_of_t), "bytes of a message"
+
+
+async def test_what_a_group_pops_is_counted_once_from_where_it_began(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.topics.put(TopicConfig("T", 1, 1))
+        for _ in range(5):
+            await bench.send("T", bytes(100))
+        held = await popped(bench, max_msg_nums=2)
+        held += await popped(bench, max_msg_nums=2)
+        await ack(bench, held[0])
+        await sample(bench)
+        assert await total(bench, "GROUP_GET_NUMS", "T@g") == 4
+        assert await total(bench, "QUEUE_GET_NUMS", "T@0@g") == 4
+        sizes = sum(len(bench.store.read_record(one.record.physical_offset) or b"") for one in held)
+        assert await total(bench, "GROUP_GET_SIZE", "T@g") == sizes > 400
+        assert await total(bench, "BROKER_GET_NUMS", CLUSTER) == 4
+        await sample(bench)
+        assert await total(bench, "GROUP_GET_NUMS", "T@g") == 4
 
 
 async def test_what_a_group_pulls_is_counted_from_where_it_began(tmp_path: Path) -> None:

@@ -120,6 +120,15 @@ def test_after_a_reset_no_commit_counts_until_the_group_has_heard_of_it(tmp_path
     assert offsets.committed("g", "T", 0) == 6
 
 
+def test_after_a_reset_nothing_is_in_flight(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    for queue_id in (0, 1):
+        offsets.record_pulled("g", "T", queue_id, 9)
+    offsets.reset("g", "T", 0, 3)
+    offsets.reset("other", "T", 0, 3)
+    assert (offsets.pulled("g", "T", 0), offsets.pulled("g", "T", 1)) == (None, 9)
+
+
 def test_a_reset_of_a_topic_that_is_gone_is_forgotten(tmp_path: Path) -> None:
     offsets = load(tmp_path)
     offsets.reset("g", "T", 0, 3)

@@ -11,6 +11,7 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
+from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.offsets import Offsets, key_of
 from cometmq.broker.state.topics import Topics
 from cometmq.message import MessageQueue
@@ -37,24 +38,29 @@ class OwnNames(NamedTuple):
     address: str
 
 
+class GroupTables(NamedTuple):
+    """What the broker knows of groups: their settings, members, offsets, and messages that pops hold."""
+
+    groups: Groups
+    consumers: Consumers[Session]
+    offsets: Offsets
+    in_flight: InFlight
+
+
 class ProgressAdmin:
     """Compares the offsets of groups with the ends of their queues."""
 
     def __init__(
         self,
-        groups: Groups,
-        consumers: Consumers[Session],
+        tables: GroupTables,
         topics: Topics,
-        offsets: Offsets,
         store: MessageStore,
         reads: Reads,
         statistics: Statistics,
         own: OwnNames,
     ) -> None:
-        self._groups = groups
-        self._consumers = consumers
+        self._groups, self._consumers, self._offsets, self._in_flight = tables
         self._topics = topics
-        self._offsets = offsets
         self._store = store
         self._reads = reads
         self._statistics = statistics
@@ -117,6 +123,7 @@ class ProgressAdmin:
                 consumer_offset=committed,
                 last_time=max(last_time, 0),
                 pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
+                popped=self._in_flight.count(group, topic, queue_id) or None,
             )
         known = dict.fromkeys(queue.topic for queue in offsets)
         tps = sum(self._statistics.tps("GROUP_GET_NUMS", key_of(group, topic)) for topic in known)

@@ -180,8 +180,12 @@ class Offsets(ChangingTable[str, dict[int, int]]):
                 queues[queue_id] = next_offset
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Reset ``group`` to ``offset``, whatever its members commit until their next pull."""
+        """Reset ``group`` to ``offset``, whatever its members commit until their next pull.
+
+        What they have pulled is no longer in flight: they drop it, or are given it again.
+        """
         key = key_of(group, topic)
+        self._pulled.get(key, {}).pop(queue_id, None)
         self._reset.get(key, {}).pop(queue_id, None)
         self.commit(group, topic, queue_id, offset)
         self._reset.setdefault(key, {})[queue_id] = offset

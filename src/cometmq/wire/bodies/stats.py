@@ -78,12 +78,15 @@ class ConsumeOffset(Body):
     Attributes:
         last_time: store time of the last consumed message, ms since the epoch, or 0.
         pull_offset: the queue offset that the group will pull next.
+        popped: messages before ``consumer_offset`` that pops have handed out, and that are neither
+            acknowledged nor returned; None for none, and from a Java broker, which has no such field.
     """
 
     broker_offset: int = 0
     consumer_offset: int = 0
     last_time: int = field(default=0, name="lastTimestamp")
     pull_offset: int = 0
+    popped: int | None = field(default=None, name="popInflight")
 
 
 class ConsumeStats(Body):

@@ -101,6 +101,7 @@ class OrderedPops:
         pop.blocked[key, queue_id] = pop_time_ms + invisible_ms
         topic, _, group = key.partition(SEPARATOR)
         self._in_flight.clear(group, topic, queue_id)
+        self._offsets.record_popped(key, queue_id, offsets[-1] + 1)
 
     def wake_later(self, pop: PopInOrder) -> None:
         """Wake those who wait for the queues that a pop has found blocked, or has blocked, in time."""

@@ -9,12 +9,15 @@ that is held in memory. (RocketMQ: PopMessageProcessor.getPopOffset, PopBufferMe
 from collections.abc import Iterable
 from enum import IntEnum
 from functools import partial
+from typing import Final
 
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.state.offsets import SEPARATOR, Offsets
 from cometmq.format.pop.names import RetryFlag
 from cometmq.store.read.reading import Reading
 from cometmq.store.store import MessageStore
+
+_NO_COMMIT: Final = -1
 
 
 class InitMode(IntEnum):
@@ -85,7 +88,7 @@ class PopOffsets:
     def move(self, key: str, queue_id: int, offset: int) -> None:
         """Move the next pop to ``offset``, and commit that: under SYNC_FLUSH after the disk's sync."""
         if not self._waits:
-            self._commit(key, queue_id, offset)
+            self._move(key, queue_id, offset)
             return
         self._ahead.setdefault(key, {})[queue_id] = offset
         self._disk_waits.add(partial(self._settle, key, queue_id, offset), 0)
@@ -96,17 +99,25 @@ class PopOffsets:
             queues.pop(queue_id, None)
         self._commit(key, queue_id, offset)
 
+    def record_popped(self, key: str, queue_id: int, offset: int) -> None:
+        """Record that pops have delivered all before ``offset``: for operators, as of pulls."""
+        self._offsets.record_pulls(((key, queue_id, _NO_COMMIT, offset),))
+
     def _settle(self, key: str, queue_id: int, offset: int, error: str | None) -> None:
         """Commit an offset unless its check point may not be on the disk, or a reset came meanwhile."""
         queues = self._ahead.get(key, {})
         ahead = queues.get(queue_id)
         if error is not None or ahead is None or ahead < offset:
             return  # after an error the next pops go on from what is in memory
-        self._commit(key, queue_id, offset)
+        self._move(key, queue_id, offset)
         if ahead == offset:
             del queues[queue_id]
             if not queues:
                 del self._ahead[key]
+
+    def _move(self, key: str, queue_id: int, offset: int) -> None:
+        self._commit(key, queue_id, offset)
+        self.record_popped(key, queue_id, offset)
 
     def _commit(self, key: str, queue_id: int, offset: int) -> None:
         topic, _, group = key.partition(SEPARATOR)
