@@ -4,8 +4,8 @@ import pytest
 from tests.cli.conftest import Run
 from tests.live import BROKER, Live
 
-from cometmq.client import Consumer
-from cometmq.message import StoredMessage
+from cometmq.client import Consumer, Producer
+from cometmq.message import Message, StoredMessage
 
 
 @pytest.fixture
@@ -94,6 +94,31 @@ def test_a_member_handles_a_message_directly(cometmq: Run, live: Live, sent: dic
 
     asyncio.run(main())
     assert handled == [b"hello"] * 3
+
+
+def test_what_waits_is_shown_by_kind_and_by_when_it_is_due(cometmq: Run, live: Live) -> None:
+    async def send() -> None:
+        async with Producer(live.name_server) as producer:
+            for _ in range(2):
+                await producer.send(Message("orders", b"x", delay_level=17))
+            await producer.send(Message("orders", b"x", delay_ms=2 * 86_400_000))
+
+    cometmq("topic", "create", "orders", "--queues", "1")
+    asyncio.run(send())
+    (found,) = cometmq("message", "waiting", "--json").values
+    delayed, timed = found["waiting"]
+    assert (delayed["kind"], delayed["topic"], delayed["message_count"]) == ("delayed", "orders", 2)
+    assert (timed["kind"], timed["due"]["later"], found["unread"]) == ("timed", 1, [])
+    head, _, *lines = cometmq("message", "waiting").out.splitlines()
+    assert head.split() == [*("kind", "topic", "group", "waiting"), *timed["due"], "last", "due"]
+    assert [line.split()[:-1] for line in lines] == [
+        ["delayed", "orders", "-", "2", "0", "0", "0", "2", "0", "0"],
+        ["timed", "orders", "-", "1", "0", "0", "0", "0", "0", "1"],
+    ]
+    (one,) = cometmq("message", "waiting", "--kind", "timed", "--topic", "orders", "--json").values
+    assert [line["kind"] for line in one["waiting"]] == ["timed"]
+    out = cometmq("message", "waiting", "--kind", "delayed", "--read", "1").out
+    assert out.splitlines()[-1].startswith(f"1 records of SCHEDULE_TOPIC_XXXX on {BROKER} were not read")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ COMMANDS: Final = {
     "send": ("cometmq.cli.send:send", "Send a message, or one for each line of input."),
     "consume": ("cometmq.cli.consume:consume", "Print a topic's messages."),
     "tail": ("cometmq.cli.tail:tail", "Print a topic's last messages, then new ones."),
-    "message": ("cometmq.cli.message:message", "Find, print and resend messages."),
+    "message": ("cometmq.cli.message:message", "Find, print and resend messages, see what waits."),
     "offset": ("cometmq.cli.offset:offset", "Show, reset, skip and clone the offsets of groups."),
     "lag": ("cometmq.cli.lag:lag", "Show the lag of groups; --watch for a live view."),
     "dlq": ("cometmq.cli.dlq:dlq", "List, resend and export dead letters."),

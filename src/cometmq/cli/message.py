@@ -1,5 +1,6 @@
-"""``cometmq message``: find messages on running brokers, print them, and have them handled again."""
+"""``cometmq message``: find and print messages on running brokers, resend them, see what waits."""
 
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, Final
@@ -9,6 +10,8 @@ import click
 from cometmq.admin import messages
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.messages import Handled, ResendResult
+from cometmq.admin.waiting import READ_MAX
+from cometmq.admin.waiting import waiting as find_waiting
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
 from cometmq.cli.output import (
@@ -18,9 +21,12 @@ from cometmq.cli.output import (
     print_fields,
     print_json,
     print_message,
+    print_table,
     printable,
+    time_text,
 )
 from cometmq.cli.times import HELP, TimeRange, parse_range
+from cometmq.cluster.waiting import LATER, SPANS_MS, WaitingKind
 from cometmq.errors import FormatError, SettingsError
 from cometmq.filter import tag
 from cometmq.message import StoredMessage
@@ -31,7 +37,7 @@ LIMIT: Final = 32
 
 @click.group()
 def message() -> None:
-    """Find messages on running brokers, print them, and have them handled again."""
+    """Find and print messages on running brokers, have them handled again, see what waits."""
 
 
 @message.command("find")
@@ -147,6 +153,59 @@ def resend(
         print_sent(result, as_json=as_json)
     elif not _print_handled(result, as_json=as_json):
         context.exit(EXIT_FAILED)
+
+
+@message.command("waiting")
+@click.option("--topic", help="Only messages for this topic.")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice([kind.value for kind in WaitingKind]),
+    multiple=True,
+    help="Only these; may be repeated.",
+)
+@click.option(
+    "--read", "read_max", type=click.IntRange(1), default=READ_MAX, show_default=True,
+    help="Read at most this many records of each queue in which brokers keep them.",
+)  # fmt: skip
+@namesrv_option
+@json_option
+def waiting(topic: str | None, kinds: Sequence[str], read_max: int, namesrv: str, as_json: bool) -> None:
+    """Show how many messages wait, for what, and when they are due.
+
+    Delayed and timed messages are delivered then. Popped ones are held by consumers, and handed out again if
+    they are not acknowledged by then. Half ones are in a transaction, whose producer may be asked from then.
+    """
+    now_ms = int(time.time() * 1000)
+    chosen = [WaitingKind(kind) for kind in kinds] or list(WaitingKind)
+    found = run_in_cluster(
+        namesrv,
+        lambda cluster: find_waiting(cluster, now_ms=now_ms, topic=topic, kinds=chosen, read_max=read_max),
+    )
+    if as_json:
+        print_json(
+            {
+                "waiting": [line._asdict() for line in found.lines],
+                "unread": [one._asdict() for one in found.unread],
+            }
+        )
+        return
+    rows = [
+        (
+            line.kind,
+            line.topic,
+            line.group or "-",
+            line.message_count,
+            *line.due.values(),
+            time_text(line.last_due_ms),
+        )
+        for line in found.lines
+    ]
+    print_table(("kind", "topic", "group", "waiting", *SPANS_MS, LATER, "last due"), rows)
+    for one in found.unread:
+        click.echo(
+            f"{one.record_count} records of {one.topic} on {one.broker_name} were not read: raise --read"
+        )
 
 
 def print_sent(sent: ResendResult, *, as_json: bool) -> None:
