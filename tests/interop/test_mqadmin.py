@@ -1,86 +1,169 @@
+"""mqadmin at both brokers, in the same state: what each command prints is compared."""
+
 import asyncio
 import hashlib
+import json
 import re
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.interop import peers
+from tests.interop.groups import in_group
 from tests.interop.jvm import Run
-from tests.interop.peers import Peer
+from tests.interop.mqadmin import COMMANDS, STOPPED, Command, compared
+from tests.interop.peers import BROKER_NAME, Peer
 
-from cometmq import Consumer, Lookup, Message, Producer, Start, StoredMessage
+from cometmq import Consumer, Lookup, Message, Producer, PullConsumer, Start, StoredMessage
+from cometmq.admin.topics import TopicAdmin
 from cometmq.errors import NoRoute
+from cometmq.message import MessageQueue
 from cometmq.wire.bodies.trace import TRACE_TOPIC
 
 pytestmark = pytest.mark.interop
 
 PATIENCE_S = 60
-
-# Commands, and what the output of each must show. {…} is filled in by the test.
-COMMANDS = {
-    "clusterList": "DefaultCluster .* 0 +{broker}",
-    "brokerStatus -b {broker}": r"(?s)brokerVersionDesc .*: V.*commitLogMaxOffset .*: \d.*putLatency99 ",
-    "topicList": "(?m)^Admin$",
-    "topicRoute -t Admin": r'"readQueueNums":4',
-    "topicStatus -t Admin": r"(?s)#Max Offset.* 0 +0 +\d+ .* 3 +0 +\d+ ",
-    "updateTopic -c DefaultCluster -t AdminMade -r 3 -w 3": "create topic to {broker} success",
-    "topicRoute -t AdminMade": '"writeQueueNums":3',
-    "queryMsgById -t Admin -i {offset_id}": "OffsetID: +{offset_id}",
-    "queryMsgByKey -t Admin -k admin-0": "{message_id}",
-    "queryMsgByUniqueKey -t Admin -i {message_id}": r"Keys: +\[admin-0 ",
-    "setConsumeMode -b {broker} -t Admin -g TraceReaders -m POP -q 8": (
-        r"topic\[Admin\] group\[TraceReaders\] consume mode\[POP\] popShareQueueNum\[8\]"
-    ),
-    "queryMsgTraceById -i {traced_id}": (
-        r"(?s)\nPub +Tracers +127\.0\.0\.1 [^\n]* success *\n"
-        r".*\nSub +TraceReaders +127\.0\.0\.1 [^\n]* success *\n"
-    ),
-    "statsAll -t Admin": r"(?m)^Admin +TraceReaders +\d+ +\d+\.\d\d +\d+\.\d\d +\d+ +\d+$",
-    "brokerConsumeStats -b {broker}": r"Diff Total: \d+",
-    "haStatus -b {broker}": r"(?s)#MasterCommitLogMaxOffset\s+[1-9].*#SlaveNum\s+0",
-    "updateBrokerConfig -b {broker} -k fileReservedTime -v 71": "update broker config success",
-    "getBrokerConfig -b {broker}": r"(?m)^fileReservedTime +=  71$",
-    "checkRocksdbCqWriteProgress -c DefaultCluster -t Admin": "check doing",
-    "queryCq -t Admin -q 0 -i 0": "physicOffset",
-    "deleteExpiredCommitLog -c DefaultCluster": "success",
-    "cleanExpiredCQ -c DefaultCluster": "success",
-    "cleanUnusedTopic -c DefaultCluster": "success",
-    "deleteTopic -c DefaultCluster -t AdminMade": r"delete topic \[AdminMade\] from NameServer success",
-}
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "mqadmin.md"
+QUEUES = [MessageQueue("Admin", BROKER_NAME, queue_id) for queue_id in range(4)]
+SENT = 8
+TOPICS = [{"topicName": "AdminListed", "readQueueNums": 2, "writeQueueNums": 2}]
+GROUPS = [{"groupName": "AdminGroupListed", "consumeEnable": False}]
 
 
-def test_mqadmin_commands_do_what_they_are_asked(broker: Peer, run_java: Run, tmp_path: Path) -> None:
-    run_java("CreateTopic", broker.namesrv, broker.broker, 4, "Admin")
-    sent = run_java("SendKeyed", broker.namesrv, "Admin", "admin", 20)[0]
-    values = {
-        "broker": broker.broker,
-        "offset_id": sent["offsetMessageId"],
-        "message_id": sent["messageId"],
-        "traced_id": asyncio.run(send_traced(broker.namesrv)),
-    }
+@pytest.mark.parametrize("process", [in_group("rocketmq", "shared")])
+def test_each_command_of_the_page_prints_the_same_at_both_brokers(
+    process: str, shared_brokers: Callable[[str], Peer], run_java: Run, tmp_path: Path
+) -> None:
+    assert process in peers.START
+    outputs: dict[str, list[list[str]]] = {}
+    for name in peers.START:
+        folder = tmp_path / name
+        folder.mkdir()
+        outputs[name] = asyncio.run(printed(shared_brokers(name), run_java, folder))
+    wrong = [
+        f"mqadmin {command.words}\n  RocketMQ: {theirs}\n  CometMQ:  {ours}"
+        for command, theirs, ours in zip(COMMANDS, outputs["rocketmq"], outputs["cometmq"], strict=True)
+        if not (set(theirs) <= set(ours) if command.is_less else theirs == ours)
+    ]
+    assert not wrong, "\n\n".join(wrong)
+
+
+def test_the_page_has_the_commands_that_are_compared() -> None:
+    supported, _, rest = PAGE.read_text().partition("## Refused")
+    assert names_on(supported) == {command.name for command in COMMANDS}
+    assert not names_on(supported) & names_on(rest)
+
+
+def test_the_page_has_all_commands_that_there_are(run_java: Run, tmp_path: Path) -> None:
     commands = tmp_path / "commands"
-    commands.write_text("\n".join(command.format(**values) for command in COMMANDS))
+    commands.write_text("\n")
+    (answer,) = run_java("Mqadmin", "127.0.0.1:1", commands)
+    known = set(re.findall(r"(?m)^ {3}(\w+) ", answer["output"]))
+    assert len(known) > 80 and names_on(PAGE.read_text()) == known
 
-    answers = run_java("Mqadmin", broker.namesrv, commands)
 
-    bodies = bodies_written("".join(answer["output"] for answer in answers))
-    for answer, expected in zip(answers, COMMANDS.values(), strict=True):
-        output = answer["output"]
-        assert re.search(expected.format(**values), output), f"mqadmin {answer['command']}:\n{output}"
-        assert "Exception" not in output, f"mqadmin {answer['command']}:\n{output}"
-        print(f"\n{broker.name}: mqadmin {answer['command']}", end="")
-    assert [hashlib.sha1(body).hexdigest() for body in bodies] == [sent["bodySha1"]]
+def names_on(page: str) -> set[str]:
+    """Return the commands in the first columns of a page's tables."""
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+
+async def printed(broker: Peer, run_java: Run, folder: Path) -> list[list[str]]:
+    """Run all commands at a broker; check what each must show, and return what is compared of each."""
+    async with clients(broker) as ids:
+        values = ids | written(folder) | {"broker": broker.broker, "namesrv": broker.namesrv}
+        commands = folder / "commands"
+        commands.write_text("\n".join(command.words.format(**values) for command in COMMANDS))
+        answers = await asyncio.to_thread(run_java, "Mqadmin", broker.namesrv, commands)
+    outputs = [answer["output"] for answer in answers]
+    bodies = bodies_written("".join(outputs))
+    for command, output in zip(COMMANDS, outputs, strict=True):
+        assert re.search(shown(command, values), output), f"{broker.name}: mqadmin {command.words}:\n{output}"
+        is_stopped = command.name in STOPPED
+        assert is_stopped or "\n\tat " not in output, f"{broker.name}: mqadmin {command.words}:\n{output}"
+    assert {hashlib.sha1(body).hexdigest() for body in bodies} >= {hashlib.sha1(b"body-0").hexdigest()}
+    check_exports(folder)
+    return [compared(*each, values) for each in zip(COMMANDS, outputs, strict=True)]
+
+
+def shown(command: Command, values: dict[str, str]) -> str:
+    """Return the pattern that an output must match."""
+    pattern = command.shows
+    for name, value in values.items():
+        pattern = pattern.replace(f"{{{name}}}", re.escape(value))
+    return pattern
+
+
+def written(folder: Path) -> dict[str, str]:
+    """Write the files that commands read; return their paths, and where commands write."""
+    paths = {"topics": folder / "topics.json", "groups": folder / "groups.json", "folder": folder / "export"}
+    paths["topics"].write_text(json.dumps(TOPICS))
+    paths["groups"].write_text(json.dumps(GROUPS))
+    return {name: str(path) for name, path in paths.items()}
+
+
+def check_exports(folder: Path) -> None:
+    """Check the files that the export commands wrote."""
+    metadata, configs, metrics = (
+        json.loads((folder / "export" / f"{name}.json").read_text())
+        for name in ("metadata", "configs", "metrics")
+    )
+    admin = metadata["topicConfigTable"]["Admin"]
+    assert (admin["readQueueNums"], admin["perm"]) == (4, 6)
+    assert metadata["subscriptionGroupTable"]["AdminGroupListed"]["consumeEnable"] is False
+    assert configs["brokerConfigs"][BROKER_NAME]["fileReservedTime"] == "71"
+    assert metrics["evaluateReport"][BROKER_NAME]["runtimeQuota"]["messageAverageSize"]
+
+
+@asynccontextmanager
+async def clients(broker: Peer) -> AsyncIterator[dict[str, str]]:
+    """Make a topic with messages, and let a producer and a consumer be connected; yield their ids."""
+    async with (
+        asyncio.timeout(PATIENCE_S * 2),
+        TopicAdmin(broker.namesrv) as admin,
+        Producer(broker.namesrv, "AdminSenders") as producer,
+        PullConsumer(broker.namesrv, "AdminReaders") as reader,
+    ):
+        await admin.create("Admin", queues=len(QUEUES))
+        sent = [
+            await producer.send(
+                Message("Admin", b"body-%d" % number, f"tag{number % 2}", (f"admin-{number}",)),
+                QUEUES[number % len(QUEUES)],
+            )
+            for number in range(SENT)
+        ]
+        values = {"message_id": sent[0].message_id, "offset_id": sent[0].offset_id}
+        values["traced_id"] = await send_traced(broker.namesrv)
+        consumer = Consumer(broker.namesrv, "AdminReaders", start=Start.FIRST)
+        consumer.subscribe("Admin", handle)
+        async with consumer:
+            values["client_id"] = consumer.client_id
+            await has_read_all(reader)
+            yield values
+
+
+async def has_read_all(reader: PullConsumer) -> None:
+    """Wait until a group has committed that it has read all messages."""
+    while True:
+        if [await reader.committed(queue) for queue in QUEUES] == [3, 2, 2, 2]:
+            return
+        await asyncio.sleep(0.1)
+
+
+async def handle(_: StoredMessage) -> None:
+    """Handle a message."""
 
 
 async def send_traced(namesrv: str) -> str:
     """Let clients of ours trace a message, and wait until the broker's index has that; gives its id."""
     async with Producer(namesrv, "Tracers", trace=True) as producer:
-        sent = await producer.send(Message("Admin", b"traced"))
+        sent = await producer.send(Message("Admin", b"traced"), QUEUES[0])
     consumer = Consumer(namesrv, "TraceReaders", start=Start.FIRST, trace=True)
     handled = asyncio.Event()
 
     @consumer.on("Admin")
-    async def handle(message: StoredMessage) -> None:
+    async def handle_traced(message: StoredMessage) -> None:
         if message.message_id == sent.message_id:
             handled.set()
 

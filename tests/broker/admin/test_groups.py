@@ -182,5 +182,5 @@ async def test_the_producers_of_all_groups_are_shown(tmp_path: Path) -> None:
         (first,) = groups["p1"]
         assert first.keys() == {"clientId", "language", "lastUpdateTimestamp", "remoteIP", "version"}
         assert (first["lastUpdateTimestamp"], first["language"]) == (heard_time, "PYTHON")
-        assert first["remoteIP"].startswith("127.0.0.1:")
+        assert first["remoteIP"].startswith("/127.0.0.1:")
         await other.connection.close()

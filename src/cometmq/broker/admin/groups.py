@@ -239,7 +239,7 @@ class GroupAdmin:
                 heard_time = self._clock.now_ms() - self._producers.silence_ms(member)
                 groups[name].append(
                     ProducerMember(
-                        member.client_id, str(session), member.language, member.version, heard_time
+                        member.client_id, f"/{session}", member.language, member.version, heard_time
                     )
                 )
                 count += 1

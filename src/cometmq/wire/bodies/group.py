@@ -133,7 +133,12 @@ class QueriedSubscription(Body):
 
 
 class ProducerMember(Body):
-    """A member of a producer group; the time is that of its last heartbeat, ms since the epoch."""
+    """A member of a producer group.
+
+    Attributes:
+        address: as Java prints it: ``/ip:port``.
+        heard_time: of its last heartbeat, ms since the epoch.
+    """
 
     client_id: str
     address: str = field(name="remoteIP")
