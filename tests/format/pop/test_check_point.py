@@ -77,6 +77,7 @@ def test_long_names_are_read_too() -> None:
         CHECK_POINT.replace(b'"so":0', b'"so":"x"'),
         CHECK_POINT.replace(b'"so":0', b'"so":9223372036854775808'),
         CHECK_POINT.replace(b'"d":[0]', b'"d":[2147483648]'),
+        CHECK_POINT.replace(b'"pt":1', b'"pt":-1'),
     ],
 )
 def test_other_bodies_are_refused(body: bytes) -> None:

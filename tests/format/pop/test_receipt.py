@@ -25,7 +25,10 @@ def test_each_handle_is_decoded_as_it_was(handle: ReceiptHandle) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1 2 3 4 0 b 5", "1 2 3 4 0 b 5 6 7", "1 2 3 4 3 b 5 6", "1 2 3 x 0 b 5 6", "1  2 3 4 0 b 5 6"],
+    [
+        *("", "1 2 3 4 0 b 5", "1 2 3 4 0 b 5 6 7", "1 2 3 4 3 b 5 6", "1 2 3 x 0 b 5 6", "1  2 3 4 0 b 5 6"),
+        f"{2**63} 2 3 4 0 b 5 6",
+    ],
 )
 def test_other_texts_are_refused_with_the_remedy(text: str) -> None:
     with pytest.raises(

@@ -9,7 +9,7 @@ properties meanwhile; the delivered message keeps these properties, as RocketMQ'
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from cometmq.broker.refused import Refused
 from cometmq.errors import MessageIllegal
@@ -46,6 +46,14 @@ ADDED_SIZE: Final = 100
 _TIMED: Final = properties.text_of({TIMER_OUT_MS: "%d", REAL_TOPIC: "%s", REAL_QUEUE_ID: "%d"})
 
 
+class WaitingPlace(NamedTuple):
+    """Where a message is stored until it is due, and the properties that are added to its own."""
+
+    topic: str
+    queue_id: int
+    added: str
+
+
 class Delays:
     """Turns a message that asks for a delay or a time into the one that is stored until it is due.
 
@@ -66,21 +74,29 @@ class Delays:
         by_level = delayed(message, self.levels)
         return timed(message, self._settings, self._clock.now_ms()) if by_level is message else by_level
 
-    def until(self, message: NewMessage, time_ms: int) -> NewMessage:
-        """Return what ``waiting`` does for a message of the broker's own, in a fraction of the time.
+    def can_wait(self, time_ms: int) -> bool:
+        """Check whether a message can wait until a time, ms since the epoch."""
+        settings = self._settings
+        wait_ms = time_ms - self._clock.now_ms()
+        return settings.timer_wheel_enable and wait_ms <= settings.timer_max_delay_sec * 1000
+
+    def place(self, topic: str, queue_id: int, time_ms: int, now_ms: int) -> WaitingPlace:
+        """Return where a message waits until a time that it asks for by TIMER_DELIVER_MS alone.
+
+        That is what ``waiting`` does, in a fraction of the time, for the broker's own messages.
 
         Args:
-            message: its properties end in a value's end, and ask for ``time_ms`` by TIMER_DELIVER_MS alone.
+            topic, queue_id: where the message goes.
+            time_ms, now_ms: ms since the epoch.
+
+        Raises MessageIllegal, or Refused if the broker takes no timed messages.
         """
-        settings, now = self._settings, self._clock.now_ms()
+        settings = self._settings
         _check_enabled(settings)
-        if time_ms <= now:
-            return message
-        _check_wait(TIMER_DELIVER_MS, str(time_ms), time_ms - now, settings)
-        added = _TIMED % (_out_ms(time_ms, settings), message.topic, message.queue_id)
-        return message._replace(
-            topic=TIMER_TOPIC, queue_id=QUEUE_ID, properties=message.properties + added.encode()
-        )
+        if time_ms <= now_ms:
+            return WaitingPlace(topic, queue_id, "")
+        _check_wait(TIMER_DELIVER_MS, time_ms, time_ms - now_ms, settings)
+        return WaitingPlace(TIMER_TOPIC, QUEUE_ID, _TIMED % (_out_ms(time_ms, settings), topic, queue_id))
 
 
 def delayed(message: NewMessage, levels: DelayLevels) -> NewMessage:
@@ -133,7 +149,7 @@ def _check_enabled(settings: StoreSettings) -> None:
         raise Refused(ResponseCode.SYSTEM_ERROR, "this broker takes no timed messages: see timerWheelEnable")
 
 
-def _check_wait(name: str, value: str, wait_ms: int, settings: StoreSettings) -> None:
+def _check_wait(name: str, value: object, wait_ms: int, settings: StoreSettings) -> None:
     """Check that a message may wait for so long. Raises MessageIllegal."""
     if wait_ms > settings.timer_max_delay_sec * 1000:
         raise MessageIllegal(

@@ -100,18 +100,28 @@ class CheckPoint(NamedTuple):
     @property
     def unique_key(self) -> str:
         """The unique key of its message."""
-        return _unique_key(self.key, self.begin_offset, CHECK_POINT_TAG)
+        return _unique_key(self, self.begin_offset, CHECK_POINT_TAG)
 
     def encode(self) -> bytes:
         """Encode the body, as RocketMQ 5.5 does byte for byte."""
-        again = f'"rp":"{self.re_put_times}",' if self.re_put_times else ""
-        distances = ",".join(map(str, self.distances))
-        return (
-            f'{{"bm":0,"bn":{_text(self.broker_name)},"c":{_text(self.group)},"d":[{distances}],'
-            f'"it":{self.invisible_ms},"n":{len(self.distances)},"pt":{self.pop_time_ms},"q":{self.queue_id},'
-            f'"reviveTime":{self.revive_time_ms},"ro":0,{again}"so":{self.begin_offset},'
-            f'"sp":{"true" if self.is_suspended else "false"},"t":{_text(self.topic)}}}'
-        ).encode()
+        return _ENCODER.encode(
+            _CheckPointOut(
+                0,
+                self.broker_name,
+                self.group,
+                self.distances,
+                self.invisible_ms,
+                len(self.distances),
+                self.pop_time_ms,
+                self.queue_id,
+                self.revive_time_ms,
+                0,
+                str(self.re_put_times) if self.re_put_times else msgspec.UNSET,
+                self.begin_offset,
+                self.is_suspended,
+                self.topic,
+            )
+        )
 
 
 class PopAck(NamedTuple):
@@ -144,18 +154,16 @@ class PopAck(NamedTuple):
     def unique_key(self) -> str:
         """The unique key of its message."""
         offset = self.offsets[0] if len(self.offsets) == 1 else BATCH_OFFSET
-        return _unique_key(self.key, offset, ACK_TAG)
+        return _unique_key(self, offset, ACK_TAG)
 
     def encode(self) -> bytes:
         """Encode the body, as RocketMQ 5.5 does byte for byte."""
-        if len(self.offsets) == 1:
-            acknowledged = f'"ao":{self.offsets[0]},'
-        else:
-            acknowledged = f'"ao":{BATCH_OFFSET},"aol":[{",".join(map(str, self.offsets))}],'
-        return (
-            f'{{{acknowledged}"bn":{_text(self.broker_name)},"c":{_text(self.group)},'
-            f'"pt":{self.pop_time_ms},"q":{self.queue_id},"so":{self.begin_offset},"t":{_text(self.topic)}}}'
-        ).encode()
+        topic, group, queue_id, begin_offset, pop_time_ms, broker_name, offsets = self
+        is_one = len(offsets) == 1
+        offset, batch = offsets[0] if is_one else BATCH_OFFSET, msgspec.UNSET if is_one else offsets
+        return _ENCODER.encode(
+            _AckOut(offset, batch, broker_name, group, pop_time_ms, queue_id, begin_offset, topic)
+        )
 
 
 def decode_check_point(body: Buffer, own_broker_name: str = "") -> CheckPoint:
@@ -205,6 +213,8 @@ def decode_ack(body: Buffer, own_broker_name: str = "") -> PopAck:
 
 _Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Time = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""Ms since the epoch: with an invisible time added it still is a number that JSON can hold."""
 
 
 class _CheckPointBody(msgspec.Struct):
@@ -212,7 +222,7 @@ class _CheckPointBody(msgspec.Struct):
     c: str
     q: _Int
     so: _Long
-    pt: _Long
+    pt: _Time
     it: _Long
     n: _Int = 0
     d: tuple[_Int, ...] | None = None
@@ -231,6 +241,40 @@ class _AckBody(msgspec.Struct):
     aol: tuple[_Long, ...] | None = None
     bn: str | None = None
 
+
+class _CheckPointOut(msgspec.Struct, rename={"revive_time": "reviveTime"}):
+    """A check point's body as RocketMQ writes it: its members in this order."""
+
+    bm: int
+    bn: str
+    c: str
+    d: tuple[int, ...]
+    it: int
+    n: int
+    pt: int
+    q: int
+    revive_time: int
+    ro: int
+    rp: str | msgspec.UnsetType
+    so: int
+    sp: bool
+    t: str
+
+
+class _AckOut(msgspec.Struct):
+    """An acknowledgement's body as RocketMQ writes it: its members in this order."""
+
+    ao: int
+    aol: tuple[int, ...] | msgspec.UnsetType
+    bn: str
+    c: str
+    pt: int
+    q: int
+    so: int
+    t: str
+
+
+_ENCODER: Final = msgspec.json.Encoder()
 
 BodyT = TypeVar("BodyT", _CheckPointBody, _AckBody)
 
@@ -263,9 +307,5 @@ def _decode(body: Buffer, kind: type[BodyT]) -> BodyT:
         ) from None
 
 
-def _text(text: str) -> str:
-    return msgspec.json.encode(text).decode()
-
-
-def _unique_key(key: PopKey, offset: int, tag: str) -> str:
-    return f"{key.topic}@{key.queue_id}@{offset}@{key.group}@{key.pop_time_ms}@{key.broker_name}@{tag}"
+def _unique_key(what: CheckPoint | PopAck, offset: int, tag: str) -> str:
+    return f"{what.topic}@{what.queue_id}@{offset}@{what.group}@{what.pop_time_ms}@{what.broker_name}@{tag}"

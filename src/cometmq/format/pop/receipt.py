@@ -8,7 +8,9 @@ Eight tokens between single blanks, in the property POP_CK and the field ``extra
 Source: RocketMQ ``remoting/protocol/header/ExtraInfoUtil.java``.
 """
 
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
 
 from cometmq.errors import FormatError
 from cometmq.format.pop.names import RetryFlag
@@ -16,6 +18,8 @@ from cometmq.format.pop.names import RetryFlag
 _BLANK: Final = " "
 _SHOWN_LENGTH: Final = 100
 """Longest handle in an error's text, in characters; longer ones are cut."""
+
+_Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class ReceiptHandle(NamedTuple):
@@ -32,14 +36,14 @@ class ReceiptHandle(NamedTuple):
         offset: its queue offset.
     """
 
-    begin_offset: int
-    pop_time_ms: int
-    invisible_ms: int
-    revive_queue_id: int
+    begin_offset: _Long
+    pop_time_ms: _Long
+    invisible_ms: _Long
+    revive_queue_id: _Long
     retry_flag: RetryFlag
     broker_name: str
-    queue_id: int
-    offset: int
+    queue_id: _Long
+    offset: _Long
 
     def __str__(self) -> str:
         """Encode the handle."""
@@ -52,18 +56,8 @@ class ReceiptHandle(NamedTuple):
 def parse_receipt(text: str) -> ReceiptHandle:
     """Decode a handle. Raises FormatError, which shows it and says where handles come from."""
     try:
-        begin_offset, pop_time, invisible, revive_queue, flag, broker, queue, offset = text.split(_BLANK)
-        return ReceiptHandle(
-            int(begin_offset),
-            int(pop_time),
-            int(invisible),
-            int(revive_queue),
-            RetryFlag(int(flag)),
-            broker,
-            int(queue),
-            int(offset),
-        )
-    except ValueError:
+        return msgspec.convert(text.split(_BLANK), ReceiptHandle, strict=False)
+    except msgspec.ValidationError:
         raise FormatError(
             f"{text[:_SHOWN_LENGTH]!r} is not a receipt handle of eight tokens: give the property POP_CK of "
             "the message that was popped"

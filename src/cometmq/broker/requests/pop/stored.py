@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from cometmq.broker.timed.delays import Delays
+from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.pop.check_point import CHECK_POINT_TAG, CheckPoint, PopAck
 from cometmq.format.properties import TAGS, TIMER_DELIVER_MS, UNIQ_KEY
@@ -20,42 +21,7 @@ from cometmq.store.store import MessageStore
 AHEAD_MS: Final = 1_000
 """How much earlier than its messages a check point comes due."""
 
-
-def check_point_message(
-    check_point: CheckPoint, revive_topic: str, revive_queue_id: int, host: bytes, now_ms: int
-) -> NewMessage:
-    """Return the message of a check point, for the revive topic.
-
-    Args:
-        host: the broker's address as records hold it.
-    """
-    named = {
-        TAGS: CHECK_POINT_TAG,
-        UNIQ_KEY: check_point.unique_key,
-        TIMER_DELIVER_MS: str(check_point.revive_time_ms - AHEAD_MS),
-    }
-    return NewMessage(
-        *(revive_topic, revive_queue_id, check_point.encode(), properties.encode(named)),
-        *(now_ms, host, host, CHECK_POINT_TAG),
-    )
-
-
-def ack_message(
-    ack: PopAck, revive_time_ms: int, revive_topic: str, revive_queue_id: int, host: bytes, now_ms: int
-) -> NewMessage:
-    """Return the message of an acknowledgement, for the revive topic.
-
-    Args:
-        revive_time_ms: when the messages of its check point become visible again.
-        host: the broker's address as records hold it.
-
-    Raises MessageIllegal if the broker's name in the receipt handle holds a separator of properties.
-    """
-    named = {TAGS: ack.tag, UNIQ_KEY: ack.unique_key, TIMER_DELIVER_MS: str(revive_time_ms)}
-    return NewMessage(
-        *(revive_topic, revive_queue_id, ack.encode(), properties.encode(named)),
-        *(now_ms, host, host, ack.tag),
-    )
+_PROPERTIES: Final = properties.text_of({TAGS: "%s", UNIQ_KEY: "%s", TIMER_DELIVER_MS: "%d"})
 
 
 class ReviveLog:
@@ -79,15 +45,35 @@ class ReviveLog:
 
     def check_point(self, check_point: CheckPoint, revive_queue_id: int) -> NewMessage:
         """Return the message to store of a check point. Raises Refused, MessageIllegal."""
-        now_ms = self._clock.now_ms()
-        message = check_point_message(check_point, self.topic, revive_queue_id, self.host, now_ms)
-        return self._delays.until(message, check_point.revive_time_ms - AHEAD_MS)
+        due_ms = check_point.revive_time_ms - AHEAD_MS
+        return self._message(check_point, CHECK_POINT_TAG, due_ms, revive_queue_id)
 
     def ack(self, ack: PopAck, revive_time_ms: int, revive_queue_id: int) -> NewMessage:
-        """Return the message to store of an acknowledgement. Raises Refused, MessageIllegal."""
-        now_ms = self._clock.now_ms()
-        message = ack_message(ack, revive_time_ms, self.topic, revive_queue_id, self.host, now_ms)
-        return self._delays.until(message, revive_time_ms)
+        """Return the message to store of an acknowledgement. Raises Refused, MessageIllegal.
+
+        Args:
+            revive_time_ms: when the messages of its check point become visible again.
+        """
+        return self._message(ack, ack.tag, revive_time_ms, revive_queue_id)
+
+    def can_wait(self, due_ms: int) -> bool:
+        """Check whether what is due at a time, ms since the epoch, can be stored."""
+        return self._delays.can_wait(due_ms)
+
+    def _message(self, what: CheckPoint | PopAck, tag: str, due_ms: int, queue_id: int) -> NewMessage:
+        """Return the message to store of what comes due at a time, ms since the epoch.
+
+        Raises MessageIllegal, too, if a name in a receipt handle holds a separator of properties.
+        """
+        now_ms, key = self._clock.now_ms(), what.unique_key
+        place = self._delays.place(self.topic, queue_id, due_ms, now_ms)
+        if properties.VALUE_END in key:
+            raise MessageIllegal(f"the receipt handle holds a separator of properties (\\x02): {key[:200]!r}")
+        text = _PROPERTIES % (tag, key, due_ms) + place.added
+        return NewMessage(
+            *(place.topic, place.queue_id, what.encode(), properties.encode_text(text)),
+            *(now_ms, self.host, self.host, tag),
+        )
 
     def append(self, messages: Sequence[NewMessage]) -> None:
         """Store messages, all or none. Raises StoreNotWritable, MessageIllegal."""
