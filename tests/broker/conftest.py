@@ -106,9 +106,18 @@ class Bench(Client):
 
 @asynccontextmanager
 async def serving(
-    root: Path, store: dict[str, Any] | None = None, *, files: FileLayer | None = None, **settings: Any
+    root: Path,
+    store: dict[str, Any] | None = None,
+    *,
+    files: FileLayer | None = None,
+    bulk: bool = False,
+    **settings: Any,
 ) -> AsyncIterator[Bench]:
-    """Serve a store under ``root``; the arguments are settings by their names in code."""
+    """Serve a store under ``root``; the arguments are settings by their names in code.
+
+    Args:
+        bulk: whether usual requests become rows, as in a broker; else all come as commands.
+    """
     files = files or Disk()
     clock = ManualClock()
     store_settings = StoreSettings(**SMALL | (store or {}))
@@ -119,7 +128,7 @@ async def serving(
         server = Server(Nobody(), clock=clock, limits=own.limits)
         port = await server.start("127.0.0.1", 0)
         parts = Assembly(Settings(own, store_settings), opened, files, clock, "127.0.0.1", port)
-        server.handler = parts.requests
+        server.handler, server.bulk = parts.requests, parts.bulk if bulk else None
         address = f"127.0.0.1:{port}"
         client = await Client.open(address)
         bench = Bench(client.connection, client.told)

@@ -124,7 +124,7 @@ class Group:
 @asynccontextmanager
 async def broker(disk: MemoryDisk, passed_ms: int) -> AsyncIterator[Bench]:
     """Serve what is on a disk, at a time."""
-    async with serving(ROOT, files=disk) as bench:
+    async with serving(ROOT, files=disk, bulk=True) as bench:
         bench.clock.advance(passed_ms)
         await bench.parts.timed_messages.load()
         yield bench

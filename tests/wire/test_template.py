@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.wire.frame import Command, SerializeType, encode, response, with_prefix
-from cometmq.wire.template import NumbersTemplate, ResponseTemplate
+from cometmq.wire.template import EmptyResponses, NumbersTemplate, ResponseTemplate
 
 NAMES = ("msgId", "queueId", "transactionId")
 CONSTANTS = {"MSG_REGION": 'a "region" of 100%', "TRACE_ON": "true"}
@@ -50,3 +50,8 @@ def test_an_answer_of_numbers_is_the_frame_that_encode_makes(
     else:
         header = binary_before + opaque.to_bytes(4, "big", signed=True) + binary_behind
     assert with_prefix(header, body, serialize_type) == frame
+
+
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_an_empty_answer_is_the_frame_that_encode_makes(opaque: int) -> None:
+    assert EmptyResponses().encode(opaque) == encode(response(Command(200051, opaque)))

@@ -200,9 +200,10 @@ class Assembly:
         ordered = OrderedPops(self.orders, pop_offsets, in_flight, waiting, clock)
         visits = Visits(store, sources, pop_offsets, ordered, in_flight, log, own)
         answers, handles = DiskAnswers(store, sends.disk_waits), Handles(store, self.topics, own)
+        acks = Acks(log, ordered, handles, in_flight, answers, RequestBodies(own.body_limits), self.rates)
         pops = (
             Pops(checks, ordered, visits, self.reads, waiting, answers, self.rates, clock),
-            Acks(log, ordered, handles, in_flight, answers, RequestBodies(own.body_limits)),
+            acks,
             InvisibleTimes(log, ordered, handles, checks, answers, broker_name=own.broker_name),
             Peeks(store, checks, sources, pop_offsets, self.reads),
             Notifications(store, checks, sources, ordered, pop_offsets, self.reads, waiting),
@@ -298,7 +299,7 @@ class Assembly:
             "statistics": (SAMPLE_MS, self.statistics.sample),
             "transactions": (own.transaction_check_interval, self.transaction_check.round),
         }
-        self.bulk = Bulk(sends, self.pulls, queries)
+        self.bulk = Bulk(sends, self.pulls, queries, acks)
         self.requests = Requests(
             sends.handle,
             merged(part.handlers() for part in parts),

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from cometmq.kernels.acks import compiled as acks
 from cometmq.kernels.arrow import gather
 from cometmq.kernels.ops import Bytes, Longs, Scan
 from cometmq.kernels.pulls import compiled as pulls
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "acks",
     "arrow",
     "crc32",
     "dispatch",

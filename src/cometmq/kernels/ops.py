@@ -19,6 +19,7 @@ from cometmq.message import Buffer
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cometmq.kernels.acks.rows import AckOps
     from cometmq.kernels.pulls.rows import PullOps
     from cometmq.kernels.queries.rows import QueryOps
     from cometmq.kernels.sends.rows import SendOps
@@ -162,6 +163,7 @@ class Ops(Protocol):
         sends: the operation on sends.
         pulls: the operations on pulls.
         queries: the operations on queries by id and key.
+        acks: the operation on acknowledgements of popped messages.
     """
 
     @property
@@ -177,6 +179,11 @@ class Ops(Protocol):
     @property
     def queries(self) -> "QueryOps":
         """The operations on queries by id and key."""
+        ...
+
+    @property
+    def acks(self) -> "AckOps":
+        """The operation on acknowledgements of popped messages."""
         ...
 
     def crc32(self, buffer: Buffer | Bytes) -> int:

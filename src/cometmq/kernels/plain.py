@@ -21,6 +21,7 @@ from cometmq.format.sys_flag import (
     TRANSACTION_NOT,
     TRANSACTION_ROLLBACK,
 )
+from cometmq.kernels.acks.plain import PlainAcks
 from cometmq.kernels.ops import (
     PAGE_SIZE,
     Bytes,
@@ -46,6 +47,8 @@ pulls: Final = PlainPulls(Crc.BODY)
 """The plain operations on pulls."""
 queries: Final = PlainQueries(Crc.BODY)
 """The plain operations on queries."""
+acks: Final = PlainAcks()
+"""The plain operation on acknowledgements."""
 
 _LONG_SIGN: Final = 2**63
 _INT_SIGN: Final = 2**31

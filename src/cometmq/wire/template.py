@@ -111,6 +111,20 @@ class ResponseTemplate:
         return [*pieces, rest]
 
 
+class EmptyResponses:
+    """Success responses in JSON that have neither fields nor a body."""
+
+    def __init__(self) -> None:
+        before, self._behind, *_ = NumbersTemplate(None, ()).around(())
+        size = len(before) + len(self._behind)
+        self._starts = [_PREFIX.pack(4 + size + digits, size + digits) + before for digits in range(12)]
+
+    def encode(self, opaque: int) -> bytes:
+        """Encode the frame of the response to the request with this opaque number, an int32."""
+        number = b"%d" % opaque
+        return b"".join((self._starts[len(number)], number, self._behind))
+
+
 class NumbersTemplate:
     """A template of success responses with a body, optionally a remark, and fields that are numbers.
 

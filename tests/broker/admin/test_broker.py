@@ -33,7 +33,7 @@ async def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) ->
         assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000
 
 
-async def test_the_runtime_info_tells_which_way_sends_pulls_and_queries_go(tmp_path: Path) -> None:
+async def test_the_runtime_info_tells_which_way_requests_go(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         rates = bench.parts.rates
         rates.send_rows.update({"compiled": 8, "plain": 7})
@@ -42,6 +42,8 @@ async def test_the_runtime_info_tells_which_way_sends_pulls_and_queries_go(tmp_p
         rates.pull_commands, rates.rare_pulls = 3, 2
         rates.query_rows.update({"compiled": 9, "plain": 8})
         rates.query_commands, rates.rare_queries = 7, 6
+        rates.ack_rows.update({"compiled": 4, "plain": 3})
+        rates.ack_commands = 2
         table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
         of_sends = "sendRowsCompiled", "sendRowsPlain", "sendsRare"
         assert [table[name] for name in of_sends] == ["8", "7", "6"]
@@ -49,6 +51,8 @@ async def test_the_runtime_info_tells_which_way_sends_pulls_and_queries_go(tmp_p
         assert [table[name] for name in names] == ["5", "4", "3", "2"]
         names = "queryRowsCompiled", "queryRowsPlain", "queriesAsCommands", "queriesRare"
         assert [table[name] for name in names] == ["9", "8", "7", "6"]
+        of_acks = "ackRowsCompiled", "ackRowsPlain", "acksAsCommands"
+        assert [table[name] for name in of_acks] == ["4", "3", "2"]
 
 
 async def test_the_runtime_info_says_how_far_the_store_has_come(tmp_path: Path) -> None:

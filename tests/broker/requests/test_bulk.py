@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 from tests.broker.desk import ROOT, USUAL, desk, json_frame
 from tests.broker.requests.test_pull_rows import heartbeat, pull, send
+from tests.kernels.acking import ack_frame
 from tests.kernels.querying import by_id, by_key
 
 from cometmq import kernels
@@ -34,31 +35,36 @@ class Seen:
 
 
 @pytest.mark.parametrize(
-    ("frames", "of_sends", "of_pulls", "of_queries"),
+    ("frames", "of_sends", "of_pulls", "of_queries", "of_acks"),
     [
-        ([send(), send()], 1, 0, 0),
-        ([pull(1), pull(2)], 0, 1, 0),
-        ([by_id(0), by_key()], 0, 0, 1),
-        ([OTHER], 1, 1, 1),
-        ([ACK, POP], 0, 0, 0),
-        ([POP, send(), send(), ACK], 1, 0, 0),
-        ([pull(1), ACK], 0, 1, 0),
-        ([send(), pull(1), pull(2)], 1, 1, 0),
-        ([pull(1), send(), send()], 1, 1, 0),
-        ([by_id(0), by_key(), send(), send(), by_key()], 1, 1, 2),
+        ([send(), send()], 1, 0, 0, 0),
+        ([pull(1), pull(2)], 0, 1, 0, 0),
+        ([by_id(0), by_key()], 0, 0, 1, 0),
+        ([OTHER], 1, 1, 1, 0),
+        ([ack_frame(), ack_frame()], 0, 0, 0, 1),
+        ([ACK, POP], 0, 0, 0, 1),
+        ([POP, ack_frame(), POP], 0, 0, 0, 1),
+        ([POP, send(), send(), ACK], 1, 0, 0, 1),
+        ([send(), ack_frame(), send()], 2, 0, 0, 1),
+        ([pull(1), ACK], 0, 1, 0, 1),
+        ([send(), pull(1), pull(2)], 1, 1, 0, 0),
+        ([pull(1), send(), send()], 1, 1, 0, 0),
+        ([by_id(0), by_key(), send(), send(), by_key()], 1, 1, 2, 0),
     ],
 )
 async def test_each_kernel_looks_at_what_may_be_its_own(
-    frames: list[bytes], of_sends: int, of_pulls: int, of_queries: int
+    frames: list[bytes], of_sends: int, of_pulls: int, of_queries: int, of_acks: int
 ) -> None:
     kernels.load()
     with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
         made.read(heartbeat("cg") + send() + pull(9))
         parts = made.parts.bulk
         sends, pulls, queries = Seen(parts._sends), Seen(parts._pulls), Seen(parts._queries)
-        made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls), cast(Any, queries))
+        acks = Seen(parts._acks)
+        made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls), cast(Any, queries), cast(Any, acks))
         made.read(b"".join(frames))
-        assert (sends.calls, pulls.calls, queries.calls) == (of_sends, of_pulls, of_queries)
+        calls = sends.calls, pulls.calls, queries.calls, acks.calls
+        assert calls == (of_sends, of_pulls, of_queries, of_acks)
 
 
 @pytest.mark.parametrize(("frames", "of_pulls"), [([send(), send()], 0), ([OTHER, pull(1)], 2)])
@@ -69,7 +75,7 @@ async def test_frames_of_sends_that_no_kernel_takes_are_not_searched_for_pulls(
         made.read(heartbeat("cg") + send() + pull(9))
         parts = made.parts.bulk
         pulls = Seen(parts._pulls)
-        made.server.bulk = Bulk(parts._sends, cast(Any, pulls), parts._queries)
+        made.server.bulk = Bulk(parts._sends, cast(Any, pulls), parts._queries, parts._acks)
         made.read(b"".join(frames))
         assert pulls.calls == of_pulls
 
@@ -79,7 +85,8 @@ async def test_a_connection_that_sends_rare_ones_only_is_seldom_looked_at_in_bul
     with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
         made.read(send())
         sends = Seen(made.parts.bulk._sends)
-        made.server.bulk = Bulk(cast(Any, sends), made.parts.bulk._pulls, made.parts.bulk._queries)
+        parts = made.parts.bulk
+        made.server.bulk = Bulk(cast(Any, sends), parts._pulls, parts._queries, parts._acks)
         rare = json_frame(USUAL | {"i": "DELAY\x011\x02"})
         for _ in range(2 * TRIED_READS):
             made.read(rare)

@@ -220,6 +220,9 @@ class BrokerAdmin:
             "queryRowsPlain": str(rates.query_rows["plain"]),
             "queriesAsCommands": str(rates.query_commands),
             "queriesRare": str(rates.rare_queries),
+            "ackRowsCompiled": str(rates.ack_rows["compiled"]),
+            "ackRowsPlain": str(rates.ack_rows["plain"]),
+            "acksAsCommands": str(rates.ack_commands),
         }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from cometmq.broker.requests.message_queries import MessageQueries
+from cometmq.broker.requests.pop.acks import Acks
 from cometmq.broker.requests.pull import PullRequests
 from cometmq.broker.requests.send import Sends
 from cometmq.net.turn import Read
@@ -19,11 +20,11 @@ def _starts(*codes: int) -> tuple[bytes, ...]:
 
 _SEND_STARTS: Final = _starts(*SENDS)
 _PULL_STARTS: Final = _starts(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+_ACK_START: Final = b'{"code":%d,' % RequestCode.ACK_MESSAGE
 _POP_STARTS: Final = tuple(
-    b'{"code":%d,' % code
-    for code in (RequestCode.POP_MESSAGE, RequestCode.ACK_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
+    b'{"code":%d,' % code for code in (RequestCode.POP_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
 )
-"""Such requests are commands, and their codes are too large for other headers than JSON."""
+"""Such requests are commands. Their codes, and that of acknowledgements, fit into no header but JSON."""
 _COMMAND_STARTS: Final = _SEND_STARTS + _POP_STARTS
 """Requests that are neither pulls nor queries, and that sends have left."""
 _QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
@@ -35,28 +36,33 @@ TRIED_READS: Final = 32
 
 
 class Bulk:
-    """Hands a turn's frames to sends, pulls and queries (a ``net.turn.BulkHandler``).
+    """Hands a turn's frames to sends, pulls, queries and acknowledgements (a ``net.turn.BulkHandler``).
 
     The leaf operation on sends looks at all frames; those that are others by the look of their first bytes
     are spared that.
     """
 
-    def __init__(self, sends: Sends, pulls: PullRequests, queries: MessageQueries) -> None:
+    def __init__(self, sends: Sends, pulls: PullRequests, queries: MessageQueries, acks: Acks) -> None:
         self._sends = sends
         self._pulls = pulls
         self._queries = queries
+        self._acks = acks
 
     def take(self, reads: Sequence[Read]) -> None:
-        """Answer the usual sends, pulls and queries of a turn: see ``net.turn.BulkHandler``."""
+        """Answer the usual requests of a turn: see ``net.turn.BulkHandler``."""
         pulls: list[Read] = []
         queries: list[Read] = []
+        acks: list[Read] = []
+        pops: list[Read] = []
         rest: list[Read] = []
         for read in reads:
             at = read.position + PREFIX_SIZE
             if read.data.startswith(_PULL_STARTS, at):
                 pulls.append(read)
+            elif read.data.startswith(_ACK_START, at):
+                acks.append(read)
             elif read.data.startswith(_POP_STARTS, at):
-                read.commands_end = _end_of_pops(read.data, read.position)
+                pops.append(read)
             elif read.data.startswith(_QUERY_STARTS, at):
                 queries.append(read)
             elif (rare_reads := read.session.rare_reads) < RARE_READS or rare_reads % TRIED_READS == 0:
@@ -66,6 +72,10 @@ class Bulk:
                 read.commands_end = len(read.data)
         if pulls:
             rest += self._pulls.take(pulls, [len(read.data) for read in pulls])
+        if acks:
+            pops += self._acks.take(acks)
+        for read in pops:
+            read.commands_end = _end_of_pops(read.data, read.position)
         if queries:
             rest += self._queries.take(queries, [len(read.data) for read in queries])
         if rest:
@@ -83,6 +93,8 @@ class Bulk:
             at = read.position
             if at == read.commands_end:
                 read.session.rare_reads = 0
+            elif read.data.startswith(_ACK_START, at + PREFIX_SIZE):
+                read.commands_end = at  # the next call takes it
             elif not read.data.startswith(_COMMAND_STARTS, at + PREFIX_SIZE):
                 rest.append(read)
             elif not at:
@@ -94,10 +106,9 @@ class Bulk:
 
 
 def _end_of_pops(data: bytes, position: int) -> int:
-    """Return the end of the requests about popped messages that begin at a position."""
-    while data.startswith(_POP_STARTS, position + PREFIX_SIZE):
-        end = frame_end(data, position)
-        if end < 0:
-            return len(data)
+    """Return the end of the frame at a position, and of those like ``_POP_STARTS`` that follow it."""
+    while (end := frame_end(data, position)) >= 0:
+        if not data.startswith(_POP_STARTS, end + PREFIX_SIZE):
+            return end
         position = end
-    return position
+    return len(data)

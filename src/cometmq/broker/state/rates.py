@@ -78,6 +78,7 @@ class Rates:
         rare_pulls: pulls that the leaf operations did not answer or hold: refused, or answered by a reading.
         query_rows, query_commands: the same of queries for messages by key and by id.
         rare_queries: queries that were answered by a reading.
+        ack_rows, ack_commands: acknowledgements of popped messages, counted as pulls are.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -97,6 +98,8 @@ class Rates:
         self.query_rows: Counter[str] = Counter()
         self.query_commands = 0
         self.rare_queries = 0
+        self.ack_rows: Counter[str] = Counter()
+        self.ack_commands = 0
         self._clock = clock
         self._day = self._today()
 

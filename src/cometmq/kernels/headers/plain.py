@@ -19,6 +19,8 @@ ReadT = TypeVar("ReadT")
 _WORD: Final = Struct(">I")
 _HEADER_LENGTH: Final = 0xFFFFFF
 _JSON_START: Final = b'{"code":'
+_BINARY_CODE_MAX: Final = 2**15 - 1
+"""Larger codes only JSON headers can hold."""
 
 
 def read_frames(
@@ -63,7 +65,7 @@ class RequestFrames:
         self._json_starts = tuple(b'{"code":%d,' % code for code in headers)
         self._json_start = re.compile(rb'{"code":\s*(?:%s)\b' % codes)
         self._json_code = re.compile(rb'"code"\s*:\s*(?:%s)\b' % codes)
-        self._binary_starts = tuple(code.to_bytes(2, "big") for code in headers)
+        self._binary_starts = tuple(code.to_bytes(2, "big") for code in headers if code <= _BINARY_CODE_MAX)
 
     def request(self, data: bytes, position: int, end: int) -> tuple[Command, Header] | None:
         """Decode the frame from ``position`` to ``end``; None if it is left, or another request."""

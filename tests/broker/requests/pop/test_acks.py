@@ -1,8 +1,12 @@
 """Acknowledgements: what is stored of them, and how each is answered."""
 
+import asyncio
 import base64
 import json
 import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +20,17 @@ from cometmq.format import properties
 from cometmq.format.pop.check_point import PopAck
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command
-from cometmq.wire.headers import AckHeader
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.frame import Command, encode
+from cometmq.wire.headers import AckHeader, fields
+
+Serve = Callable[..., AbstractAsyncContextManager[Bench]]
+
+
+@pytest.fixture(params=[False, True], ids=["commands", "rows"])
+def serve(request: pytest.FixtureRequest) -> Serve:
+    """Serve a store, and let acknowledgements come as commands, then as rows."""
+    return partial(serving, bulk=request.param)
 
 
 async def prepare(bench: Bench, count: int = 1, queue_id: int = 3, **changes: Any) -> list[Handed]:
@@ -49,8 +62,8 @@ def entry(message: Handed, bits: int, **changes: Any) -> dict[str, Any]:
     return values | changes
 
 
-async def test_an_acknowledgement_is_stored_as_rocketmq_stores_it(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
+async def test_an_acknowledgement_is_stored_as_rocketmq_stores_it(serve: Serve, tmp_path: Path) -> None:
+    async with serve(tmp_path) as bench:
         (message,) = await prepare(bench)
         answer = await ack(bench, message)
         assert (answer.code, answer.ext_fields) == (ResponseCode.SUCCESS, {})
@@ -70,16 +83,18 @@ async def test_an_acknowledgement_is_stored_as_rocketmq_stores_it(tmp_path: Path
         assert bench.parts.in_flight.count("g", "T", 3) == 0
 
 
-async def test_one_that_comes_too_late_goes_to_the_revive_topic_at_once(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
+async def test_one_that_comes_too_late_goes_to_the_revive_topic_at_once(serve: Serve, tmp_path: Path) -> None:
+    async with serve(tmp_path) as bench:
         (message,) = await prepare(bench)
         bench.clock.advance(INVISIBLE_MS)
         assert (await ack(bench, message)).code == ResponseCode.SUCCESS
         assert [(type(one.what), one.due_ms) for one in stored(bench)[1:]] == [(PopAck, None)]
 
 
-async def test_each_is_answered_with_success_whatever_became_of_its_message(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
+async def test_each_is_answered_with_success_whatever_became_of_its_message(
+    serve: Serve, tmp_path: Path
+) -> None:
+    async with serve(tmp_path) as bench:
         (message,) = await prepare(bench)
         handle = message.handle
         for other in (
@@ -94,17 +109,17 @@ async def test_each_is_answered_with_success_whatever_became_of_its_message(tmp_
 
 @pytest.mark.parametrize("queue_id", [8, -1, 1_000_000, 999])
 async def test_one_for_a_revive_queue_that_is_not_revived_is_passed_over(
-    tmp_path: Path, queue_id: int
+    serve: Serve, tmp_path: Path, queue_id: int
 ) -> None:
-    async with serving(tmp_path) as bench:
+    async with serve(tmp_path) as bench:
         (message,) = await prepare(bench)
         handle = message.handle._replace(revive_queue_id=queue_id)
         assert (await ack(bench, message, handle=str(handle))).code == ResponseCode.SUCCESS
         assert acks(bench) == []
 
 
-async def test_what_names_no_message_is_refused_with_rocketmqs_codes(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
+async def test_what_names_no_message_is_refused_with_rocketmqs_codes(serve: Serve, tmp_path: Path) -> None:
+    async with serve(tmp_path) as bench:
         (message,) = await prepare(bench)
         handle = str(message.handle)
         for header, code, words in (
@@ -122,8 +137,8 @@ async def test_what_names_no_message_is_refused_with_rocketmqs_codes(tmp_path: P
         assert (await bench.ask(RequestCode.ACK_MESSAGE, at_end)).code == ResponseCode.SUCCESS
 
 
-async def test_a_batch_acknowledges_messages_of_several_check_points(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
+async def test_a_batch_acknowledges_messages_of_several_check_points(serve: Serve, tmp_path: Path) -> None:
+    async with serve(tmp_path) as bench:
         three = await prepare(bench, 3)
         (other,) = await prepare(bench, queue_id=1)
         answer = await ack_batch(bench, entry(three[0], 0b101), entry(other, 0b1))
@@ -135,8 +150,8 @@ async def test_a_batch_acknowledges_messages_of_several_check_points(tmp_path: P
         assert bench.parts.in_flight.count("g", "T", 1) == 0
 
 
-async def test_a_batch_passes_over_what_names_no_message(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
+async def test_a_batch_passes_over_what_names_no_message(serve: Serve, tmp_path: Path) -> None:
+    async with serve(tmp_path) as bench:
         (message,) = await prepare(bench)
         answer = await ack_batch(
             bench,
@@ -150,14 +165,14 @@ async def test_a_batch_passes_over_what_names_no_message(tmp_path: Path) -> None
         assert answer.code == ResponseCode.SUCCESS and acks(bench) == []
 
 
-async def test_an_empty_batch_is_refused(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
+async def test_an_empty_batch_is_refused(serve: Serve, tmp_path: Path) -> None:
+    async with serve(tmp_path) as bench:
         assert (await ack_batch(bench)).code == ResponseCode.NO_MESSAGE
         assert (await bench.ask(RequestCode.BATCH_ACK_MESSAGE)).code == ResponseCode.NO_MESSAGE
 
 
-async def test_messages_of_retry_topics_are_acknowledged_there(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
+async def test_messages_of_retry_topics_are_acknowledged_there(serve: Serve, tmp_path: Path) -> None:
+    async with serve(tmp_path) as bench:
         bench.parts.topics.find_or_create("%RETRY%g_T")
         bench.parts.topics.find_or_create("T")
         come_back(bench, "%RETRY%g_T", b"a", b"b")
@@ -171,10 +186,10 @@ async def test_messages_of_retry_topics_are_acknowledged_there(tmp_path: Path) -
 
 
 async def test_one_that_the_store_refuses_is_logged_once_and_answered_all_the_same(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = MemoryDisk()
-    async with serving(tmp_path, files=disk) as bench:
+    async with serve(tmp_path, files=disk) as bench:
         (message,) = await prepare(bench)
         await fill(bench, disk)
         before = len(acks(bench))
@@ -186,9 +201,9 @@ async def test_one_that_the_store_refuses_is_logged_once_and_answered_all_the_sa
         disk.space_bytes = 2**40
 
 
-async def test_under_sync_flush_the_answer_waits_for_the_disk(tmp_path: Path) -> None:
+async def test_under_sync_flush_the_answer_waits_for_the_disk(serve: Serve, tmp_path: Path) -> None:
     disk = GatedDisk()
-    async with serving(tmp_path, SYNC, files=disk) as bench:
+    async with serve(tmp_path, SYNC, files=disk) as bench:
         (message,) = await prepare(bench)
         disk.gate.clear()
         header = AckHeader("g", "T", 3, str(message.handle), 0)
@@ -197,3 +212,63 @@ async def test_under_sync_flush_the_answer_waits_for_the_disk(tmp_path: Path) ->
         assert not answer.done()
         disk.gate.set()
         assert (await answer).code == ResponseCode.SUCCESS
+
+
+def frames(*messages: Handed) -> bytes:
+    """Return acknowledgements as one client sends them."""
+    found = []
+    for number, message in enumerate(messages, 100):
+        topic, queue_id, offset = message.place
+        header = AckHeader("g", topic, queue_id, str(message.handle), offset)
+        found.append(encode(Command(RequestCode.ACK_MESSAGE, number, ext_fields=fields(header))))
+    return b"".join(found)
+
+
+async def answers(bench: Bench, data: bytes, count: int) -> dict[int, int]:
+    """Send frames in one write; return the codes of so many responses by their opaque numbers."""
+    host, _, port = bench.address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(data)
+    received, commands = FrameReader(), list[Command]()
+    while len(commands) < count:
+        commands += received.receive_data(await reader.read(1 << 16))
+    writer.close()
+    return {command.opaque: command.code for command in commands}
+
+
+async def test_rows_of_one_check_point_are_stored_as_one_record(tmp_path: Path) -> None:
+    async with serving(tmp_path, bulk=True) as bench:
+        many = await prepare(bench, 5)
+        (other,) = await prepare(bench, queue_id=1)
+        first, second, third, fourth, _ = many
+        data = frames(third, other, first, second, first)
+        assert await answers(bench, data, 5) == dict.fromkeys(range(100, 105), ResponseCode.SUCCESS)
+        assert [(one.queue_id, one.offsets, one.tag) for one in acks(bench)] == [
+            (3, (0, 1, 2), "bAck"),
+            (1, (0,), "ack"),
+        ]
+        assert bench.parts.in_flight.count("g", "T", 3) == 2
+        assert (await answers(bench, frames(fourth), 1)) == {100: ResponseCode.SUCCESS}
+        assert [one.offsets for one in acks(bench)][2:] == [(3,)]
+        assert bench.parts.rates.ack_rows.total() == 6 and not bench.parts.rates.ack_commands
+
+
+async def test_from_a_row_that_is_unusual_on_acknowledgements_come_as_commands(tmp_path: Path) -> None:
+    async with serving(tmp_path, bulk=True) as bench:
+        first, second, third = await prepare(bench, 3)
+        beyond = second._replace(handle=second.handle._replace(offset=4))
+        found = await answers(bench, frames(first, beyond, third), 3)
+        assert found == {100: 0, 101: ResponseCode.NO_MESSAGE, 102: 0}
+        assert await answers(bench, frames(second), 1) == {100: 0}
+        assert sorted(one.offsets for one in acks(bench)) == [(0,), (1,), (2,)]
+        rates = bench.parts.rates
+        assert (rates.ack_rows.total(), rates.ack_commands) == (2, 2)
+
+
+async def test_a_handle_of_a_time_too_far_away_is_refused(serve: Serve, tmp_path: Path) -> None:
+    async with serve(tmp_path) as bench:
+        (message,) = await prepare(bench)
+        handle = message.handle._replace(invisible_ms=10**12)
+        answer = await ack(bench, message, handle=str(handle))
+        assert (answer.code, acks(bench)) == (ResponseCode.MESSAGE_ILLEGAL, [])
+        assert "timerMaxDelaySec" in (answer.remark or "")

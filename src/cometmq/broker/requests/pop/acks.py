@@ -4,38 +4,58 @@ An acknowledgement is stored, and counts when its check point is revived. Whethe
 is not known before: a second, late or foreign acknowledgement is answered like any other. One that the store
 refuses is logged and answered so, too, as RocketMQ does: its message will come again. Messages that were
 popped in order have no check point: ``in_order.py`` counts their acknowledgements at once.
+
+The usual acknowledgements of a turn of the loop become rows, and those of one check point are stored as one
+record, RocketMQ's ``bAck``. What the leaf operation leaves, and rows that name no message, or what no pop has
+given out, come as commands::
+
+    frames ──► rows ──► joined by check point ──┐
+       │        └► rare                         ├─► messages ──► appended ──► answered ◄── the disk has it
+       └► commands ──► checked ─────────────────┘
+                          └► refused
+
 (RocketMQ: AckMessageProcessor.java.)
 """
 
 import asyncio
 import logging
-from typing import Final, NamedTuple
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeAlias
 
+from cometmq import kernels
 from cometmq.broker.appending import append_legal
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
-from cometmq.broker.requests.pop.handles import Handles, illegal_offset
+from cometmq.broker.requests.pop.handles import Handles, QueueEnds, illegal_offset
 from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.state.in_flight import InFlight
-from cometmq.errors import MessageIllegal, StoreNotWritable
+from cometmq.broker.state.rates import Rates
+from cometmq.errors import FormatError, MessageIllegal, StoreNotWritable
 from cometmq.format.pop.bit_set import decode as decode_bits
 from cometmq.format.pop.check_point import PopAck
 from cometmq.format.pop.names import RetryFlag, retry_topic
 from cometmq.format.pop.receipt import parse_receipt
+from cometmq.kernels.acks.rows import FRAME_END, AckRows
 from cometmq.net.server import Session
+from cometmq.net.turn import Read
 from cometmq.store.append import NewMessage
 from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import AckHeader, NoFields
-from cometmq.wire.template import NumbersTemplate
+from cometmq.wire.template import EmptyResponses, NumbersTemplate
 
 _FLAGS: Final = {str(int(flag)): flag for flag in RetryFlag}
 _DONE: Final = NumbersTemplate(None, ())
 """The response to an acknowledgement."""
+_ROW_DONE: Final = EmptyResponses()
+"""The same, to one in JSON."""
+
+_NOWHERE: Final = QueueEnds(0, 0)
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +66,32 @@ class _AckRequest(NamedTuple):
     session: Session
     command: Command
     messages: list[NewMessage]
+
+
+class _Point(NamedTuple):
+    """A check point whose acknowledgements are joined, as their handles name it: see ``PopAck``."""
+
+    topic: str
+    group: str
+    queue_id: int
+    begin_offset: int
+    pop_time_ms: int
+    broker_name: str
+    invisible_ms: int
+    revive_queue_id: int
+
+
+_Joined: TypeAlias = defaultdict[_Point, set[int]]
+"""The offsets of acknowledged messages by their check points."""
+
+
+class _Taken(NamedTuple):
+    """What becomes of a read: its next positions, see ``net.turn.Read``, and the responses to its rows."""
+
+    read: Read
+    position: int
+    commands_end: int
+    answers: bytes
 
 
 class Acks:
@@ -59,6 +105,7 @@ class Acks:
         in_flight: InFlight,
         answers: DiskAnswers,
         bodies: RequestBodies,
+        rates: Rates,
     ) -> None:
         self._log = log
         self._ordered = ordered
@@ -66,6 +113,8 @@ class Acks:
         self._in_flight = in_flight
         self._answers = answers
         self._bodies = bodies
+        self._rates = rates
+        self._rows = AckRows()
         self._waiting: list[_AckRequest] = []
         self._is_refused = False
 
@@ -76,8 +125,77 @@ class Acks:
             RequestCode.BATCH_ACK_MESSAGE: self.handle_batch,
         }
 
+    def take(self, reads: Sequence[Read]) -> list[Read]:
+        """Store and answer the usual acknowledgements at the ``position`` of reads.
+
+        Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Returns the reads
+        that begin with none, unchanged.
+        """
+        joined = _Joined(set)
+        taken: list[_Taken] = []
+        others: list[Read] = []
+        for read in reads:
+            if (one := self._join(read, joined)) is None:
+                others.append(read)
+            else:
+                taken.append(one)
+        self._store_joined(joined)
+        for one in taken:
+            one.read.position, one.read.commands_end = one.position, one.commands_end
+        self._answers.send_all([(one.read.session, one.answers) for one in taken if one.answers])
+        return others
+
+    def _join(self, read: Read, joined: _Joined) -> _Taken | None:
+        """Add the offsets of a read's rows to those of their check points; None if it begins with no row."""
+        ops = kernels.current().acks
+        if not (count := ops.read(read.data, read.position, self._rows)):
+            return None
+        rows, known = self._rows.rows[:count].tolist(), -1
+        point: _Point | None = None
+        position, answers = read.position, list[bytes]()
+        for _, end, number, queue_id, offset, point_at, *text_ends in rows:
+            if point_at != known:
+                known = point_at
+                point, (low, high) = self._usual_point(queue_id, point_at, *text_ends)
+            if point is None or not low <= offset <= high:
+                break
+            joined[point].add(offset)
+            answers.append(_ROW_DONE.encode(number))
+            position = end
+        self._rates.ack_rows[ops.body] += len(answers)
+        return _Taken(read, position, rows[-1][FRAME_END], b"".join(answers))
+
+    def _usual_point(
+        self, queue_id: int, group_at: int, group_end: int, topic_end: int, handle_end: int
+    ) -> tuple[_Point | None, QueueEnds]:
+        """Return the check point of the texts at these positions, and the ends of its queue.
+
+        None for one that is unusual: refused, in order, or not revived here.
+        """
+        text = str(self._rows.texts.data[group_at:handle_end], "ascii")
+        topic_at, handle_at = group_end - group_at, topic_end - group_at
+        group, topic, handle = text[:topic_at], text[topic_at:handle_at], text[handle_at:]
+        try:
+            ends, receipt = self._handles.ends_of(topic, queue_id), parse_receipt(handle)
+        except (Refused, FormatError):
+            return None, _NOWHERE
+        pop_time_ms, invisible_ms, queue = receipt.pop_time_ms, receipt.invisible_ms, receipt.revive_queue_id
+        if not (self._handles.has_revive_queue(queue) and self._log.can_wait(pop_time_ms + invisible_ms)):
+            return None, ends
+        names = topic, group, queue_id, receipt.begin_offset, pop_time_ms, receipt.broker_name
+        return _Point(*names, invisible_ms, queue), ends
+
+    def _store_joined(self, joined: _Joined) -> None:
+        """Store the acknowledgements of some check points, one record for each."""
+        messages: list[NewMessage] = []
+        for point, offsets in joined.items():
+            ack = PopAck(*point[:-2], tuple(sorted(offsets)))
+            messages += self._messages(ack, point.invisible_ms, point.revive_queue_id)
+        self._store(messages)
+
     def handle(self, session: Session, command: Command, header: AckHeader) -> Command | None:
         """ACK_MESSAGE. Raises MessageIllegal for a handle that no pop has given out."""
+        self._rates.ack_commands += 1
         topic, group, queue_id, offset = header.topic, header.consumer_group, header.queue_id, header.offset
         ends = self._handles.ends_of(topic, queue_id)
         if not ends.low <= offset <= ends.high:

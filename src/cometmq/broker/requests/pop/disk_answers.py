@@ -1,5 +1,7 @@
 """Answers to requests that have stored something: under SYNC_FLUSH they wait until the disk has it."""
 
+from collections.abc import Sequence
+
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
@@ -24,3 +26,15 @@ class DiskAnswers:
             self._disk_waits.add(lambda _: session.send(answer), 0)
         else:
             session.send(answer)
+
+    def send_all(self, answers: Sequence[tuple[Session, bytes]]) -> None:
+        """Send the frames of many answers, to each session its own, as ``send`` does with one."""
+        if self._waits and answers:
+            self._disk_waits.add(lambda _: _send(answers), 0)
+        else:
+            _send(answers)
+
+
+def _send(answers: Sequence[tuple[Session, bytes]]) -> None:
+    for session, frames in answers:
+        session.send_at_once(frames)

@@ -1,0 +1,47 @@
+"""The operation on acknowledgements in plain Python: the definition, and what serves until it is compiled."""
+
+from typing import Final
+
+import numpy as np
+
+from cometmq.kernels.acks.rows import TEXT_MAX, AckRows
+from cometmq.kernels.headers.plain import RequestFrames
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import frame_end
+from cometmq.wire.headers import AckHeader
+
+_FRAMES: Final = RequestFrames({RequestCode.ACK_MESSAGE: AckHeader})
+
+
+class PlainAcks:
+    """The plain body of the operation (a ``rows.AckOps``)."""
+
+    body = "plain"
+
+    def read(self, data: bytes, begin: int, into: AckRows, /) -> int:
+        """Read acknowledgements: see ``rows.AckOps.read``."""
+        count, position, texts_end = 0, begin, 0
+        known: object = None
+        places = [0, 0, 0, 0]
+        while count < len(into.rows) and (end := frame_end(data, position)) >= 0:
+            found = _FRAMES.request(data, position, end)
+            if found is None:
+                break
+            command, header = found
+            assert isinstance(header, AckHeader)
+            group, topic, handle = header.consumer_group, header.topic, header.extra_info
+            point_handle, _, number = handle.rpartition(" ")
+            if not (point_handle and number.isdecimal()):
+                break
+            point = group, topic, header.queue_id, point_handle
+            if point != known:
+                text = (group + topic + handle).encode()
+                if len(text) > min(TEXT_MAX, len(into.texts) - texts_end):
+                    break
+                topic_end = texts_end + len(group) + len(topic)
+                places = [texts_end, texts_end + len(group), topic_end, texts_end + len(text)]
+                into.texts[texts_end : places[-1]] = np.frombuffer(text, np.uint8)
+                known, texts_end = point, places[-1]
+            into.rows[count] = (position, end, command.opaque, header.queue_id, header.offset, *places)
+            count, position = count + 1, end
+        return count

@@ -1,0 +1,74 @@
+"""Acknowledgements of popped messages as rows: what a broker and the leaf operation on them pass each other.
+
+The operation has a plain body (``plain``, the readable definition) and a compiled one (``compiled``); both
+return the same for the same arguments. An acknowledgement that it leaves is no error: it is handled as a
+command.
+"""
+
+from typing import Final, Protocol
+
+import numpy as np
+
+from cometmq.kernels.headers.places import PLACES_SIZE
+from cometmq.kernels.ops import Bytes, Longs
+
+ACKS_MAX: Final = 256
+"""Most acknowledgements that are read together."""
+TEXTS_SIZE: Final = 1 << 16
+"""Room for the texts of all that are read together, bytes."""
+TEXT_MAX: Final = 4096
+"""Most bytes of one acknowledgement's group, topic and handle: longer ones are left."""
+
+# The columns of a row. The texts of a check point are one after the other: group, topic, receipt handle.
+(
+    FRAME_AT,
+    FRAME_END,
+    NUMBER,  # the opaque one
+    QUEUE_ID,
+    OFFSET,  # queue offset of the message
+    POINT_AT,  # where the texts are: acknowledgements of one check point, side by side, have the same ones
+    GROUP_END,
+    TOPIC_END,
+    HANDLE_END,
+) = range(9)
+ROW_SIZE: Final = 9
+
+
+class AckRows:
+    """Room for the acknowledgements of a socket read.
+
+    Attributes:
+        rows: int64, a row for each acknowledgement: see ``FRAME_AT`` and the others.
+        texts: the texts of their check points, ASCII.
+        places: room for where the fields of a header are.
+    """
+
+    def __init__(self, count: int = ACKS_MAX, texts_size: int = TEXTS_SIZE) -> None:
+        self.rows: Longs = np.zeros((count, ROW_SIZE), np.int64)
+        self.texts: Bytes = np.zeros(texts_size, np.uint8)
+        self.places: Longs = np.empty(PLACES_SIZE, np.int64)
+
+
+class AckOps(Protocol):
+    """The leaf operation on acknowledgements.
+
+    Attributes:
+        body: which body of it this is: rows are counted by it.
+    """
+
+    @property
+    def body(self) -> str:
+        """Which body of the operation this is: rows are counted by it."""
+        ...
+
+    def read(self, data: bytes, begin: int, into: AckRows, /) -> int:
+        """Read the acknowledgements of ``data`` from ``begin`` on, up to the first other frame.
+
+        So it stops, too, at one in an unusual spelling, whose handle has no last number, or for which there
+        is no room. Two neighbours are of one check point if group, topic, queue and handle are the same but
+        for the handle's last number, the message's offset.
+
+        Returns:
+            How many there are.
+        """
+        ...

@@ -1,0 +1,74 @@
+"""Frames of acknowledgements, and what the leaf operation reads of them: what its tests share."""
+
+import json
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from tests.kernels.pulling import framed
+
+from cometmq.kernels.acks.rows import (
+    FRAME_AT,
+    FRAME_END,
+    GROUP_END,
+    HANDLE_END,
+    NUMBER,
+    OFFSET,
+    POINT_AT,
+    QUEUE_ID,
+    TOPIC_END,
+    AckOps,
+    AckRows,
+)
+
+USUAL: Final = {
+    "queueId": "3",
+    "extraInfo": "5 1795602262251 15000 2 0 broker-a 3 7",
+    "topic": "T",
+    "bname": "broker-a",
+    "offset": "7",
+    "consumerGroup": "group",
+}
+
+
+class Row(NamedTuple):
+    """An acknowledgement that was read; ``point_at`` is the same in neighbours of one check point."""
+
+    frame: tuple[int, int]
+    number: int
+    queue_id: int
+    offset: int
+    point_at: int
+    group: str
+    topic: str
+    handle: str
+
+
+def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """Return a JSON header as the Java client writes it."""
+    return {
+        "code": 200051,
+        "extFields": USUAL | (fields or {}),
+        "flag": 0,
+        "language": "JAVA",
+        "opaque": 5,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 479,
+    } | changes
+
+
+def ack_frame(fields: dict[str, Any] | None = None, body: bytes = b"", **changes: Any) -> bytes:
+    """Return a frame as the Java client writes it."""
+    return framed(json.dumps(header(fields, **changes), separators=(",", ":")).encode(), body)
+
+
+def read_rows(ops: AckOps, data: bytes, begin: int = 0, into: AckRows | None = None) -> list[Row]:
+    """Read acknowledgements, and return them with their texts."""
+    into = into or AckRows()
+    count = ops.read(data, begin, into)
+    found = []
+    for row in into.rows[:count].tolist():
+        bounds = row[POINT_AT], row[GROUP_END], row[TOPIC_END], row[HANDLE_END]
+        texts = [into.texts[at:end].tobytes().decode() for at, end in pairwise(bounds)]
+        frame = row[FRAME_AT], row[FRAME_END]
+        found.append(Row(frame, row[NUMBER], row[QUEUE_ID], row[OFFSET], row[POINT_AT], *texts))
+    return found
