@@ -3,29 +3,37 @@
     python -m benches.bench_pops
 
 Frames as the Java client writes them are given to a connection that has no socket. ``pop of 32`` finds 32
-messages in one queue, which are in memory; ``pop of 1`` finds one. ``ack``: one request for each message, 32
-of them in a read, or one. ``send`` is there for comparison, as many in a read. What the timer and the revive
-do later is not in it. Figures are µs of the loop's thread, the least of some rounds.
+messages in one queue, which are in memory; ``pop of 1`` finds one. ``ack``: one request for each message, of
+check points of 32 messages each or of one, some requests in a read. ``send`` is there for comparison, and the
+null answers show what is possible: they parse requests and answer them at once, and store nothing. What the
+timer and the revive do later is not in it. Figures are µs of the loop's thread for a request, the least of
+some rounds.
 """
 
 import asyncio
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import uvloop
 from benches.bench_bulk_sends import connected, frame_of, wait_for_topics
 from benches.bench_pulls import cut, rounds
+from benches.null_broker import NullAcks, answer_null_pop
 
 from cometmq import kernels
+from cometmq.broker.handlers import Requests
 from cometmq.net.server import Server, Session
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, encode
 
-PER_READ: Final = 32
+PER_READ: Final = (1, 16, 64)
+"""How many requests a read brings."""
+POPPED: Final = 32
+"""Messages of a large check point."""
 MESSAGES: Final = 1_024
 """How many messages a round is about."""
 QUEUES: Final = 8
@@ -36,36 +44,66 @@ TOPIC: Final = "bench-0"
 def main() -> None:
     """Run all; print a table."""
     kernels.load()
-    with tempfile.TemporaryDirectory(prefix="cometmq-pops-") as folder:
-        costs = uvloop.run(measure(Path(folder)))
+    costs: dict[str, float] = {}
+    for cases in (real_cases, null_cases):
+        with tempfile.TemporaryDirectory(prefix="cometmq-pops-") as folder:
+            costs |= uvloop.run(measure(Path(folder), cases))
+    costs["pop of 32, a message"] = costs["pop of 32"] / 32
     for name, cost in costs.items():
-        print(f"{name:<28}{cost:>8.2f} µs", flush=True)
+        print(f"{name:<48}{cost:>8.2f} µs", flush=True)
 
 
-async def measure(directory: Path) -> dict[str, float]:
-    """Give what each case costs, µs."""
+Cases = Mapping[str, Callable[[], Awaitable[float]]]
+
+
+async def measure(directory: Path, cases: "Callable[[Bench], Cases]") -> dict[str, float]:
+    """Return what each case costs, µs."""
     costs: dict[str, list[float]] = {}
     with connected(directory, StoreSettings(), is_null=False) as (server, session, store):
         await wait_for_topics(store)
-        bench = Bench(server, session)
+        planned = cases(Bench(server, session))
         async for _ in rounds():
-            costs.setdefault("send", []).append(await bench.sends(PER_READ))
-            costs.setdefault("send, one in a read", []).append(await bench.sends(1))
-            costs.setdefault("pop of 32", []).append(await bench.pops(32))
-            costs.setdefault("pop of 1", []).append(await bench.pops(1))
-            costs.setdefault("ack", []).append(await bench.acks(PER_READ))
-            costs.setdefault("ack, one in a read", []).append(await bench.acks(1))
-    least = {name: min(values) for name, values in costs.items()}
-    return least | {"pop of 32, a message": least["pop of 32"] / 32}
+            for name, case in planned.items():
+                costs.setdefault(name, []).append(await case())
+    return {name: min(values) for name, values in costs.items()}
+
+
+def real_cases(bench: "Bench") -> Cases:
+    """Return the cases of a broker."""
+    return {
+        **{f"send, {count} in a read": partial(bench.sends, count) for count in PER_READ},
+        "pop of 32": partial(bench.pops, 32),
+        "pop of 1": partial(bench.pops, 1),
+        **{f"ack, {count} in a read": partial(bench.acks, count, POPPED) for count in PER_READ},
+        **{
+            f"ack, {count} in a read, each of another pop": partial(bench.acks, count, 1)
+            for count in PER_READ[1:]
+        },
+    }
+
+
+def null_cases(bench: "Bench") -> Cases:
+    """Return the cases of one that stores nothing."""
+    bench.store_nothing()
+    return {
+        "null pop": partial(bench.pops, 1),
+        **{f"null ack, {count} in a read": partial(bench.acks, count, POPPED) for count in PER_READ},
+    }
 
 
 class Bench:
     """Frames for one connection."""
 
     def __init__(self, server: Server, session: Session) -> None:
-        self._turn = server.turn
+        self._server = server
         self._session = session
         self._sent = 0
+
+    def store_nothing(self) -> None:
+        """Answer pops and acknowledgements without looking at the store."""
+        handlers = {RequestCode.POP_MESSAGE: answer_null_pop}
+        self._server.handler = Requests(lambda *_: None, handlers, lambda *_: None, [])
+        self._server.bulk = NullAcks(self._server.bulk)
 
     async def sends(self, per_read: int) -> float:
         """Send messages to each queue."""
@@ -93,20 +131,22 @@ class Bench:
         ]
         return await self._timed(frames, 1)
 
-    async def acks(self, per_read: int) -> float:
-        """Acknowledge messages."""
+    async def acks(self, per_read: int, popped: int) -> float:
+        """Acknowledge messages of check points of so many each; queues have fewer, so offsets repeat."""
         now_ms = int(time.time() * 1000)
+        offsets = MESSAGES // QUEUES
         frames = [
             self._command(
                 RequestCode.ACK_MESSAGE,
                 consumerGroup=GROUP,
                 topic=TOPIC,
-                queueId=str(n % QUEUES),
-                extraInfo=f"{n // QUEUES} {now_ms} 60000 {n % 8} 0 bench {n % QUEUES} {n // QUEUES}",
-                offset=str(n // QUEUES),
+                queueId=str(point % QUEUES),
+                extraInfo=f"{point % offsets} {now_ms} 60000 {point % 8} 0 bench {point % QUEUES} {offset}",
+                offset=str(offset),
                 bname="bench",
             )
-            for n in range(MESSAGES)
+            for point in range(MESSAGES // popped)
+            for offset in range(popped)
         ]
         return await self._timed(frames, per_read)
 
@@ -118,13 +158,14 @@ class Bench:
         return self._sent
 
     async def _timed(self, frames: Sequence[bytes], per_read: int) -> float:
-        """Have frames handled, some in each read; give the µs of one."""
+        """Return the µs of one frame, of those handled as some in each read."""
         reads = cut(frames, per_read)
         began = time.thread_time_ns()
         for data in reads:
             self._session.data_received(data)
-            self._turn.handle()
-            await asyncio.sleep(0)  # acknowledgements are stored at the end of the turn
+            while self._session.has_received:
+                self._server.turn.handle()
+            await asyncio.sleep(0)  # what is left to the end of the turn
         return (time.thread_time_ns() - began) / 1000 / len(frames)
 
 

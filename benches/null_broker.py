@@ -12,8 +12,10 @@ from unittest import mock
 
 import numpy as np
 
+from cometmq import kernels
 from cometmq.broker.requests.send import Sends
 from cometmq.cli.main import main as cometmq
+from cometmq.kernels.acks.rows import FRAME_END, NUMBER, AckRows
 from cometmq.kernels.compiling.jit import (
     Bytes,
     byte_at,
@@ -27,10 +29,12 @@ from cometmq.kernels.compiling.jit import (
     put_int,
     types,
 )
-from cometmq.net.turn import Read
-from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import Command, SerializeType
-from cometmq.wire.template import ResponseTemplate
+from cometmq.net.server import Session
+from cometmq.net.turn import BulkHandler, Read
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, SerializeType, response
+from cometmq.wire.headers import PopHeader, PopResponseHeader, fields
+from cometmq.wire.template import EmptyResponses, ResponseTemplate
 
 OPAQUE: Final = 2_071_831_193
 NAMES: Final = ("msgId", "queueId", "queueOffset", "transactionId")
@@ -134,6 +138,36 @@ class NullSends(Sends):
             read.commands_end = len(read.data)
             if size:
                 read.session.send(bytes(self._room.data[:size]))
+
+
+class NullAcks:
+    """Takes acknowledgements and forgets them; leaves other frames to another ``net.turn.BulkHandler``."""
+
+    def __init__(self, others: BulkHandler | None) -> None:
+        self._others = others
+        self._rows = AckRows()
+        self._done = EmptyResponses()
+
+    def take(self, reads: Sequence[Read]) -> None:
+        """Answer the acknowledgements that come next."""
+        rest = [read for read in reads if not self._take(read)]
+        if rest and self._others is not None:
+            self._others.take(rest)
+
+    def _take(self, read: Read) -> bool:
+        """Answer those of one read; returns whether there are any."""
+        count = kernels.current().acks.read(read.data, read.position, self._rows)
+        if count:
+            rows = self._rows.rows[:count].tolist()
+            read.position = read.commands_end = rows[-1][FRAME_END]
+            read.session.send_at_once(b"".join([self._done.encode(row[NUMBER]) for row in rows]))
+        return count > 0
+
+
+def answer_null_pop(_: Session, command: Command, header: PopHeader) -> Command:
+    """Answer a pop at once: there is no message."""
+    nothing = PopResponseHeader(header.born_time, header.invisible_time, 0, 0)
+    return response(command, ResponseCode.POLLING_TIMEOUT, "NO_MESSAGE_IN_QUEUE", fields(nothing))
 
 
 if __name__ == "__main__":
