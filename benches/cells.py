@@ -91,6 +91,7 @@ _OTHER_SENDS: Final = (
 )
 _READS: Final = (
     Cell("push consume", "push", threads=0, brokers=READS),
+    Cell("pop and ack", "pop", threads=0, brokers=ROCKETMQ_ONLY),
     Cell("lite pull", "pull", threads=1, brokers=ROCKETMQ_ONLY),
     Cell("send and consume", "sync", consumes=True, brokers=ROCKETMQ_ONLY),
     Cell("query by id", "id", threads=16, brokers=ROCKETMQ_ONLY),
@@ -124,5 +125,5 @@ FULL: Final = (
 """Kafka is left out where a topic has 32,768 partitions: it needs two files and two mappings for each."""
 QUICK: Final = (
     Stage("ASYNC_FLUSH", 64, _sends(64)[:3], {}),
-    Stage("reads", 64, _READS[:1], {}, STORED // 10),
+    Stage("reads", 64, _READS[:2], {}, STORED // 10),
 )

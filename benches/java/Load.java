@@ -28,6 +28,7 @@ public final class Load {
     private static Window window(JSONObject order) throws Exception {
         return switch (order.getString("mode")) {
             case "push" -> new Consumes(order);
+            case "pop" -> new Pops(order);
             case "pull" -> new Pulls(order);
             case "id", "key" -> new Queries(order);
             default -> new Sends(order);

@@ -8,9 +8,6 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
-import org.apache.rocketmq.common.message.MessageRequestMode;
-import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfig;
-import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
  * A push consumer whose group is set to pop mode gets COUNT messages, fails every third once, and gets those again:
@@ -21,7 +18,6 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 public final class PopPush {
     private static final long TIMEOUT_S = 120;
     private static final int FAILS_EVERY = 3;
-    private static final int ALL_QUEUES_SHARED = 0;
 
     private final String topic;
     private final Map<String, String> strange = new ConcurrentHashMap<>();
@@ -39,7 +35,7 @@ public final class PopPush {
         String topic = arguments[2];
         int count = Integer.parseInt(arguments[3]);
         String group = "pop-" + topic;
-        setPopMode(arguments[0], arguments[1], topic, group);
+        PopMode.set(arguments[0], arguments[1], group, List.of(topic));
         DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
         producer.setNamesrvAddr(arguments[0]);
         producer.setSendMsgTimeout(Lines.PATIENCE_MS);
@@ -59,18 +55,6 @@ public final class PopPush {
         received.first.print("first try");
         received.second.print("second try");
         Lines.print("strange", received.strange);
-    }
-
-    private static void setPopMode(String namesrv, String broker, String topic, String group) throws Exception {
-        DefaultMQAdminExt admin = new DefaultMQAdminExt(Lines.PATIENCE_MS);
-        admin.setNamesrvAddr(namesrv);
-        admin.start();
-        SubscriptionGroupConfig config = new SubscriptionGroupConfig();
-        config.setGroupName(group);
-        admin.createAndUpdateSubscriptionGroupConfig(broker, config);
-        admin.setMessageRequestMode(
-                broker, topic, group, MessageRequestMode.POP, ALL_QUEUES_SHARED, Lines.PATIENCE_MS);
-        admin.shutdown();
     }
 
     private DefaultMQPushConsumer start(String namesrv, String group) throws Exception {
