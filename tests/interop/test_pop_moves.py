@@ -36,7 +36,7 @@ class Size(NamedTuple):
     later_ms: int
 
 
-SHORT = Size(32, 40_000, 50_000)
+SHORT = Size(32, 50_000, 60_000)
 LONG = Size(1_000, 60_000, 120_000)
 long = partial(pytest.param, marks=pytest.mark.interop_long)
 
