@@ -98,7 +98,7 @@ COMMANDS = [
     Command("producer -b {broker}", r"AdminSenders", keeps="AdminSenders", masks=(r"clientId=[^,]+",)),
     # Messages
     Command("queryMsgById -t Admin -i {offset_id}", "OffsetID: +{offset_id}"),
-    Command("queryMsgByKey -t Admin -k admin-0", "{message_id}", masks=(r"@\d+$",)),
+    Command("queryMsgByKey -t Admin -k admin-0", "{message_id}", masks=(r"@\d+ *$",)),
     Command("queryMsgByUniqueKey -t Admin -i {message_id}", r"Keys: +\[admin-0\]"),
     Command(
         "queryMsgByUniqueKey -t Admin -i {message_id} -g AdminReaders -d {client_id}",
