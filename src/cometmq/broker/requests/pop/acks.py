@@ -36,7 +36,7 @@ from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import FormatError, MessageIllegal, StoreNotWritable
 from cometmq.format.pop.bit_set import decode as decode_bits
-from cometmq.format.pop.check_point import PopAck
+from cometmq.format.pop.check_point import PopAck, PopKey
 from cometmq.format.pop.names import RetryFlag, retry_topic
 from cometmq.format.pop.receipt import parse_receipt
 from cometmq.kernels.acks.rows import FRAME_END, AckRows
@@ -69,14 +69,9 @@ class _AckRequest(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """A check point whose acknowledgements are joined, as their handles name it: see ``PopAck``."""
+    """A check point whose acknowledgements are joined, as their handles name it."""
 
-    topic: str
-    group: str
-    queue_id: int
-    begin_offset: int
-    pop_time_ms: int
-    broker_name: str
+    key: PopKey
     invisible_ms: int
     revive_queue_id: int
 
@@ -182,14 +177,14 @@ class Acks:
         pop_time_ms, invisible_ms, queue = receipt.pop_time_ms, receipt.invisible_ms, receipt.revive_queue_id
         if not (self._handles.has_revive_queue(queue) and self._log.can_wait(pop_time_ms + invisible_ms)):
             return None, ends
-        names = topic, group, queue_id, receipt.begin_offset, pop_time_ms, receipt.broker_name
-        return _Point(*names, invisible_ms, queue), ends
+        key = PopKey(topic, group, queue_id, receipt.begin_offset, pop_time_ms, receipt.broker_name)
+        return _Point(key, invisible_ms, queue), ends
 
     def _store_joined(self, joined: _Joined) -> None:
         """Store the acknowledgements of some check points, one record for each."""
         messages: list[NewMessage] = []
         for point, offsets in joined.items():
-            ack = PopAck(*point[:-2], tuple(sorted(offsets)))
+            ack = PopAck(*point.key, tuple(sorted(offsets)))
             messages += self._messages(ack, point.invisible_ms, point.revive_queue_id)
         self._store(messages)
 
