@@ -11,10 +11,8 @@ import org.apache.rocketmq.remoting.protocol.header.UpdateConsumerOffsetRequestH
 import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfig;
 
 /** A new group's push consumer reads the topics from their first messages on, until the end of the window or of them. */
-final class Consumes extends Reads {
+final class Consumes extends PushReads {
     private static final long TIMEOUT_MS = 3_000;
-
-    private DefaultMQPushConsumer consumer;
 
     Consumes(JSONObject order) {
         super(order);
@@ -64,16 +62,5 @@ final class Consumes extends Reads {
     @Override
     void prepare() throws Exception {
         consumer = start(order, true, number -> take(number, System.nanoTime()));
-    }
-
-    @Override
-    void work(int thread, int turn) {
-        throw new IllegalStateException("the client's own threads do the work: give no threads");
-    }
-
-    @Override
-    long end() {
-        consumer.shutdown();
-        return 0;
     }
 }

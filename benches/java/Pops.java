@@ -13,10 +13,8 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
  * <p>The invisible time is the shortest that the client allows, so that what a broker does when it is over falls into
  * the later windows.
  */
-final class Pops extends Reads {
+final class Pops extends PushReads {
     private static final long INVISIBLE_MS = 5_000;
-
-    private DefaultMQPushConsumer consumer;
 
     Pops(JSONObject order) {
         super(order);
@@ -42,16 +40,5 @@ final class Pops extends Reads {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-    }
-
-    @Override
-    void work(int thread, int turn) {
-        throw new IllegalStateException("the client's own threads do the work: give no threads");
-    }
-
-    @Override
-    long end() {
-        consumer.shutdown();
-        return 0;
     }
 }

@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from tests.kernels.pulling import framed
+from tests.kernels.frames import framed, java_header
 
 from cometmq.kernels.acks.rows import (
     FRAME_AT,
@@ -45,15 +45,7 @@ class Row(NamedTuple):
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Return a JSON header as the Java client writes it."""
-    return {
-        "code": 200051,
-        "extFields": USUAL | (fields or {}),
-        "flag": 0,
-        "language": "JAVA",
-        "opaque": 5,
-        "serializeTypeCurrentRPC": "JSON",
-        "version": 479,
-    } | changes
+    return java_header(200051, 5, USUAL | (fields or {}), **changes)
 
 
 def ack_frame(fields: dict[str, Any] | None = None, body: bytes = b"", **changes: Any) -> bytes:

@@ -4,6 +4,8 @@ import json
 import struct
 from typing import Any, Final
 
+from tests.kernels.frames import framed, java_header
+
 from cometmq.kernels.pulls.pull_table import PullTable
 from cometmq.kernels.pulls.rows import HASH, UNKNOWN_AT, UNKNOWN_END, PullOps, PullRows
 
@@ -63,15 +65,7 @@ class Reader:
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Give a JSON header as the Java client writes it."""
-    return {
-        "code": 11,
-        "extFields": USUAL | (fields or {}),
-        "flag": 0,
-        "language": "JAVA",
-        "opaque": 5,
-        "serializeTypeCurrentRPC": "JSON",
-        "version": 479,
-    } | changes
+    return java_header(11, 5, USUAL | (fields or {}), **changes)
 
 
 def json_frame(fields: dict[str, Any] | None = None, body: bytes = b"", **changes: Any) -> bytes:
@@ -88,8 +82,3 @@ def binary_frame(
         for name, value in (USUAL | (fields or {})).items()
     )
     return framed(struct.pack(">hBhiiii", code, 0, 479, opaque, flag, 0, len(parts)) + parts, body, 1)
-
-
-def framed(data: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:
-    """Put a header and a body into a frame."""
-    return struct.pack(">iI", 4 + len(data) + len(body), serialize_type << 24 | len(data)) + data + body

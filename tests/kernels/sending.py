@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from tests.kernels import frames
+from tests.kernels.frames import java_header
 
 from cometmq.format.host import pack_host
 from cometmq.kernels.sends.rows import (
@@ -98,15 +100,7 @@ class Reader:
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Give a JSON header as the Java client writes it."""
-    return {
-        "code": 310,
-        "extFields": USUAL | (fields or {}),
-        "flag": 0,
-        "language": "JAVA",
-        "opaque": 17,
-        "serializeTypeCurrentRPC": "JSON",
-        "version": 479,
-    } | changes
+    return java_header(310, 17, USUAL | (fields or {}), **changes)
 
 
 def json_frame(fields: dict[str, Any] | None = None, body: bytes = b"body", **changes: Any) -> bytes:
@@ -132,4 +126,4 @@ def binary_frame(
 
 def framed(data: bytes, body: bytes = b"body", serialize_type: int = 0) -> bytes:
     """Put a header and a body into a frame."""
-    return struct.pack(">iI", 4 + len(data) + len(body), serialize_type << 24 | len(data)) + data + body
+    return frames.framed(data, body, serialize_type)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from tests.kernels.acking import USUAL, ack_frame, header, read_rows
-from tests.kernels.pulling import binary_frame, framed
+from tests.kernels.frames import framed
+from tests.kernels.pulling import binary_frame
 
 from cometmq.kernels.acks.rows import TEXT_MAX, AckOps, AckRows
 from cometmq.kernels.ops import Ops

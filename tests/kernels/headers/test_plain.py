@@ -4,7 +4,7 @@ import json
 from struct import pack
 
 import pytest
-from tests.kernels.pulling import framed
+from tests.kernels.frames import framed
 
 from cometmq.kernels.headers.plain import RequestFrames, read_frames
 from cometmq.wire.codes import RequestCode

@@ -3,7 +3,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.kernels.pulling import USUAL, Reader, binary_frame, framed, header, json_frame
+from tests.kernels.frames import framed
+from tests.kernels.pulling import USUAL, Reader, binary_frame, header, json_frame
 
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.header import NAMES, REQUIRED

@@ -4,7 +4,8 @@ import json
 from struct import pack
 
 import pytest
-from tests.kernels.pulling import USUAL, Reader, framed, header, json_frame
+from tests.kernels.frames import framed
+from tests.kernels.pulling import USUAL, Reader, header, json_frame
 
 from cometmq.kernels import plain
 from cometmq.kernels.pulls.plain import key_of, row_of

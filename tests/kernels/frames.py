@@ -1,0 +1,22 @@
+"""Frames and headers as clients write them: what the tests of the kernels of requests share."""
+
+import struct
+from typing import Any
+
+
+def java_header(code: int, opaque: int, fields: dict[str, Any], /, **changes: Any) -> dict[str, Any]:
+    """Return a JSON header as the Java client writes it."""
+    return {
+        "code": code,
+        "extFields": fields,
+        "flag": 0,
+        "language": "JAVA",
+        "opaque": opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 479,
+    } | changes
+
+
+def framed(data: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:
+    """Put a header and a body into a frame."""
+    return struct.pack(">iI", 4 + len(data) + len(body), serialize_type << 24 | len(data)) + data + body
