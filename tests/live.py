@@ -17,6 +17,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
 from cometmq.namesrv.name_server import NameServer
+from cometmq.net.tls.settings import TlsSettings
 from cometmq.store.settings import StoreSettings
 
 BROKER = "broker-a"
@@ -47,8 +48,12 @@ async def serving(
     namesrv_kv: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[Live]:
-    """Run a name server and a broker over ``root``; the arguments are settings by their names in code."""
-    name_server = NameServer(port=namesrv_port, clock=clock, kv_config_path=namesrv_kv)
+    """Run a name server and a broker over ``root``; the arguments are settings by their names in code.
+
+    Those of TLS are the name server's, too.
+    """
+    tls = TlsSettings(**{name: value for name, value in settings.items() if name.startswith("tls_")})
+    name_server = NameServer(port=namesrv_port, clock=clock, kv_config_path=namesrv_kv, tls=tls)
     await name_server.start()
     try:
         own: dict[str, Any] = {

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from cometmq.client.idempotence import Deduplicator
     from cometmq.errors import CometMQError
     from cometmq.message import Message, MessageQueue, StoredMessage
+    from cometmq.net.tls.client import TLS
 
 __all__ = [
+    "TLS",
     "CometMQError",
     "Consumer",
     "DeadLetter",
@@ -84,6 +86,7 @@ _HOMES: Final = {
     "SimpleConsumer": "cometmq.client.consumer.simple",
     "Start": "cometmq.client.consumer.start",
     "StoredMessage": "cometmq.message",
+    "TLS": "cometmq.net.tls.client",
     "TransactionProducer": "cometmq.client.producer.transaction_producer",
     "TransactionResult": "cometmq.client.producer.transaction",
     "TransactionState": "cometmq.client.producer.transaction",

@@ -25,6 +25,7 @@
     ├── PartlySent             some of several messages were not stored, or may not be: has each outcome
     ├── NetworkError           no connection, or the connection was lost
     │   ├── RequestTimeout     no answer within the timeout
+    │   ├── TLSError           no agreement about TLS: a certificate that is not accepted, no common version
     │   └── WrongProtocol      the server at the address does not speak RocketMQ: says what it speaks
     ├── ReceiptExpired         a popped message's invisible time has passed: it is delivered again
     └── NotFound               a topic, group, member or message does not exist: has the remedy
@@ -199,6 +200,15 @@ class NetworkError(CometMQError):
 
 class RequestTimeout(NetworkError):
     """No answer came within the timeout."""
+
+
+class TLSError(NetworkError):
+    """TLS with a server failed; the text says why, and what to do.
+
+    A certificate is not accepted by this side or the other, or there is no common version or cipher.
+    """
+
+    retriable = False
 
 
 class WrongProtocol(NetworkError):

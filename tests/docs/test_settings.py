@@ -10,10 +10,11 @@ from msgspec.structs import fields
 from tests.docs.test_pages import ROOT
 
 from cometmq.broker.settings import BrokerSettings
+from cometmq.net.tls.settings import TlsSettings
 from cometmq.store.settings import StoreSettings
 
 PAGE: Final = ROOT / "docs" / "settings.md"
-CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (BrokerSettings, StoreSettings)
+CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (BrokerSettings, StoreSettings, TlsSettings)
 TABLE: Final = re.compile(r"^\| setting \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
 ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
@@ -23,7 +24,8 @@ def table(settings: type[msgspec.Struct]) -> str:
     text = (getdoc(settings) or "").partition("Attributes:\n")[2]
     meanings = {name: " ".join(meaning.split()) for name, meaning in ATTRIBUTE.findall(text)}
     defaults = msgspec.to_builtins(settings()) | {"brokerName": "the host's name"}
-    in_files = {field.name: field.encode_name for field in fields(settings)}
+    inherited = () if settings is TlsSettings else TlsSettings.__struct_fields__
+    in_files = {field.name: field.encode_name for field in fields(settings) if field.name not in inherited}
     lines = ["| setting | default | what it says |", "|---|---|---|"]
     lines += [
         f"| `{name}` | {_default(defaults[name])} | {_as_markdown(meanings[attribute], in_files)} |"
@@ -45,7 +47,7 @@ def _as_markdown(meaning: str, in_files: dict[str, str]) -> str:
     return meaning.replace("``", "`").replace("|", "\\|")
 
 
-@pytest.mark.parametrize(("settings", "position"), [(BrokerSettings, 0), (StoreSettings, 1)])
+@pytest.mark.parametrize(("settings", "position"), list(zip(CLASSES, range(3), strict=True)))
 def test_the_page_has_each_setting_its_default_and_its_meaning(
     settings: type[msgspec.Struct], position: int
 ) -> None:

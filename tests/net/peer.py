@@ -7,6 +7,7 @@ from typing import Any
 
 from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
+from cometmq.net.tls.server import ServerTls
 from cometmq.wire.frame import ONEWAY_FLAG, Command, response
 
 ECHO = 1
@@ -18,6 +19,8 @@ ASK_BACK = 4
 
 class Peer:
     """A handler that does what the request's code says."""
+
+    server: Server
 
     def __init__(self) -> None:
         self.address = ""
@@ -52,9 +55,11 @@ class Peer:
 
 
 @asynccontextmanager
-async def peer_at(host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Peer]:
+async def peer_at(
+    host: str = "127.0.0.1", port: int = 0, tls: ServerTls | None = None
+) -> AsyncIterator[Peer]:
     peer = Peer()
-    server = Server(peer)
+    peer.server = server = Server(peer, tls=tls)
     port = await server.start(host, port)
     peer.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:

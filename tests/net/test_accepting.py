@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cometmq.net import accepting
+from cometmq.net import accepting, occasional_log
 from cometmq.net.accepting import Acceptor, ConnectionCount, listen
 from cometmq.net.server import Server, Session
 from cometmq.wire.frame import Command, encode
@@ -74,7 +74,7 @@ async def test_who_comes_when_all_places_are_taken_is_closed_and_the_others_stay
 async def test_how_many_were_closed_is_told_once_in_a_while(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(accepting, "LOG_INTERVAL_S", 0.2)
+    monkeypatch.setattr(occasional_log, "LOG_INTERVAL_S", 0.2)
     async with serving(1) as (_, port, __):
         peers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(10)]
         async with asyncio.timeout(LIMIT_S):

@@ -244,7 +244,7 @@ def test_a_server_that_speaks_another_protocol_is_left(run: Run) -> None:
     [
         ((b"HTTP/1.1 400 Bad Request\r\n",), "this is HTTP;"),
         ((b"HT", b"TP/1.1 400 Bad Request\r\n"), "this is HTTP;"),
-        ((b"\x15\x03\x01\x00\x02\x02\x0a",), "this is TLS;"),
+        ((b"\x15\x03\x01\x00\x02\x02\x0a",), r"this is TLS; connect by TLS \(tls=True, --tls\)"),
         ((bytes.fromhex("000012040000000000000300000080"),), "this is HTTP/2, as gRPC speaks it;"),
     ],
 )

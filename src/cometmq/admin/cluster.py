@@ -11,6 +11,7 @@ from cometmq.cluster.route import MASTER, Route
 from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
 from cometmq.net.client import Connections
 from cometmq.net.connection import REQUEST_TIMEOUT_MS
+from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.bodies.body import Body, decode
 from cometmq.wire.bodies.route import ClusterInfo
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -71,14 +72,16 @@ class ClusterAdmin:
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
+        tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
 
-    def __init__(self, name_servers: str) -> None:
+    def __init__(self, name_servers: str, *, tls: TLS | bool | None = None) -> None:
+        self.tls = tls_of(tls)
         self.name_servers = parse_name_servers(name_servers)
 
     async def __aenter__(self) -> Self:
         """Prepare the connections, which open at the first request."""
-        self.connections = Connections()
+        self.connections = Connections(tls=self.tls)
         self.routes = Routes(self.connections, self.name_servers)
         return self
 

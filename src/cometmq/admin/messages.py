@@ -88,7 +88,7 @@ async def by_id(cluster: ClusterAdmin, message_id: str, topic: str | None = None
     check(TEXT, message_id=message_id)
     check(or_none(TEXT), topic=topic)
     found: list[StoredMessage] = []
-    async with Lookup(";".join(cluster.name_servers)) as lookup:
+    async with Lookup(";".join(cluster.name_servers), tls=cluster.tls) as lookup:
         if topic is not None:
             found = await lookup.by_unique_id(topic, message_id)
         if not found and await _is_offset_id(cluster, message_id):
@@ -117,7 +117,7 @@ async def by_key(
     """
     check(TEXT, topic=topic, key=key)
     check(number(), begin=begin, end=end, limit=limit)
-    async with Lookup(";".join(cluster.name_servers)) as lookup:
+    async with Lookup(";".join(cluster.name_servers), tls=cluster.tls) as lookup:
         most = min(limit, COUNT_MAX)
         found = await lookup.by_key(topic, key, max_count=most, begin_time=begin, end_time=end)
     if not found:
@@ -141,7 +141,7 @@ async def by_time(
     check(TEXT, topic=topic)
     check(number(), begin=begin, end=end)
     check(or_none(number(0)), queue_id=queue_id)
-    async with PullConsumer(";".join(cluster.name_servers), TOOLS_GROUP) as consumer:
+    async with PullConsumer(";".join(cluster.name_servers), TOOLS_GROUP, tls=cluster.tls) as consumer:
         queues = [
             queue for queue in await consumer.queues(topic) if queue_id is None or queue.queue_id == queue_id
         ]

@@ -31,6 +31,7 @@ from cometmq.io.files import Disk, FileLayer
 from cometmq.io.write_health import WriteHealth, watched
 from cometmq.net.address import address_text
 from cometmq.net.server import Server
+from cometmq.net.tls.server import server_tls
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
@@ -103,7 +104,8 @@ class Broker:
         """Open the store, listen, and register with the name servers.
 
         Raises:
-            SettingsError: an address cannot be used, or a setting that was changed at run time.
+            SettingsError: an address or a file of TLS cannot be used, or a setting that was changed at run
+                time.
             StoreLocked: another process has the store open.
             StoreDamaged: a file of the store cannot be used as it is.
             StoreNotWritable: the disk is full.
@@ -112,6 +114,7 @@ class Broker:
         table = JsonTable(self._files, layout.config_path(self._root, live_settings.TABLE))
         self._settings = live_settings.with_saved_changes(self._settings, table)
         settings = self._settings.broker
+        tls = server_tls(settings)
         async with AsyncExitStack() as stack:
             self.store = store = await self._open_store()
             stack.callback(store.close)
@@ -121,6 +124,7 @@ class Broker:
                 limits=settings.limits,
                 late_ms=settings.wait_time_mills_in_send_queue,
                 connections_max=settings.max_connections or None,
+                tls=tls,
             )
             stack.push_async_callback(server.stop)
             ip = own_ip(settings)

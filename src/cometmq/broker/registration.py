@@ -61,14 +61,15 @@ class NameServers:
         address: where clients reach this broker, ``ip:port``.
 
     Raises:
-        SettingsError: the address of a name server in the settings is not one.
+        SettingsError: the address of a name server in the settings is not one, or a file of TLS cannot be
+            used.
     """
 
     def __init__(self, topics: Topics, settings: BrokerSettings, address: str) -> None:
         self._topics = topics
         self._settings = settings
         self._address = address
-        self._connections = Connections()
+        self._connections = Connections(tls=settings.name_server_tls)
         for server in settings.name_servers:
             parse_address(server)
         self._servers = [_NameServer(server) for server in settings.name_servers]

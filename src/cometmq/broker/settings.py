@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import fields
 
 from cometmq.errors import FormatError, SettingsError
 from cometmq.net.address import parse_address
@@ -27,6 +28,7 @@ from cometmq.net.flow import (
     UNSENT_MAX,
     FlowLimits,
 )
+from cometmq.net.tls.settings import HIDDEN, TlsSettings, settings_from
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
 from cometmq.wire import settings_text
@@ -43,8 +45,10 @@ Size = Annotated[int, Meta(ge=1024, le=2**31 - 1)]
 BodySize = Annotated[int, Meta(ge=1024, le=FRAME_LENGTH_MAX)]
 
 
-class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class BrokerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
     """The broker's settings; intervals in ms (RocketMQ: ``BrokerConfig``, ``NettyServerConfig``).
+
+    Those of TLS are ``TlsSettings``.
 
     Attributes:
         broker_name: the broker's name for name servers and in queues.
@@ -292,12 +296,7 @@ def from_properties(values: Mapping[str, Any]) -> BrokerSettings:
 
     Raises SettingsError that names the setting, its value and its limit.
     """
-    mine = {name: value for name, value in values.items() if name in BrokerSettings.__struct_encode_fields__}
-    try:
-        settings = msgspec.convert(mine, BrokerSettings, strict=False)
-    except msgspec.ValidationError as error:
-        name = str(error).rpartition("$.")[2].rstrip("`")
-        raise SettingsError(f"setting {name} = {mine.get(name)!r}: {error}") from None
+    settings = settings_from(BrokerSettings, values)
     for address in settings.name_servers:
         parse_address(address)  # an illegal one would be retried for ever
     return settings
@@ -308,8 +307,15 @@ def known_names() -> frozenset[str]:
     return frozenset(BrokerSettings.__struct_encode_fields__) | store_settings.known_names()
 
 
+def shown_properties(settings: Settings) -> dict[str, str]:
+    """Return all settings as ``as_properties`` does, for GET_BROKER_CONFIG: without the secrets."""
+    secrets = {field.encode_name for field in fields(BrokerSettings) if field.name in BrokerSettings.secrets}
+    values = as_properties(settings)
+    return values | {name: HIDDEN for name in secrets if values.get(name)}
+
+
 def as_properties(settings: Settings) -> dict[str, str]:
-    """Return all settings by their names in files, as text, sorted, for GET_BROKER_CONFIG."""
+    """Return all settings by their names in files, as text, sorted."""
     values = msgspec.to_builtins(settings.broker) | msgspec.to_builtins(settings.store)
     return {name: _text(value) for name, value in sorted(values.items()) if value is not None}
 

@@ -13,6 +13,7 @@ from cometmq.format.stored import readable_message
 from cometmq.message import StoredMessage
 from cometmq.net.address import address_text
 from cometmq.net.client import Connections
+from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import QueryMessageHeader, ViewMessageHeader, fields
@@ -31,14 +32,16 @@ class Lookup:
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
+        tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
 
-    def __init__(self, name_servers: str) -> None:
+    def __init__(self, name_servers: str, *, tls: TLS | bool | None = None) -> None:
+        self._tls = tls_of(tls)
         self._addresses = parse_name_servers(name_servers)
 
     async def __aenter__(self) -> Self:
         """Open the client."""
-        self._connections = Connections()
+        self._connections = Connections(tls=self._tls)
         self._routes = Routes(self._connections, self._addresses)
         return self
 

@@ -14,6 +14,8 @@ from cometmq.namesrv.routes import RouteTable
 from cometmq.net.address import address_text
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Server, Session
+from cometmq.net.tls.server import server_tls
+from cometmq.net.tls.settings import TlsSettings
 from cometmq.wire.bodies import BodyLimits, Registration
 from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.codes import RequestCode
@@ -40,12 +42,14 @@ class NameServer:
         order_messages: whether routes contain the order of queues (RocketMQ: ``orderMessageEnable``); an
             operator's change at run time, saved in the file, comes first.
         limits: the limits of request bodies.
+        tls: whether connections are TLS, and with which certificate.
 
     Attributes:
         routes: the registered brokers and topics, for programs that embed it.
 
     Raises:
         StoreDamaged: the file at ``kv_config_path`` cannot be decoded.
+        SettingsError: a file of ``tls`` cannot be used.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class NameServer:
         files: FileLayer | None = None,
         order_messages: bool = False,
         limits: BodyLimits = LIMITS,
+        tls: TlsSettings | None = None,
     ) -> None:
         self.host = host
         self.port = port
@@ -73,7 +78,7 @@ class NameServer:
             self._settings,
             limits=limits,
         )
-        self._server = Server(self, clock=self._clock)
+        self._server = Server(self, clock=self._clock, tls=server_tls(tls or TlsSettings()))
         self._expiry: asyncio.TimerHandle | None = None
 
     @property

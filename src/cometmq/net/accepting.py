@@ -2,22 +2,27 @@
 
 The kernel completes connections by itself, so a connection above the limit can only be closed again. That is
 done at once: its peer learns of it, and the other connections are not affected. asyncio's own servers accept
-everything before it can be counted, so this module reads the listening sockets itself.
+everything before it can be counted, so this module reads the listening sockets itself. That also lets it look
+at the first byte of a connection, to tell TLS from plain (``tls_server.py``); without TLS it does not.
 """
 
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Iterable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from cometmq.io import descriptors
+from cometmq.net.occasional_log import OccasionalLog
+from cometmq.net.tls.pem import reason_of
+from cometmq.net.tls.server import ServerTls
 
 ACCEPTS_MAX: Final = 64
 """Connections accepted at once, before other events have their turn."""
 PAUSE_S: Final = 0.1
 """Pause of accepting, in seconds, after the system lacked resources for a connection."""
-LOG_INTERVAL_S: Final = 5.0
 
 MakeProtocol = Callable[[Callable[[], None]], asyncio.BaseProtocol]
 """Creates the protocol of a connection, which must call its argument once when the connection is lost."""
@@ -46,9 +51,11 @@ class Acceptor:
         most: the limit of open connections; None for as many as the process can have, including those of its
             other servers.
         mine: counts the connections of one server, which may have several acceptors.
+        tls: decides which connections are TLS; None for none.
 
     Attributes:
         refused: number of connections that were closed at once.
+        failed: number of connections that were lost or closed before they could be used.
     """
 
     def __init__(
@@ -57,18 +64,21 @@ class Acceptor:
         make_protocol: MakeProtocol,
         most: int | None,
         mine: ConnectionCount,
+        tls: ServerTls | None = None,
     ) -> None:
         self.sockets = tuple(sockets)
-        self.refused = 0
+        self.refused = self.failed = 0
+        self._tls = tls
         self._make_protocol = make_protocol
         self._most = most
         self._process_most = descriptors.connections_max(descriptors.limit())
         self._mine = mine
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[bool]] = set()
         self._pause: asyncio.TimerHandle | None = None
-        self._unlogged = 0
-        self._log_timer: asyncio.TimerHandle | None = None
+        self._refused_log = OccasionalLog(self._log_refused)
+        self._failed_log = OccasionalLog(self._log_failed)
+        self._last_failure = ""
         self._resume_accepting()
 
     @property
@@ -77,18 +87,22 @@ class Acceptor:
         return self._process_most if self._most is None else self._most
 
     def close(self) -> None:
-        """Stop accepting, and close the listening sockets."""
-        for timer in (self._pause, self._log_timer):
-            if timer is not None:
-                timer.cancel()
+        """Stop accepting, close the listening sockets, and the connections that are not TLS or plain yet."""
+        self._refused_log.close()
+        self._failed_log.close()
+        if self._pause is not None:
+            self._pause.cancel()
         self._pause = None
+        if self._tls is not None:
+            for task in self._tasks:
+                task.cancel()
         for listening in self.sockets:
             if listening.fileno() >= 0:
                 self._loop.remove_reader(listening)
                 listening.close()
 
     async def wait_closed(self) -> None:
-        """Wait until each accepted connection has its protocol."""
+        """Wait until each accepted connection has its protocol, or is closed."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -101,7 +115,7 @@ class Acceptor:
         """Accept the connections that have arrived, or close those above the limit."""
         for _ in range(ACCEPTS_MAX):
             try:
-                connection, _ = listening.accept()
+                connection, address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -109,23 +123,38 @@ class Acceptor:
                 return
             if self._is_full:
                 connection.close()
-                self._count_refused()
+                self.refused += 1
+                self._refused_log.add()
                 continue
             connection.setblocking(False)
-            self._count(1)
-            task = self._loop.create_task(self._begin(connection))
+            place = _Place(self._count)
+            task = self._loop.create_task(self._begin(connection, address, place))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._end, connection, place))
 
-    async def _begin(self, connection: socket.socket) -> None:
+    async def _begin(self, connection: socket.socket, address: tuple[Any, ...], place: "_Place") -> bool:
+        """Connect an accepted connection to a protocol, by TLS if it begins so; return whether that works."""
         try:
+            handshake = None if self._tls is None else await self._tls.handshake(connection)
             await self._loop.connect_accepted_socket(
-                lambda: self._make_protocol(self._count_lost), connection
+                lambda: self._make_protocol(place.release),
+                connection,
+                **({} if handshake is None else handshake._asdict()),
             )
         except OSError as error:
-            _log.warning("a connection was lost while it was being accepted: %s", error)
+            reason = reason_of(error) if isinstance(error, ssl.SSLError) else str(error)
+            self.failed += 1
+            self._last_failure = f"{address[0]}: {reason or 'it ended the connection'}"
+            self._failed_log.add()
+            return False
+        return True
+
+    def _end(self, connection: socket.socket, place: "_Place", task: "asyncio.Task[bool]") -> None:
+        """Close a connection that has no protocol: it was lost, or the server stops."""
+        self._tasks.discard(task)
+        if task.cancelled() or not task.result():
             connection.close()
-            self._count_lost()
+            place.release()
 
     @property
     def _is_full(self) -> bool:
@@ -133,32 +162,24 @@ class Acceptor:
             return True
         return _OF_PROCESS.count >= self._process_most
 
-    def _count_lost(self) -> None:
-        self._count(-1)
-
     def _count(self, change: int) -> None:
         self._mine.count += change
         _OF_PROCESS.count += change
 
-    def _count_refused(self) -> None:
-        self.refused += 1
-        self._unlogged += 1
-        if self._log_timer is None:
-            self._log_refused()
-
-    def _log_refused(self) -> None:
-        """Log how many connections were refused since the last time; repeat later if there are more."""
-        self._log_timer = None
-        if not self._unlogged:
-            return
+    def _log_refused(self, count: int) -> None:
         _log.warning(
             "closed %d new connections at once: %d are open, which is the limit (maxConnections; by "
             "default what `ulimit -n` leaves beside files)",
-            self._unlogged,
+            count,
             self._mine.count,
         )
-        self._unlogged = 0
-        self._log_timer = self._loop.call_later(LOG_INTERVAL_S, self._log_refused)
+
+    def _log_failed(self, count: int) -> None:
+        _log.warning(
+            "%d connections were lost or closed while they were being accepted, the last one of %s",
+            count,
+            self._last_failure,
+        )
 
     def _pause_accepting(self, error: OSError) -> None:
         """Pause accepting: the system has no descriptor or no memory for a connection."""
@@ -167,6 +188,23 @@ class Acceptor:
             for listening in self.sockets:
                 self._loop.remove_reader(listening)
             self._pause = self._loop.call_later(PAUSE_S, self._resume_accepting)
+
+
+class _Place:
+    """The place that one connection takes among those that are counted, until it is released."""
+
+    __slots__ = ("_count", "_is_taken")
+
+    def __init__(self, count: Callable[[int], None]) -> None:
+        self._count = count
+        self._is_taken = True
+        count(1)
+
+    def release(self) -> None:
+        """Count the connection as lost, once: a protocol and who made it may both notice that."""
+        if self._is_taken:
+            self._is_taken = False
+            self._count(-1)
 
 
 async def listen(host: str, port: int, backlog: int) -> list[socket.socket]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from cometmq.errors import NetworkError
 from cometmq.net.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Connection, refuse_request
+from cometmq.net.tls.client import TLS
 from cometmq.wire.frame import Command
 from cometmq.wire.send_request import SendRequest
 
@@ -16,6 +17,10 @@ class Connections:
         on_request: called with each request that a server sends.
         connect_timeout_ms: how long to wait for a server to accept.
         on_open: called with the address of each opened connection, also when it is opened again after a loss.
+        tls: how to connect by TLS; None to connect plainly.
+
+    Raises:
+        SettingsError: a file of ``tls`` cannot be used.
     """
 
     def __init__(
@@ -23,10 +28,14 @@ class Connections:
         on_request: Callable[[Connection, Command], None] = refuse_request,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         on_open: Callable[[str], None] = lambda _: None,
+        tls: TLS | None = None,
     ) -> None:
+        if tls is not None:
+            tls.context()  # an error that no retry mends
         self._on_request = on_request
         self._on_open = on_open
         self._connect_timeout_ms = connect_timeout_ms
+        self._tls = tls
         self._open: dict[str, Connection] = {}
         self._opening: dict[str, asyncio.Task[Connection]] = {}
         self._closed = False
@@ -95,7 +104,7 @@ class Connections:
 
     async def _connect(self, address: str) -> Connection:
         try:
-            connection = await Connection.open(address, self._on_request, self._connect_timeout_ms)
+            connection = await Connection.open(address, self._on_request, self._connect_timeout_ms, self._tls)
             self._open[address] = connection
             self._on_open(address)
             return connection

@@ -8,21 +8,23 @@ import asyncio
 import logging
 import math
 import os
+import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
 import msgspec
 
-from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, WrongProtocol
+from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, TLSError, WrongProtocol
 from cometmq.message import Buffer
 from cometmq.net import inproc, min_timeouts
 from cometmq.net.address import parse_address
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import Outbox
 from cometmq.net.probe import protocol_at
+from cometmq.net.tls.client import TLS, trouble_of
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
-from cometmq.wire.foreign import HEAD_SIZE, foreign_protocol
+from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, encode, response
 from cometmq.wire.send_request import SendRequest, encode_request
 
@@ -33,6 +35,15 @@ CLOSE_MS_MAX: Final = 1_000
 UNREAD_S_MAX: Final = 30.0
 """How long a server may read nothing while data waits for it, in seconds: a frozen server never would."""
 OPAQUE_MAX: Final = 0x7FFF_FFFF
+_NO_HANDSHAKE: Final = (
+    "it closed the connection during the TLS handshake: it does not speak TLS there (tlsServerMode), or does "
+    "not accept this client's certificate"
+)
+_SILENT_ENDS: Final = {
+    False: "the server is stopping, or accepts TLS only, or it is not a name server or broker",
+    True: "the server is stopping, or does not accept this client's certificate",
+}
+"""Why a server may close a connection without an answer, by whether that is TLS."""
 
 _log = logging.getLogger(__name__)
 
@@ -88,12 +99,14 @@ class Connection(asyncio.Protocol):
         address: str,
         on_request: Callable[["Connection", Command], None] = refuse_request,
         timeout_ms: int = CONNECT_TIMEOUT_MS,
+        tls: TLS | None = None,
     ) -> "Connection":
-        """Connect to a server; for ``inproc.HOST`` to one in this process.
+        """Connect to a server, by TLS if that is given; for ``inproc.HOST`` to one in this process, plainly.
 
         Raises:
-            SettingsError: ``address`` is not an address.
+            SettingsError: ``address`` is not an address, or a file of ``tls`` cannot be used.
             NetworkError: no server accepts there, or not within ``timeout_ms``.
+            TLSError: it speaks no TLS, or one side does not accept the other's certificate.
         """
         host, port = parse_address(address)
         loop = asyncio.get_running_loop()
@@ -101,11 +114,17 @@ class Connection(asyncio.Protocol):
             if host == inproc.HOST:
                 return inproc.connect(port, lambda: cls(address, on_request))
             async with asyncio.timeout(max(timeout_ms / 1000, min_timeouts.min_timeout_s(address))):
-                _, connection = await loop.create_connection(lambda: cls(address, on_request), host, port)
+                _, connection = await loop.create_connection(
+                    lambda: cls(address, on_request), host, port, ssl=None if tls is None else tls.context()
+                )
         except TimeoutError as error:
             raise NetworkError(f"no connection to {address} within {timeout_ms} ms") from error
+        except ssl.SSLError as error:
+            raise TLSError(f"no connection to {address}: {trouble_of(error)}") from error
         except OSError as error:
-            raise NetworkError(f"no connection to {address}: {_reason(error)}") from error
+            is_handshake = tls is not None and isinstance(error, ConnectionResetError)
+            reason = _NO_HANDSHAKE if is_handshake else _reason(error)
+            raise NetworkError(f"no connection to {address}: {reason}") from error
         except UnicodeError as error:  # not a valid host name
             raise NetworkError(f"no connection to {address}: {error}") from error
         return connection
@@ -169,6 +188,7 @@ class Connection(asyncio.Protocol):
         """Set up the connection (called by asyncio)."""
         transport = cast(asyncio.Transport, transport)  # uvloop's has its methods, but not its base class
         self._outbox = Outbox(transport)
+        self._is_tls = transport.get_extra_info("sslcontext") is not None
 
     def data_received(self, data: bytes) -> None:
         """Process the bytes of one socket read (called by asyncio)."""
@@ -206,10 +226,14 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Clean up after the loss of the connection (called by asyncio)."""
-        reason = str(exc or "closed by the server")
-        if self._head is not None and not self._head:
-            reason += ", without an answer: the server is stopping, or it is not a name server or broker"
-        self._end(reason)
+        reason = trouble_of(exc) if isinstance(exc, ssl.SSLError) else str(exc or "closed by the server")
+        is_silent = self._head is not None and not self._head
+        if is_silent and isinstance(exc, ssl.SSLError):
+            self._end(TLSError(f"lost {self.address}: {reason}"))
+        elif is_silent:
+            self._end(f"{reason}, without an answer: {_SILENT_ENDS[self._is_tls]}")
+        else:
+            self._end(reason)
         self._outbox.discard()
         self._lost.set()
 
@@ -229,9 +253,10 @@ class Connection(asyncio.Protocol):
         return True
 
     def _wrong_protocol(self, name: str) -> WrongProtocol:
+        remedy = "connect by TLS (tls=True, --tls) if it is RocketMQ's, or " if name == THIS_IS_TLS else ""
         return WrongProtocol(
-            f"no server of RocketMQ listens at {self.address}: {name}; give the address of a name server, "
-            "whose port is 9876 by default, or of a broker, 10911"
+            f"no server of RocketMQ listens at {self.address}: {name}; {remedy}give the address of a name "
+            "server, whose port is 9876 by default, or of a broker, 10911"
         )
 
     def _end(self, reason: str | NetworkError) -> None:

@@ -7,7 +7,8 @@ Unsent bytes of a connection::
                    and answered   and deferred         large answers can           is closed
                                   answers are sent     be deferred
 
-So a peer that never reads can make a server hold at most ``UNSENT_MAX`` and one more answer. Bytes that were
+So a peer that never reads can make a server hold at most ``UNSENT_MAX`` and one more answer; over TLS twice
+that, as a transport counts either what is not encrypted or what the socket has not accepted. Bytes that were
 read and are not handled yet are limited too: see ``turn.py``.
 """
 

@@ -17,6 +17,7 @@ from cometmq.net.address import remedy_of
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import LIMITS, FlowLimits
 from cometmq.net.session import Session
+from cometmq.net.tls.server import ServerTls
 from cometmq.net.turn import BulkHandler, Turn
 from cometmq.net.unfinished import UnfinishedFrames
 from cometmq.wire.frame import Command
@@ -53,6 +54,7 @@ class Server:
         limits: the limits of bytes that wait to be sent and to be handled.
         connections_max: the limit of open connections; None derives it from the number of descriptors. A
             connection above the limit is closed at once.
+        tls: decides which connections are TLS; None for plain ones only.
         late_ms: requests that have waited this long go to the handler alone: see ``Session.waited_ms``.
 
     Attributes:
@@ -69,6 +71,7 @@ class Server:
         limits: FlowLimits = LIMITS,
         late_ms: int = LATE_MS,
         connections_max: int | None = None,
+        tls: ServerTls | None = None,
     ) -> None:
         self.handler = handler
         self.bulk: BulkHandler | None = None
@@ -79,6 +82,7 @@ class Server:
         self.late_ms = late_ms
         self.sessions: set[Session] = set()
         self._connections_max = connections_max
+        self._tls = tls
         self._connected = ConnectionCount()
         self._listeners: list[Acceptor | inproc.Listener] = []
         self._sweeper: asyncio.TimerHandle | None = None
@@ -104,6 +108,8 @@ class Server:
         self._listeners.append(listener)
         if self._sweeper is None:
             self._tick()
+        if self._tls is not None:
+            self._tls.start()
         return bound_port
 
     async def stop(self) -> None:
@@ -127,6 +133,8 @@ class Server:
         for listener in self._listeners:
             await listener.wait_closed()
         self._listeners.clear()
+        if self._tls is not None:
+            await self._tls.stop()
 
     @property
     def connections_max(self) -> int | None:
@@ -171,7 +179,8 @@ class Server:
             return within, within.port
         sockets = await listen(host, port, BACKLOG)
         make = partial(Session, self)
-        return Acceptor(sockets, make, self._connections_max, self._connected), sockets[0].getsockname()[1]
+        acceptor = Acceptor(sockets, make, self._connections_max, self._connected, self._tls)
+        return acceptor, sockets[0].getsockname()[1]
 
     def _tick(self) -> None:
         self.sweep()

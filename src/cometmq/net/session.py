@@ -15,7 +15,7 @@ from cometmq.net.intake import Intake
 from cometmq.net.turn import Handle, Read
 from cometmq.net.unfinished import LONG_FRAME_MIN
 from cometmq.wire.connection import FrameReader
-from cometmq.wire.foreign import HEAD_SIZE, foreign_protocol
+from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
 from cometmq.wire.frame import Command, encode
 
 if TYPE_CHECKING:
@@ -206,7 +206,9 @@ class Session(asyncio.Protocol):
         self._is_head_known = len(data) >= HEAD_SIZE
         if (name := foreign_protocol(data[:HEAD_SIZE])) is None:
             return False
-        self._refuse(f"{name}; this server speaks RocketMQ's remoting protocol only, without TLS")
+        if name == THIS_IS_TLS:  # where it is on, the acceptor has recognised it
+            name += ", which is off here: tlsServerMode and tlsServerCertPath switch it on"
+        self._refuse(f"{name}; this server speaks RocketMQ's remoting protocol only")
         return True
 
     def _take(self, size_max: int, *, is_last: bool) -> bytes:

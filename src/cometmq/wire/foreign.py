@@ -20,7 +20,7 @@ from typing import Final
 HEAD_SIZE: Final = 24
 """Bytes at the beginning of a stream that are enough to recognize any protocol listed here."""
 
-_TLS: Final = "this is TLS"
+THIS_IS_TLS: Final = "this is TLS"
 _HTTP: Final = "this is HTTP"
 _HTTP2: Final = "this is HTTP/2, as gRPC speaks it"
 _KAFKA: Final = "this is Kafka's protocol"
@@ -62,7 +62,7 @@ def foreign_protocol(head: bytes) -> str | None:
         if head.startswith(beginning):
             return name
     if len(head) >= 2 and head[0] in (0x15, 0x16) and head[1] == 3:
-        return _TLS
+        return THIS_IS_TLS
     if _is_http2_settings(head):
         return _HTTP2
     return _KAFKA if _is_kafka_request(head) else None

@@ -14,7 +14,7 @@ from typing import Final
 
 from cometmq.broker import settings as all_settings
 from cometmq.broker.refused import Refused
-from cometmq.broker.settings import Settings, as_properties, known_names
+from cometmq.broker.settings import Settings, as_properties, known_names, shown_properties
 from cometmq.broker.state.saved_entries import SavedCallback
 from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.io.clock import Clock
@@ -81,8 +81,8 @@ class LiveSettings:
         self.version = DataVersion(timestamp=clock.now_ms())
 
     def as_properties(self) -> dict[str, str]:
-        """Return all settings by their names in files, as text, sorted."""
-        return as_properties(self._settings)
+        """Return all settings by their names in files, as text, sorted, without secrets."""
+        return shown_properties(self._settings)
 
     def change(self, values: Mapping[str, str], when_saved: SavedCallback) -> None:
         """Change settings, all or none; ``when_saved`` is called once they are saved.

@@ -33,6 +33,7 @@ from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
+from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel
 
 if TYPE_CHECKING:  # it imports sqlite3, which most consumers do not need
@@ -86,6 +87,7 @@ class Consumer:
         trace: whether to record each handled message in RMQ_SYS_TRACE_TOPIC.
         start_timeout_ms: how long a start waits for a name server; None for no limit. Brokers and topics may
             appear later in any case.
+        tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
     Raises:
         SettingsError: an argument cannot be used.
@@ -113,6 +115,7 @@ class Consumer:
         deduplicator: "Deduplicator | None" = None,
         trace: bool = False,
         start_timeout_ms: int | None = None,
+        tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
         check(instance_of(Model), model=model)
@@ -149,6 +152,7 @@ class Consumer:
             on_rebalance=on_rebalance,
             clock=clock or SystemClock(),
             start_timeout_ms=start_timeout_ms,
+            tls=tls_of(tls),
         )
         self._settings = ConsumerSettings(
             member,

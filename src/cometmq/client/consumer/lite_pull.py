@@ -33,6 +33,7 @@ from cometmq.errors import SettingsError, UndecodableBody
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import QUEUE, MessageQueue, StoredMessage
+from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
 
 COMMIT_MS: Final = 5_000
@@ -54,6 +55,7 @@ class LitePullConsumer:
         instance: makes the client id ``ip@instance``; None for a random one.
         on_rebalance: called with the owned queues whenever they change.
         start_timeout_ms: how long ``subscribe`` waits for a name server; None for no limit.
+        tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
     Raises:
         SettingsError: the name servers are illegal.
@@ -72,6 +74,7 @@ class LitePullConsumer:
         instance: str | None = None,
         on_rebalance: Callable[[list[MessageQueue]], None] = lambda _: None,
         start_timeout_ms: int | None = None,
+        tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
         check(instance_of(Start), start=start)
@@ -94,6 +97,7 @@ class LitePullConsumer:
             on_rebalance=on_rebalance,
             clock=clock or SystemClock(),
             start_timeout_ms=start_timeout_ms,
+            tls=tls_of(tls),
         )
         self._start = start
         self._pull = check_options(PullOptions() if pull is None else pull)

@@ -41,6 +41,7 @@ from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.format.properties import POP_CK
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import StoredMessage
+from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionData
 from cometmq.wire.bodies.trace import Outcome
 
@@ -69,6 +70,7 @@ class SimpleConsumer:
         instance: makes the client id ``ip@instance``; None for a random one.
         trace: whether to record in RMQ_SYS_TRACE_TOPIC when a message was received and acknowledged.
         start_timeout_ms: how long ``subscribe`` waits for a name server; None for no limit.
+        tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
     Raises:
         SettingsError: an argument cannot be used.
@@ -84,6 +86,7 @@ class SimpleConsumer:
         instance: str | None = None,
         trace: bool = False,
         start_timeout_ms: int | None = None,
+        tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
         check(instance_of(Start), start=start)
@@ -108,6 +111,7 @@ class SimpleConsumer:
             on_rebalance=lambda _: None,
             clock=self._clock,
             start_timeout_ms=start_timeout_ms,
+            tls=tls_of(tls),
         )
         self._has_trace = trace
         self._subscriptions: dict[str, SubscriptionData] = {}

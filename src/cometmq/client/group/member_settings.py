@@ -9,6 +9,7 @@ from cometmq.client.identity import client_id
 from cometmq.cluster.rebalance import Strategy
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
+from cometmq.net.tls.client import TLS
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel
 
 
@@ -24,6 +25,7 @@ class MemberSettings(NamedTuple):
         commit_ms: interval of commits; None to commit only on request.
         on_rebalance: called with the owned queues whenever they change.
         start_timeout_ms: how long a start waits for a name server; None for no limit.
+        tls: how to connect by TLS; None to connect plainly.
     """
 
     name_servers: tuple[str, ...]
@@ -40,6 +42,7 @@ class MemberSettings(NamedTuple):
     on_rebalance: Callable[[list[MessageQueue]], None]
     clock: Clock
     start_timeout_ms: int | None = None
+    tls: TLS | None = None
 
     def of_this_process(self) -> "MemberSettings":
         """Return the settings with a client id of this process: forked members must not share one."""

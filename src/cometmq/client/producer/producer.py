@@ -41,6 +41,7 @@ from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection, refuse_request
+from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
@@ -70,6 +71,7 @@ class Producer:
         idempotent_by: the key by which a CometMQ broker recognises a message that it has stored already:
             ``message_id`` (this stops only duplicates by retries), ``keys``, or a function that returns a
             message's key, or None for its id.
+        tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Producer:
         linger_ms: int | None = None,
         batch_bytes: int = packing.BATCH_BYTES,
         idempotent_by: IdempotentBy | None = None,
+        tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
         check(number(), in_flight_max=in_flight_max, batch_bytes=batch_bytes)
@@ -115,12 +118,13 @@ class Producer:
         self._linger_ms = linger_ms
         self._batch_bytes = batch_bytes
         self._key_of = None if idempotent_by is None else key_by(idempotent_by)
+        self._tls = tls_of(tls)
         self._clock = clock or SystemClock()
 
     async def __aenter__(self) -> Self:
         """Open the producer."""
         self._ids = new_id_maker()  # not before: forked processes would make the same ids
-        self._connections = Connections(self._on_request)
+        self._connections = Connections(self._on_request, tls=self._tls)
         self._routes = routes = Routes(self._connections, self._addresses, gone_s=GONE_S)
         hooks = Hooks(self._hooks)
         self._tracer: SendTracer | None = None

@@ -40,6 +40,7 @@ from cometmq.format.layout import valid_topic
 from cometmq.io.clock import Clock
 from cometmq.message import Message
 from cometmq.net.connection import Connection
+from cometmq.net.tls.client import TLS
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
@@ -63,6 +64,7 @@ class ProducerOptions(TypedDict, total=False):
     linger_ms: int | None
     batch_bytes: int
     idempotent_by: IdempotentBy | None
+    tls: TLS | bool | None
     clock: Clock | None
 
 

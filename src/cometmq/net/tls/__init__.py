@@ -1,0 +1,1 @@
+"""TLS: of clients and of servers, from PEM files."""
