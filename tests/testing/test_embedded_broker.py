@@ -254,3 +254,18 @@ def test_a_request_that_a_test_lets_be_ignored_ends_when_its_client_says(rocketm
     ):
         producer.send(Message("T", b"1"))
     assert time.monotonic() - began < CLIENTS_WAIT_S
+
+
+def test_clients_may_connect_by_tls_and_trust_its_certificate() -> None:
+    with EmbeddedBroker(tls=True) as embedded:
+        for tls in (embedded.tls, None):
+            with Producer(embedded.name_server, tls=tls) as producer:
+                producer.send(Message("T", b"1"))
+        assert len(embedded.messages("T")) == 2
+        with (
+            Producer(embedded.name_server, tls=True) as stranger,
+            pytest.raises(NetworkError, match="--tls-ca"),
+        ):
+            stranger.send(Message("T", b"2"))
+    with pytest.raises(SettingsError, match="sockets=True"):
+        EmbeddedBroker(sockets=False, tls=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Self, TypeVar
 
 from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, number, or_none
@@ -29,6 +30,9 @@ from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net import inproc
 from cometmq.net.min_timeouts import min_timeout, remove_min_timeout
+from cometmq.net.tls.client import TLS
+from cometmq.net.tls.settings import TlsSettings
+from cometmq.net.tls.throwaway import make_certificate
 from cometmq.store.settings import StoreSettings
 from cometmq.testing.clock import MovableClock
 from cometmq.testing.faults import SENDS, Fault, Faults
@@ -63,8 +67,10 @@ class EmbeddedBroker:
 
     Args:
         sockets: whether clients connect by sockets; if not, only those of this process can connect.
+        tls: whether they may connect by TLS, too. Its certificate is made by the program ``openssl``.
 
     Attributes:
+        tls: the argument ``tls`` for clients, which trusts the certificate; None without TLS.
         name_server: the name server's address, for clients: with sockets, ``127.0.0.1`` and a free port.
         clock: the broker's time: ``clock.advance(seconds)`` makes delays and retries due at once.
     """
@@ -72,8 +78,13 @@ class EmbeddedBroker:
     name_server: str
     _broker: Broker
 
-    def __init__(self, *, sockets: bool = True) -> None:
-        check(FLAG, sockets=sockets)
+    def __init__(self, *, sockets: bool = True, tls: bool = False) -> None:
+        check(FLAG, sockets=sockets, tls=tls)
+        if tls and not sockets:
+            raise SettingsError("tls=True: give sockets=True, since nothing else is encrypted")
+        self.tls: TLS | None = None
+        self._tls_settings: dict[str, Any] = {}
+        self._tls_files = TemporaryDirectory(prefix="cometmq-tls-") if tls else None
         self._host = LOOPBACK if sockets else inproc.HOST
         self.clock = MovableClock(lambda: self._run(self._catch_up()))
         self._thread = ThreadPoolExecutor(1, "cometmq-embedded")
@@ -82,7 +93,14 @@ class EmbeddedBroker:
         self._faults = Faults()
 
     def __enter__(self) -> Self:
-        """Start, and wait until clients can connect."""
+        """Start, and wait until clients can connect. Raises SettingsError: there is no ``openssl``."""
+        if self._tls_files is not None:
+            made = make_certificate(Path(self._tls_files.name))
+            self.tls = TLS(ca_file=made.cert)
+            self._tls_settings = {
+                "tls_server_cert_path": str(made.cert),
+                "tls_server_key_path": str(made.key),
+            }
         started: Future[None] = Future()
         self._serving = self._thread.submit(lambda: asyncio.run(self._serve(started)))
         wait((started, self._serving), return_when=FIRST_COMPLETED)
@@ -95,6 +113,8 @@ class EmbeddedBroker:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._serving.result()
         self._thread.shutdown()
+        if self._tls_files is not None:
+            self._tls_files.cleanup()
 
     def create_topic(self, topic: str, queues: int = QUEUES) -> None:
         """Create a topic; when this returns the name server knows it. Raises IllegalName."""
@@ -210,7 +230,7 @@ class EmbeddedBroker:
     async def _serve(self, started: "Future[None]") -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         self._disk.now_ms = self.clock.now_ms
-        name_server = NameServer(self._host, port=0)
+        name_server = NameServer(self._host, port=0, tls=TlsSettings(**self._tls_settings))
         self._routes = name_server.routes
         await name_server.start()
         try:
@@ -234,6 +254,7 @@ class EmbeddedBroker:
             enable_property_filter=True,
             vip_channel_enable=False,  # a second port that another process may be about to use
             recall_message_enable=True,
+            **self._tls_settings,
         )
         self._broker = broker = Broker(
             settings, STORE, clock=self.clock, peers_clock=SystemClock(), files=self._disk, load_kernels=False
