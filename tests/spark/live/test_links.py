@@ -12,6 +12,7 @@ from tests.spark.live.conftest import Topics, counted, queue
 
 from cometmq.net.address import free_port
 from cometmq.spark.live import links
+from cometmq.spark.live.access import ClusterAccess
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.links import LINKS, Link, Links
 from cometmq.spark.live.positions import Latest
@@ -20,13 +21,14 @@ from cometmq.spark.live.reading import read
 from cometmq.wire.codes import RequestCode
 
 WAIT_S = 30
-ADDRESS = ("127.0.0.1:1",)
+ADDRESS = ClusterAccess(("127.0.0.1:1",))
 FORKS = """
 import os, sys
 from cometmq.spark.live import links
+from cometmq.spark.live.access import ClusterAccess
 from cometmq.spark.live.links import LINKS
 links.is_worker = lambda: True
-servers = (sys.argv[1],)
+servers = ClusterAccess((sys.argv[1],))
 link = LINKS.acquire(servers)
 assert link.run(link.routes.topics())
 LINKS.release(link)
@@ -73,7 +75,7 @@ def test_tasks_of_a_worker_share_connections_and_routes(orders: Topics) -> None:
 
 
 def test_an_application_keeps_nothing(orders: Topics) -> None:
-    link = LINKS.acquire(orders.options(subscribe="orders").name_servers)
+    link = LINKS.acquire(orders.options(subscribe="orders").cluster)
     assert link.run(link.routes.topics())
     LINKS.release(link)
     assert link.connections.is_closed

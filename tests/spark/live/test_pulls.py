@@ -18,7 +18,7 @@ PAID, NEW = queue("orders", 0), queue("orders", 1)
 
 def pull(options: LiveOptions, *ranges: QueueRange, bytes_max: int = 1_000_000) -> list[list[PulledPiece]]:
     found = []
-    with linked(options.name_servers) as link:
+    with linked(options.cluster) as link:
         pulling = RangePulls(options, link)
         pulling.add(ranges)
         while pieces := link.run(pulling.next(bytes_max)):

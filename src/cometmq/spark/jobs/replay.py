@@ -25,6 +25,7 @@ from cometmq.client.producer.producer import Producer
 from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
+from cometmq.net.tls.client import TLS, tls_of
 from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.export.filled import filled
@@ -101,6 +102,7 @@ def replay(
     wanted: ReplayFilter = ReplayFilter(),  # noqa: B008  an immutable value
     topic: str | None = None,
     retry_s: int = RETRY_SECONDS,
+    tls: TLS | bool | None = None,
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> dict[str, int]:
@@ -115,6 +117,7 @@ def replay(
         topic: where all are sent; each to its own topic by default. Topics must exist, unless the broker
             creates them.
         retry_s: how long sends that fail are retried.
+        tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
@@ -125,7 +128,7 @@ def replay(
     if rate < 1:
         raise SettingsError(f"rate {rate}: give 1 message a second or more")
     target = None if topic is None else valid_topic(topic)
-    options = SinkOptions(name_servers("namesrv", namesrv), target, GROUP, retry_s)
+    options = SinkOptions(name_servers("namesrv", namesrv), target, GROUP, retry_s, tls=tls_of(tls))
     tasks = spark.sparkContext.defaultParallelism
 
     def chosen(columns: tuple[str, ...], wanted: ReplayFilter) -> DataFrame:
@@ -200,7 +203,7 @@ async def send_all(
     """Send the rows of a task at its rate; return how many were sent, by topic."""
     sent: Counter[str] = Counter()
     loop = asyncio.get_running_loop()
-    async with Producer(";".join(options.name_servers), options.group) as producer:
+    async with Producer(";".join(options.name_servers), options.group, tls=options.tls) as producer:
         pace: Pace | None = None
         for batch in (batch for batch in batches if batch.num_rows):
             pace = pace or Pace(rates[batch.column("task")[0].as_py()])

@@ -41,7 +41,7 @@ class Cluster:
 
     def __init__(self, options: LiveOptions, *, at_one_time: bool = False) -> None:
         self._options = options
-        self._link = LINKS.acquire(options.name_servers)
+        self._link = LINKS.acquire(options.cluster)
         self._routes = self._link.routes
         self._requests = self._requests_of(options.reader_group)
         self._survey = Survey(options, self._routes, self._requests, at_one_time=at_one_time)

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 from cometmq.client.routes import Routes
 from cometmq.net.client import Connections
+from cometmq.spark.live.access import ClusterAccess
 from cometmq.spark.worker import is_worker
 
 T = TypeVar("T")
@@ -32,8 +33,8 @@ LOOP_TURNS: Final = 3
 class Link:
     """An event loop with connections and routes to the servers of one cluster, for one user at a time."""
 
-    def __init__(self, name_servers: tuple[str, ...]) -> None:
-        self.name_servers = name_servers
+    def __init__(self, cluster: ClusterAccess) -> None:
+        self.cluster = cluster
         self._runner = asyncio.Runner()
         self.connections, self.routes = self.run(self._open())
 
@@ -52,8 +53,8 @@ class Link:
         self._runner.close()
 
     async def _open(self) -> tuple[Connections, Routes]:
-        connections = Connections()
-        return connections, Routes(connections, self.name_servers)
+        connections = Connections(tls=self.cluster.tls)
+        return connections, Routes(connections, self.cluster.name_servers)
 
 
 class Links:
@@ -62,15 +63,15 @@ class Links:
     def __init__(self, idle_s: float = IDLE_S) -> None:
         self._idle_s = idle_s
         self._lock = threading.Lock()
-        self._idle: dict[tuple[str, ...], tuple[Link, threading.Timer]] = {}
+        self._idle: dict[ClusterAccess, tuple[Link, threading.Timer]] = {}
         self._left: list[object] = []  # of the process that this one was forked from: never touched again
 
-    def acquire(self, name_servers: tuple[str, ...]) -> Link:
-        """Return a link to the cluster of these name servers, for the caller alone until ``release``."""
+    def acquire(self, cluster: ClusterAccess) -> Link:
+        """Return a link to a cluster, for the caller alone until ``release``."""
         with self._lock:
-            link, timer = self._idle.pop(name_servers, (None, None))
+            link, timer = self._idle.pop(cluster, (None, None))
         if link is None or timer is None:
-            return Link(name_servers)
+            return Link(cluster)
         timer.cancel()
         link.process_closed()
         return link
@@ -80,9 +81,9 @@ class Links:
         timer = threading.Timer(self._idle_s, self._close_idle, (link,))
         timer.daemon = True
         with self._lock:
-            is_kept = is_worker() and link.name_servers not in self._idle
+            is_kept = is_worker() and link.cluster not in self._idle
             if is_kept:
-                self._idle[link.name_servers] = link, timer
+                self._idle[link.cluster] = link, timer
                 timer.start()
         if not is_kept:
             link.close()
@@ -100,10 +101,10 @@ class Links:
 
     def _close_idle(self, link: Link) -> None:
         with self._lock:
-            found, timer = self._idle.get(link.name_servers, (None, None))
+            found, timer = self._idle.get(link.cluster, (None, None))
             if found is not link or timer is None:
                 return  # it was acquired in this moment
-            del self._idle[link.name_servers]
+            del self._idle[link.cluster]
         timer.cancel()
         link.close()
 
@@ -114,9 +115,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 @contextmanager
-def linked(name_servers: tuple[str, ...]) -> Iterator[Link]:
+def linked(cluster: ClusterAccess) -> Iterator[Link]:
     """Acquire a link for the block, and release it."""
-    link = LINKS.acquire(name_servers)
+    link = LINKS.acquire(cluster)
     try:
         yield link
     finally:

@@ -44,6 +44,7 @@ pushFilters             whether WHERE clauses choose what is pulled, for a batch
                         ``spark.sql.python.filterPushdown.enabled`` is on, as it is in
                         ``cometmq.spark.session``; with true it is an error if it is off
 mode                    PERMISSIVE logs damaged records and skips them; FAILFAST fails
+tls, tlsCaFile …        TLS: see ``access``
 ======================  ========================================================================
 
 Times for each queue, as JSON whose form ``times`` describes, and what happens if they are too late:
@@ -72,8 +73,10 @@ from cometmq.errors import IllegalName, SettingsError
 from cometmq.filter import tag
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
+from cometmq.net.tls.client import TLS
 from cometmq.spark import values
 from cometmq.spark.live import positions
+from cometmq.spark.live.access import TLS_OPTIONS, ClusterAccess, tls_of_options
 from cometmq.spark.live.offsets import EACH_BROKER
 from cometmq.spark.live.positions import THE_END, Position
 from cometmq.spark.values import OptionTexts
@@ -126,6 +129,7 @@ OPTIONS: Final = (
     "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
+    *TLS_OPTIONS,
 )
 
 
@@ -183,6 +187,12 @@ class LiveOptions:
     limit: int | None = None
     push_filters: bool | None = None
     fail_on_damage: bool = False
+    tls: TLS | None = None
+
+    @property
+    def cluster(self) -> ClusterAccess:
+        """The servers to read from, and how they are connected to."""
+        return ClusterAccess(self.name_servers, self.tls)
 
     @property
     def expression(self) -> str:
@@ -226,6 +236,7 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
         limit=texts.read("limit", values.number, None),
         push_filters=texts.read("pushFilters", values.flag, None),
         fail_on_damage=texts.read("mode", values.fails_on_damage, False),
+        tls=tls_of_options(texts),
     )
     values.check_times(texts, starting, ending)
     least, most = parsed.offsets_per_trigger_min, parsed.offsets_per_trigger

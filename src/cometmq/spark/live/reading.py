@@ -35,7 +35,7 @@ def read(
         RemoteError: a broker refuses the request.
     """
     left = options.limit or sys.maxsize
-    with linked(options.name_servers) as link:
+    with linked(options.cluster) as link:
         pulls = RangePulls(options, link)
         try:
             pulls.add(ranges)

@@ -16,6 +16,7 @@ idempotenceKey          a column that names each row: of those with the same one
 onBadRow                what happens to rows that make no message: ``fail`` (when not given),
                         ``drop`` or ``deadLetter``
 deadLetterTopic         where ``onBadRow`` ``deadLetter`` sends them, with the reason
+tls, tlsCaFile …        TLS: see ``spark/live/access.py``
 ======================  ========================================================================
 """
 
@@ -33,7 +34,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from cometmq.client.producer.producer import Producer
 from cometmq.errors import CometMQError, NetworkError, PartlySent, SettingsError
 from cometmq.message import Message, MessageQueue
+from cometmq.net.tls.client import TLS
 from cometmq.spark import values
+from cometmq.spark.live.access import TLS_OPTIONS, tls_of_options
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
 from cometmq.spark.live.retries import is_retriable, with_retries
 from cometmq.spark.sink.bad_rows import BadRows, OnBadRow
@@ -49,6 +52,7 @@ OPTIONS: Final = (
     "idempotenceKey",
     "onBadRow",
     "deadLetterTopic",
+    *TLS_OPTIONS,
 )
 PRODUCER_GROUP: Final = "cometmq-spark-sink"
 BATCH_ID: Final = "streaming.sql.batchId"
@@ -72,6 +76,7 @@ class SinkOptions(NamedTuple):
     key_column: str | None = None
     on_bad_row: OnBadRow = OnBadRow.FAIL
     dead_letter_topic: str | None = None
+    tls: TLS | None = None
 
 
 @dataclass
@@ -108,6 +113,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         key_column=texts.read("idempotenceKey", values.text, None),
         on_bad_row=on_bad_row,
         dead_letter_topic=dead_letter_topic,
+        tls=tls_of_options(texts),
     )
 
 
@@ -179,7 +185,7 @@ async def _send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBat
     bad = BadRows(options.dead_letter_topic, write)
     on_bad = None if options.on_bad_row == OnBadRow.FAIL else bad.add
     sent = 0
-    async with Producer(";".join(options.name_servers), options.group) as producer:
+    async with Producer(";".join(options.name_servers), options.group, tls=options.tls) as producer:
         for batch in batches:
             rows = rows_of(batch, options.topic, keys.key, on_bad)
             letters = [MessageRow(letter, None) for letter in bad.take_letters()]
