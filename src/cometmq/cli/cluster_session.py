@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from cometmq.admin.cluster import ClusterAdmin, missing_topic
 from cometmq.admin.topics import TopicAdmin
+from cometmq.cli.access import access
 from cometmq.errors import NoRoute
 
 ResultT = TypeVar("ResultT")
@@ -18,7 +19,7 @@ def run_in_cluster(namesrv: str, work: Callable[[TopicAdmin], Awaitable[ResultT]
     """
 
     async def run() -> ResultT:
-        async with TopicAdmin(namesrv) as admin:
+        async with TopicAdmin(namesrv, **access()) as admin:
             try:
                 return await work(admin)
             except NoRoute as error:
@@ -29,7 +30,7 @@ def run_in_cluster(namesrv: str, work: Callable[[TopicAdmin], Awaitable[ResultT]
 
 async def explain_no_route(namesrv: str, error: NoRoute) -> NoRoute:
     """Return a NoRoute for the same topic that names the nearest topic and the remedy."""
-    async with ClusterAdmin(namesrv) as cluster:
+    async with ClusterAdmin(namesrv, **access()) as cluster:
         return await _explained(cluster, error)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from cometmq.cli.access import access
 from cometmq.cli.cluster_session import explain_no_route
 from cometmq.cli.output import json_option, namesrv_option, print_message, printable
 from cometmq.client import PullConsumer
@@ -64,7 +65,7 @@ def consume(
     printer = Printer(limit, as_json)
 
     async def run() -> None:
-        async with PullConsumer(namesrv, GROUP if group is None else group) as consumer:
+        async with PullConsumer(namesrv, GROUP if group is None else group, **access()) as consumer:
 
             async def begin() -> list[Reader]:
                 return await readers_of(

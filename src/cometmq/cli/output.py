@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 import msgspec
 
+from cometmq.cli.access import CommandT, tls_options
 from cometmq.message import StoredMessage
 
 if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay
     from rich.table import Table
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-namesrv_option = click.option(
+_namesrv_option = click.option(
     "-n",
     "--namesrv",
     default="127.0.0.1:9876",
@@ -22,6 +23,12 @@ namesrv_option = click.option(
     show_envvar=True,
     help="Name servers: host:port;host:port.",
 )
+
+
+def namesrv_option(command: CommandT) -> CommandT:
+    """Add to a command the option that names servers, and those that say how to reach them."""
+    return _namesrv_option(tls_options(command))
+
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 HEX_SHOWN: Final = 64

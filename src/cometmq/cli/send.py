@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 from cometmq.admin.cluster import ClusterAdmin, nearest
+from cometmq.cli.access import access
 from cometmq.cli.cluster_session import explain_no_route
 from cometmq.cli.output import json_option, namesrv_option, print_json
 from cometmq.client import Producer, SendResult
@@ -40,7 +41,7 @@ def send(
         text.encode()  # raises UnicodeEncodeError for bytes of the shell that are not UTF-8
     by_name = dict(_property(text) for text in properties)
     bodies = _lines() if body is None else iter([os.fsencode(body)])
-    producer = Producer(namesrv)
+    producer = Producer(namesrv, **access())
     created = ""
     # Ctrl-C ends the wait for an input line at once, since the loop does not run meanwhile.
     with asyncio.Runner() as runner:
@@ -61,7 +62,7 @@ def send(
 
 async def _creates(namesrv: str, topic: str) -> str:
     """Return the line to print if the send creates its topic; empty if the topic exists."""
-    async with ClusterAdmin(namesrv) as cluster:
+    async with ClusterAdmin(namesrv, **access()) as cluster:
         try:
             await cluster.route(topic)
         except NoRoute:

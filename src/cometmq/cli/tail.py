@@ -6,6 +6,7 @@ from operator import attrgetter
 
 import click
 
+from cometmq.cli.access import access
 from cometmq.cli.consume import (
     GROUP,
     Printer,
@@ -50,7 +51,7 @@ def tail(
     printer = Printer(limit, as_json)
 
     async def run() -> None:
-        async with PullConsumer(namesrv, GROUP) as consumer:
+        async with PullConsumer(namesrv, GROUP, **access()) as consumer:
 
             async def begin() -> list[Reader]:
                 make = partial(Reader, printer=printer, tags=tags, sql=None, latest=True, commits=False)

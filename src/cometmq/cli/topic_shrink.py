@@ -10,6 +10,7 @@ import click
 from cometmq.admin.shrink import SETTLE_S, NotDrained, Progress, ShrinkResult, Step, Unconsumed
 from cometmq.admin.shrink import shrink as shrink_topic
 from cometmq.admin.topics import TopicAdmin
+from cometmq.cli.access import access
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable
 from cometmq.cli.times import parse_duration
 
@@ -70,7 +71,7 @@ def shrink(
     settle_s = parse_duration("--settle", settle) / 1000
 
     async def run(show: Show) -> ShrinkResult:
-        async with TopicAdmin(namesrv) as admin:
+        async with TopicAdmin(namesrv, **access()) as admin:
             return await shrink_topic(
                 admin,
                 name,

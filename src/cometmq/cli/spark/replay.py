@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cometmq.cli.access import access
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable
 from cometmq.cli.spark.options import master_option, start_spark, task_bar
 from cometmq.cli.store.options import path_argument
@@ -48,7 +49,9 @@ def replay(
 
     wanted = ReplayFilter(frozenset(topics) or None, frozenset(tags) or None, *times)
     with task_bar(as_json=as_json) as progress:
-        sent = replay_messages(spark, path, namesrv, rate=rate, wanted=wanted, topic=to, progress=progress)
+        sent = replay_messages(
+            spark, path, namesrv, rate=rate, wanted=wanted, topic=to, progress=progress, **access()
+        )
     if as_json:
         print_json({"path": str(path_of(path)), "messages": sent})
         return

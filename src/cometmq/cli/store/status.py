@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from cometmq.admin.broker_status import BrokerStatus, broker_status
+from cometmq.cli.access import access, tls_options
 from cometmq.cli.output import json_option, print_json, print_table, printable, time_text
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.store.options import config_option, finding_fields, load_settings, size_text
@@ -33,6 +34,7 @@ STATES: Final = {
 @click.argument("path", required=False, type=NamedPath())
 @click.option("--broker", "address", metavar="HOST:PORT", help="Ask this broker, of CometMQ or Java.")
 @config_option
+@tls_options
 @json_option
 def status(path: Path | None, address: str | None, config: Path | None, as_json: bool) -> None:
     """Show how much of a store is written, on the disk, and readable.
@@ -49,7 +51,7 @@ def status(path: Path | None, address: str | None, config: Path | None, as_json:
         with StoreDirectory(path, load_settings(config)) as store:
             _show(status_of(store), as_json=as_json)
     elif address is not None:
-        _show_live(asyncio.run(broker_status(address)), as_json=as_json)
+        _show_live(asyncio.run(broker_status(address, **access())), as_json=as_json)
 
 
 def _show(found: StoreStatus, *, as_json: bool) -> None:

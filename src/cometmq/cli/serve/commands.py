@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 
 from cometmq.cli.output import json_option, print_json
 from cometmq.cli.paths import NamedPath
+from cometmq.cli.serve.tls import server_tls_options, tls_settings
+from cometmq.errors import SettingsError
 from cometmq.extras import require
 from cometmq.io import descriptors
 from cometmq.io.clock import SystemClock
@@ -21,6 +24,7 @@ from cometmq.net.address import address_text
 
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
+    from cometmq.broker.settings import BrokerSettings
 
 DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
 """Settings of ``dev`` that a file may change, so that Spring listeners with SQL92 filters work at once."""
@@ -56,6 +60,8 @@ store_option = click.option(
 )
 @store_option
 @config_option
+@click.option("--tls", "has_tls", is_flag=True, help="Make a certificate in the store's directory, for TLS.")
+@server_tls_options
 @json_option
 def dev(
     host: str | None,
@@ -63,17 +69,22 @@ def dev(
     namesrv_port: int | None,
     store: Path | None,
     config: Path | None,
+    has_tls: bool,
     as_json: bool,
+    **tls: Any,
 ) -> None:
     """Run a name server and a broker in one process, for a laptop or a test.
 
     Options override FILE. A port of 0 takes any free one; the line on standard output names it. Consumers
     may filter by SQL92, unless FILE has enablePropertyFilter=false.
     """
+    if has_tls and tls["tls_cert"] is not None:
+        raise SettingsError("--tls makes a certificate: leave it out with --tls-cert")
     options = {"bindAddress": host, "listenPort": port, "storePathRootDir": store}
     if namesrv_port is None:
         namesrv_port = 0 if port == 0 else NAME_SERVER_PORT
-    _run("dev", lambda: _dev(config, namesrv_port, as_json=as_json, **options))
+    values = tls_settings(**tls) | _given(options)
+    _run("dev", lambda: _dev(config, namesrv_port, values, makes_certificate=has_tls, as_json=as_json))
 
 
 @click.command()
@@ -92,6 +103,7 @@ def dev(
     type=BODY_SIZE,
     help="… and of one that is not standard JSON.  [default: 24576]",
 )
+@server_tls_options
 @json_option
 def namesrv(
     host: str,
@@ -100,6 +112,7 @@ def namesrv(
     request_body_bytes_max: int | None,
     nonstandard_body_bytes_max: int | None,
     as_json: bool,
+    **tls: Any,
 ) -> None:
     """Run a name server. With larger limits a single request can hold up all others for longer."""
     limits = {
@@ -107,7 +120,8 @@ def namesrv(
         "usual_bytes": request_body_bytes_max,
         "nonstandard_bytes": nonstandard_body_bytes_max,
     }
-    _run("namesrv", lambda: _namesrv(host, port, limits, as_json=as_json))
+    values = tls_settings(**tls)
+    _run("namesrv", lambda: _namesrv(host, port, limits, values, as_json=as_json))
 
 
 @click.command()
@@ -116,6 +130,7 @@ def namesrv(
 @host_option
 @port_option
 @store_option
+@server_tls_options
 @json_option
 def broker(
     config: Path | None,
@@ -124,41 +139,60 @@ def broker(
     port: int | None,
     store: Path | None,
     as_json: bool,
+    **tls: Any,
 ) -> None:
     """Run a broker. Options override FILE."""
     options = {"bindAddress": host, "listenPort": port, "storePathRootDir": store, "namesrvAddr": namesrv}
-    _run("broker", lambda: _broker(config, as_json=as_json, **options))
+    values = tls_settings(**tls) | _given(options)
+    _run("broker", lambda: _broker(config, values, as_json=as_json))
 
 
-async def _dev(config: Path | None, namesrv_port: int, *, as_json: bool, **options: Any) -> None:
+async def _dev(
+    config: Path | None,
+    namesrv_port: int,
+    values: Mapping[str, Any],
+    *,
+    makes_certificate: bool,
+    as_json: bool,
+) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - the help must not wait for the broker's imports
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
 
-    settings = load(config, _given(options), defaults=DEV_DEFAULTS)
-    name_server = NameServer(settings.broker.bind_address, namesrv_port, limits=settings.broker.body_limits)
+    settings = load(config, values, defaults=DEV_DEFAULTS)
+    if makes_certificate:
+        settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings.broker))
+    own = settings.broker
+    name_server = NameServer(own.bind_address, namesrv_port, limits=own.body_limits, tls=own)
     await name_server.start()
     try:
-        own = replace(settings.broker, namesrv_addr=name_server.address)
+        own = replace(own, namesrv_addr=name_server.address)
         server = Broker(own, settings.store)
         await server.start()
         try:
             store = own.store_path_root_dir
             where = f"broker {server.address}, name server {name_server.address}, store {store}"
-            ports = {"name_server": name_server.address, "name_server_port": name_server.port}
-            await _ready(where, _fields_of(server, store) | ports, as_json=as_json)
+            more = {"name_server": name_server.address, "name_server_port": name_server.port}
+            if makes_certificate:
+                where += f", certificate {own.tls_server_cert_path} (--tls-ca)"
+                more["certificate"] = own.tls_server_cert_path
+            await _ready(where, _fields_of(server, store) | more, as_json=as_json)
         finally:
             await server.stop()
     finally:
         await name_server.stop()
 
 
-async def _namesrv(host: str, port: int, limits: Mapping[str, int | None], *, as_json: bool) -> None:
+async def _namesrv(
+    host: str, port: int, limits: Mapping[str, int | None], values: Mapping[str, Any], *, as_json: bool
+) -> None:
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
+    from cometmq.net.tls.settings import TlsSettings, settings_from  # noqa: PLC0415 - as above
     from cometmq.wire.bodies.body import LIMITS  # noqa: PLC0415 - as above
 
     given = {name: limit for name, limit in limits.items() if limit is not None}
-    server = NameServer(host, port, limits=LIMITS._replace(**given))
+    tls = settings_from(TlsSettings, values)
+    server = NameServer(host, port, limits=LIMITS._replace(**given), tls=tls)
     await server.start()
     try:
         address = address_text(host, server.port)
@@ -168,11 +202,11 @@ async def _namesrv(host: str, port: int, limits: Mapping[str, int | None], *, as
         await server.stop()
 
 
-async def _broker(config: Path | None, *, as_json: bool, **options: Any) -> None:
+async def _broker(config: Path | None, values: Mapping[str, Any], *, as_json: bool) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - as above
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
 
-    settings = load(config, _given(options))
+    settings = load(config, values)
     server = Broker(settings.broker, settings.store)
     await server.start()
     try:
@@ -182,6 +216,21 @@ async def _broker(config: Path | None, *, as_json: bool, **options: Any) -> None
         await _ready(f"broker {server.address}, name servers {where}, store {store}", fields, as_json=as_json)
     finally:
         await server.stop()
+
+
+def _with_certificate(settings: "BrokerSettings") -> "BrokerSettings":
+    """Create a certificate for this run, which the broker itself trusts; return settings with it."""
+    from cometmq.broker.own_address import own_ip  # noqa: PLC0415 - as above
+    from cometmq.net.tls.throwaway import make_certificate  # noqa: PLC0415 - as above
+
+    directory = Path(settings.store_path_root_dir) / "tls"
+    made = make_certificate(directory, (own_ip(settings), socket.gethostname()))
+    return replace(
+        settings,
+        tls_server_cert_path=str(made.cert),
+        tls_server_key_path=str(made.key),
+        tls_client_trust_cert_path=str(made.cert),
+    )
 
 
 def _given(options: dict[str, Any]) -> dict[str, str]:

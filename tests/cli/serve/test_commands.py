@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from tests.cli.conftest import Process, Ran, Run
 
-from cometmq.cli.serve import NAME_SERVER_PORT
+from cometmq.cli.serve.commands import NAME_SERVER_PORT
 from cometmq.net.connection import Connection
 from cometmq.wire import settings_text
 from cometmq.wire.codes import RequestCode
