@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -201,8 +202,9 @@ def rocketmq_broker(
     port: int | None = None,
     ended_by: signal.Signals = signal.SIGTERM,
     heap: Sequence[str] = HEAP,
+    context: ssl.SSLContext | None = None,
 ) -> Iterator[Peer]:
-    """Run the real broker alone, for a name server that runs already."""
+    """Run the real broker alone, for a name server that runs already, with TLS if there is a context."""
     home = store.with_name(f"{store.name}-rocketmq")
     home.mkdir(parents=True, exist_ok=True)
     address = f"{HOST}:{port or free_port()}"
@@ -223,7 +225,7 @@ def rocketmq_broker(
         ended_by=ended_by,
         options=(*heap, *BROKER_OPENS),
     ) as broker:
-        _await_registration(broker, namesrv, address)
+        _await_registration(broker, namesrv, address, context)
         yield Peer("rocketmq", namesrv, address, broker.pid, store)
 
 
@@ -323,7 +325,9 @@ def _java_process(
     )
 
 
-def _await_registration(broker: Process, namesrv: str, address: str) -> None:
+def _await_registration(
+    broker: Process, namesrv: str, address: str, context: ssl.SSLContext | None = None
+) -> None:
     """Wait until the name server gives the broker as a route for new topics.
 
     RocketMQ's broker says that it is up, but when it has not yet connected to the name server by then, it
@@ -332,7 +336,10 @@ def _await_registration(broker: Process, namesrv: str, address: str) -> None:
     host, _, port = namesrv.partition(":")
     request = remoting.frame(remoting.GET_ROUTE, {"topic": "TBW102"})
     deadline = time.monotonic() + START_TIMEOUT_S
-    with socket.create_connection((host, int(port))) as connection:
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection((host, int(port))))
+        if context is not None:
+            connection = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
         while address.encode() not in remoting.ask(connection, request).body:
             assert not broker.ends_within(0.05), f"the broker ended:\n{broker.output}"
             assert time.monotonic() < deadline, f"the broker has not registered:\n{broker.output}"

@@ -1,0 +1,135 @@
+"""What TLS costs: sends by Java clients to a RocketMQ and a CometMQ broker, plainly and by TLS, in one run.
+
+    python -m benches.bench_tls [--rounds 3] [--seconds 4] [--warm-ups 6]
+
+Both brokers accept both kinds of connections. Two load generators, one for each kind, put the same cells on
+them in turn. RocketMQ's server brings its own OpenSSL; the certificate that it makes has an RSA key,
+CometMQ's an ECDSA one, which matters to handshakes only.
+
+The tables give the median of the windows: messages a second, and the broker's CPU time for a message.
+"""
+
+import argparse
+import contextlib
+import signal
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from benches.cells import QUEUES, ROCKETMQ_ONLY, Cell
+from benches.load import HEAP, PROGRAMS, Load
+from benches.peers import HEAP as BROKER_HEAP
+from rich.console import Console
+from rich.table import Table
+from tests.interop import jvm, peers
+from tests.interop.peers import Peer
+
+from cometmq import kernels
+from cometmq.net.tls.throwaway import make_certificate
+
+TOPICS: Final = 64
+KINDS: Final = {"plain": "false", "TLS": "true"}
+CELLS: Final = (
+    Cell("sync", "sync", brokers=ROCKETMQ_ONLY),
+    Cell("async", "async", threads=4, brokers=ROCKETMQ_ONLY),
+    Cell("sync, 1 KiB", "sync", body_size=1024, brokers=ROCKETMQ_ONLY),
+    Cell("push consume", "push", threads=0, brokers=ROCKETMQ_ONLY),
+)
+STORED: Final = 500_000
+
+
+class Figure(NamedTuple):
+    """One window: messages a second, and microseconds of the broker's CPU for each."""
+
+    rate: float
+    cpu_us: float
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(prog="python -m benches.bench_tls", description="what TLS costs")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--warm-ups", type=int, default=6)
+    options = parser.parse_args()
+    console = Console()
+    found: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
+    with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name:
+        folder = Path(name)
+        with brokers(folder) as both, loads(folder) as by_kind:
+            for peer in both:
+                by_kind["plain"].fill(peer, TOPICS, STORED)
+            for cell in CELLS:
+                turns = [(peer, kind, load) for peer in both for kind, load in by_kind.items()]
+                for count in range(options.warm_ups + options.rounds):
+                    for peer, kind, load in turns:
+                        window = load.window(peer, cell, options.seconds)
+                        assert not window["failed"] and not window["lost"], window
+                        if count >= options.warm_ups:
+                            figure = Figure(window["perSecond"], window["cpuMicros"])
+                            found[cell.name, peer.name, kind].append(figure)
+    console.print(table_of(found))
+
+
+@contextlib.contextmanager
+def brokers(folder: Path) -> Iterator[tuple[Peer, Peer]]:
+    """Run both brokers, each with TLS beside plain connections."""
+    kernels.load_if_possible()  # compiled once, before anything is measured
+    made = make_certificate(folder / "tls")
+    settings = {"tlsServerCertPath": made.cert, "tlsServerKeyPath": made.key}
+    killed = signal.SIGKILL  # their stores are thrown away
+    with (
+        peers.rocketmq(folder / "rocketmq", heap=BROKER_HEAP, ended_by=killed) as java,
+        peers.cometmq(folder / "cometmq", settings, ended_by=killed) as comet,
+    ):
+        topics = [f"bench-{number}" for number in range(TOPICS)]
+        for peer in (java, comet):
+            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
+        yield java, comet
+
+
+@contextlib.contextmanager
+def loads(folder: Path) -> Iterator[dict[str, Load]]:
+    """Start a load generator for each kind of connection."""
+    with contextlib.ExitStack() as stack:
+        yield {kind: stack.enter_context(load(folder, enabled)) for kind, enabled in KINDS.items()}
+
+
+def load(folder: Path, enabled: str) -> Load:
+    """Start a load generator on RocketMQ's client, whose connections are TLS or not."""
+    properties = jvm.SILENT | {"rocketmq.serialize.type": "JSON", "tls.enable": enabled}
+    command = jvm.command(
+        "Launch", "Load", home=folder, programs=PROGRAMS, options=HEAP, properties=properties
+    )
+    return Load(command)
+
+
+def table_of(found: dict[tuple[str, str, str], list[Figure]]) -> Table:
+    """Build the table of all cells."""
+    table = Table("cell", "broker", "plain, msg/s", "TLS, msg/s", "plain, CPU µs", "TLS, CPU µs", "TLS costs")
+    for cell in CELLS:
+        for broker in ROCKETMQ_ONLY:
+            plain, hidden = (_median(found[cell.name, broker, kind]) for kind in KINDS)
+            table.add_row(
+                cell.name,
+                broker,
+                f"{plain.rate:,.0f}",
+                f"{hidden.rate:,.0f}",
+                f"{plain.cpu_us:.1f}",
+                f"{hidden.cpu_us:.1f}",
+                f"{hidden.cpu_us - plain.cpu_us:+.1f} µs",
+            )
+    return table
+
+
+def _median(figures: list[Figure]) -> Figure:
+    return Figure(
+        statistics.median(one.rate for one in figures), statistics.median(one.cpu_us for one in figures)
+    )
+
+
+if __name__ == "__main__":
+    main()

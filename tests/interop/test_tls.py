@@ -1,0 +1,155 @@
+"""TLS between both products: clients and brokers of either side, by certificates that an authority signed.
+
+RocketMQ's servers make a certificate of their own, and its clients trust any, unless they are told otherwise
+by system properties.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.certificates import Authority
+from tests.interop import peers
+from tests.interop.groups import in_group
+from tests.interop.jvm import Run
+from tests.interop.peers import Peer
+
+from cometmq import TLS, Message, Producer, PullConsumer
+from cometmq.admin.topics import TopicAdmin
+from cometmq.errors import NetworkError
+
+pytestmark = pytest.mark.interop
+
+COUNT = 1_000
+KINDS = 4  # sync, async, oneway, batch
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+def server_settings(authority: Authority, mode: str) -> dict[str, object]:
+    made = authority.certify()
+    return peers.PATIENT | {
+        "tlsServerMode": mode,
+        "tlsServerCertPath": made.cert,
+        "tlsServerKeyPath": made.key,
+        "tlsClientTrustCertPath": authority.cert,
+    }
+
+
+@pytest.fixture(scope="session")
+def servers(
+    authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str, str], Peer]]:
+    """Return what starts servers by product and mode, when they are asked for first."""
+    with ExitStack() as running:
+
+        @cache
+        def of(name: str, mode: str) -> Peer:
+            store = tmp_path_factory.mktemp(f"{name}-{mode}") / "store"
+            if name == "cometmq":
+                return running.enter_context(peers.cometmq(store, server_settings(authority, mode)))
+            heap = (*peers.HEAP, f"-Dtls.server.mode={mode}")
+            return running.enter_context(peers.rocketmq(store, peers.PATIENT, heap=heap))
+
+        yield of
+
+
+@pytest.mark.parametrize("mode", ["permissive", "enforcing"])
+@pytest.mark.parametrize("name", [in_group(name, "tls") for name in peers.START])
+def test_java_clients_send_and_receive_by_tls(
+    name: str, mode: str, servers: Callable[[str, str], Peer], run_java: Run
+) -> None:
+    peer = servers(name, mode)
+    sent, pushed, pulled, places = run_java(
+        "SendAndReceive", peer.namesrv, "Tls", COUNT, properties={"tls.enable": "true"}
+    )
+    print(f"\n{name} {mode}: {sent}\n  {pushed}\n  {pulled}")
+    assert sent == {"sent": KINDS * COUNT, "answered": (KINDS - 1) * COUNT, "failed": []}
+    assert pulled["received"] == KINDS * COUNT
+    assert places["misplaced"] == []
+
+
+@pytest.mark.parametrize("name", [in_group("cometmq", "tls")])
+def test_a_java_client_and_a_broker_of_ours_check_each_other(
+    name: str, authority: Authority, tmp_path: Path, run_java: Run
+) -> None:
+    own = authority.certify("java")
+    settings = server_settings(authority, "enforcing") | {
+        "tlsServerNeedClientAuth": "require",
+        "tlsServerTrustCertPath": authority.cert,
+        "tlsClientCertPath": own.cert,
+        "tlsClientKeyPath": own.key,
+    }
+    properties = {
+        "tls.enable": "true",
+        "tls.test.mode.enable": "false",
+        "tls.client.authServer": "true",
+        "tls.client.trustCertPath": str(authority.cert),
+        "tls.client.certPath": str(own.cert),
+        "tls.client.keyPath": str(own.key),
+    }
+    with peers.START[name](tmp_path / "store", settings) as peer:
+        printed = run_java("Send", peer.namesrv, "Mutual", "mutual", 10, properties=properties)
+        assert len(printed) == 10
+        trusted = str(Authority(tmp_path, "stranger").cert)
+        trusts_another = properties | {"tls.client.trustCertPath": trusted}
+        with pytest.raises(AssertionError, match="Exception"):
+            run_java("Send", peer.namesrv, "Mutual", "refused", 1, properties=trusts_another)
+
+
+@pytest.mark.parametrize("name", [in_group("cometmq", "tls")])
+def test_a_plain_java_client_gets_nothing_where_tls_is_enforced(
+    name: str, servers: Callable[[str, str], Peer], run_java: Run
+) -> None:
+    namesrv = servers(name, "enforcing").namesrv
+    with pytest.raises(AssertionError, match="Exception"):
+        run_java("Send", namesrv, "Plain", "plain", 1, properties={"tls.enable": "false"})
+
+
+@pytest.mark.parametrize("name", [in_group("rocketmq", "tls")])
+def test_our_clients_and_a_broker_of_ours_talk_to_java_servers_by_tls(
+    name: str, servers: Callable[[str, str], Peer], tmp_path: Path
+) -> None:
+    peer = servers(name, "enforcing")
+    tls = TLS(verify=False)  # a Java server makes its own certificate
+
+    async def main() -> None:
+        async with Producer(peer.namesrv, tls=tls) as producer:
+            await producer.send_many(Message("Ours", b"%d" % number) for number in range(COUNT))
+        async with PullConsumer(peer.namesrv, "ours", tls=tls) as consumer:
+            queues = await consumer.queues("Ours")
+            found = [message.body for queue in queues async for message in consumer.messages(queue)]
+        assert sorted(found) == sorted(b"%d" % number for number in range(COUNT))
+        async with Producer(peer.namesrv) as plain:
+            with pytest.raises(NetworkError):
+                await plain.send(Message("Ours", b"plain"))
+        async with TopicAdmin(peer.namesrv, tls=tls) as admin:
+            assert set((await admin.info()).brokers) >= {"by-tls"}
+
+    settings = {"brokerName": "by-tls", "tlsEnable": "true", "tlsClientAuthServer": "false"}
+    with peers.cometmq_broker(tmp_path / "store", peer.namesrv, settings):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", [in_group("cometmq", "tls")])
+def test_a_java_broker_registers_with_our_name_server_by_tls(
+    name: str, servers: Callable[[str, str], Peer], authority: Authority, tmp_path: Path
+) -> None:
+    namesrv = servers(name, "enforcing").namesrv
+    heap = (*peers.HEAP, "-Dtls.server.mode=enforcing")
+    settings = peers.PATIENT | {"brokerName": "java"}
+
+    tls = TLS(ca_file=authority.cert)
+
+    async def brokers() -> set[str]:
+        async with TopicAdmin(namesrv, tls=tls) as admin:
+            return set((await admin.info()).brokers)
+
+    with peers.rocketmq_broker(tmp_path / "store", namesrv, settings, heap=heap, context=tls.context()):
+        assert "java" in asyncio.run(brokers())
