@@ -13,7 +13,7 @@ from cometmq.errors import CometMQError, NoRoute
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
-from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 
@@ -38,11 +38,8 @@ def settings_of(
         instance=client_id,
         process_id=os.getpid(),
         consume_type=ConsumeType.CONSUME_PASSIVELY,
-        model=MessageModel.CLUSTERING,
         where=ConsumeFromWhere.FIRST_OFFSET,
         strategy=strategy,
-        offsets_path=None,
-        commit_ms=None,
         on_rebalance=on_rebalance,
         clock=clock or SystemClock(),
     )

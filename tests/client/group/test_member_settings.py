@@ -1,15 +1,44 @@
-"""The settings of a member: after a fork its client id is one of the new process."""
+"""The settings of a member: what a new one has, and after a fork a client id of the new process."""
 
 import os
+from typing import Any
 
 import pytest
 from tests.client.members import settings_of
 
 from cometmq.client.group.member_settings import MemberSettings
+from cometmq.errors import CometMQError
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType
+
+FIRST, POP = ConsumeFromWhere.FIRST_OFFSET, ConsumeType.CONSUME_POP
 
 
 def unnamed(process_id: int) -> MemberSettings:
     return settings_of("127.0.0.1@1#2")._replace(instance=None, process_id=process_id)
+
+
+def test_a_new_member_is_one_of_this_process_and_commits_only_on_request() -> None:
+    settings = MemberSettings.new("a:1;b:2", "readers", None, POP, FIRST, None, 50)
+    assert (settings.name_servers, settings.group, settings.start_timeout_ms) == (
+        ("a:1", "b:2"),
+        "readers",
+        50,
+    )
+    assert settings.of_this_process() is settings
+    assert (settings.commit_ms, settings.strategy, settings.offsets_path) == (None, None, None)
+    named = MemberSettings.new("a:1", "readers", "one", POP, FIRST, None, None)
+    assert named.client_id.endswith("@one")
+
+
+@pytest.mark.parametrize(
+    ("name_servers", "group", "instance", "timeout_ms"),
+    [("", "g", None, None), ("a:1", "no group", None, None), ("a:1", "g", 0, None), ("a:1", "g", None, -1)],
+)
+def test_a_member_that_cannot_be_is_refused(
+    name_servers: str, group: str, instance: Any, timeout_ms: int | None
+) -> None:
+    with pytest.raises(CometMQError):
+        MemberSettings.new(name_servers, group, instance, POP, FIRST, None, timeout_ms)
 
 
 def test_settings_of_the_same_process_stay_as_they_are() -> None:

@@ -12,13 +12,12 @@
 """
 
 import asyncio
-import os
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from cometmq.arguments import FLAG, FUNCTION, TEXT, check, instance_of, number, or_none
+from cometmq.arguments import FLAG, FUNCTION, check, instance_of, number, or_none
 from cometmq.client.consumer.consumption import ConsumerSettings, Consumption
 from cometmq.client.consumer.ordered import SUSPEND_MS
 from cometmq.client.consumer.pop.consumption import PopConsumption
@@ -26,12 +25,10 @@ from cometmq.client.consumer.pulling import PullOptions, check_options
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Handler, Subscription
 from cometmq.client.group.member_settings import MemberSettings
-from cometmq.client.identity import client_id
-from cometmq.client.routes import parse_name_servers
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import SettingsError
-from cometmq.format.layout import valid_group, valid_topic
-from cometmq.io.clock import Clock, SystemClock
+from cometmq.format.layout import valid_topic
+from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel
@@ -123,8 +120,7 @@ class Consumer:
         check(FUNCTION, strategy=strategy, on_rebalance=on_rebalance)
         check(number(), max_concurrency=max_concurrency)
         check(number(0), suspend_ms=suspend_ms, stop_timeout_ms=stop_timeout_ms)
-        check(or_none(number(0)), max_reconsume_times=max_reconsume_times, start_timeout_ms=start_timeout_ms)
-        check(or_none(TEXT), instance=instance)
+        check(or_none(number(0)), max_reconsume_times=max_reconsume_times)
         check(or_none(instance_of(Path, str)), offsets_directory=offsets_directory)
         check(FLAG, trace=trace, pop=pop)
         check(number(1), invisible_ms=invisible_ms)
@@ -132,30 +128,21 @@ class Consumer:
             raise SettingsError("pop=True: the model is CLUSTERING, and a group begins at FIRST or LAST")
         if max_concurrency < 1:
             raise SettingsError(f"max_concurrency {max_concurrency}: at least one handler must run")
-        if model is Model.BROADCASTING:
-            instance = instance or SHARED_INSTANCE
-        own_id = client_id(instance)
-        offsets = Path(offsets_directory or Path.home() / OFFSETS_DIRECTORY)
         is_broadcasting = model is Model.BROADCASTING
-        member = MemberSettings(
-            name_servers=tuple(parse_name_servers(name_servers)),
-            group=valid_group(group),
-            client_id=own_id,
-            instance=instance,
-            process_id=os.getpid(),
-            consume_type=ConsumeType.CONSUME_POP if pop else ConsumeType.CONSUME_PASSIVELY,
-            model=model.value,
-            where=start.where,
-            strategy=None if is_broadcasting else strategy,
-            offsets_path=offsets / own_id / group / "offsets.json" if is_broadcasting else None,
-            commit_ms=COMMIT_MS,
-            on_rebalance=on_rebalance,
-            clock=clock or SystemClock(),
-            start_timeout_ms=start_timeout_ms,
-            tls=tls_of(tls),
-        )
+        if is_broadcasting and instance in (None, ""):
+            instance = SHARED_INSTANCE
+        kind = ConsumeType.CONSUME_POP if pop else ConsumeType.CONSUME_PASSIVELY
+        member = MemberSettings.new(name_servers, group, instance, kind, start.where, clock, start_timeout_ms)
+        offsets = Path(offsets_directory or Path.home() / OFFSETS_DIRECTORY)
         self._settings = ConsumerSettings(
-            member,
+            member._replace(
+                model=model.value,
+                strategy=None if is_broadcasting else strategy,
+                offsets_path=offsets / member.client_id / group / "offsets.json" if is_broadcasting else None,
+                commit_ms=COMMIT_MS,
+                on_rebalance=on_rebalance,
+                tls=tls_of(tls),
+            ),
             start,
             max_concurrency,
             max_reconsume_times,

@@ -13,11 +13,10 @@ The messages of a poll are done when the next poll is called.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable
 from typing import Final, Self
 
-from cometmq.arguments import FUNCTION, TEXT, check, instance_of, number, or_none, several
+from cometmq.arguments import FUNCTION, check, instance_of, number, or_none, several
 from cometmq.client.consumer.bodies import decompress_first
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource, check_options
@@ -25,16 +24,14 @@ from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Subscription
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.membership import Membership, TopicInterest
-from cometmq.client.identity import client_id
-from cometmq.client.routes import parse_name_servers
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import SettingsError, UndecodableBody
-from cometmq.format.layout import valid_group, valid_topic
-from cometmq.io.clock import Clock, SystemClock
+from cometmq.format.layout import valid_topic
+from cometmq.io.clock import Clock
 from cometmq.message import QUEUE, MessageQueue, StoredMessage
 from cometmq.net.tls.client import TLS, tls_of
-from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
+from cometmq.wire.bodies.heartbeat import ConsumeType
 
 COMMIT_MS: Final = 5_000
 POLL_TIMEOUT_MS: Final = 5_000
@@ -80,25 +77,10 @@ class LitePullConsumer:
         check(instance_of(Start), start=start)
         check(FUNCTION, strategy=strategy, on_rebalance=on_rebalance)
         check(or_none(number(1)), commit_ms=commit_ms)
-        check(or_none(number(0)), start_timeout_ms=start_timeout_ms)
-        check(or_none(TEXT), instance=instance)
-        self._settings = MemberSettings(
-            name_servers=tuple(parse_name_servers(name_servers)),
-            group=valid_group(group),
-            client_id=client_id(instance),
-            instance=instance,
-            process_id=os.getpid(),
-            consume_type=ConsumeType.CONSUME_ACTIVELY,
-            model=MessageModel.CLUSTERING,
-            where=start.where,
-            strategy=strategy,
-            offsets_path=None,
-            commit_ms=commit_ms,
-            on_rebalance=on_rebalance,
-            clock=clock or SystemClock(),
-            start_timeout_ms=start_timeout_ms,
-            tls=tls_of(tls),
-        )
+        kind = ConsumeType.CONSUME_ACTIVELY
+        self._settings = MemberSettings.new(
+            name_servers, group, instance, kind, start.where, clock, start_timeout_ms
+        )._replace(strategy=strategy, commit_ms=commit_ms, on_rebalance=on_rebalance, tls=tls_of(tls))
         self._start = start
         self._pull = check_options(PullOptions() if pull is None else pull)
         self._subscriptions: dict[str, Subscription] = {}

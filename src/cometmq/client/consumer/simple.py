@@ -17,12 +17,11 @@ queue, and a slow one delays no other. (RocketMQ: SimpleConsumer of the clients 
 import asyncio
 import hashlib
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final, Self
 
-from cometmq.arguments import FLAG, TEXT, ArgumentKind, check, instance_of, number, or_none, several
+from cometmq.arguments import FLAG, ArgumentKind, check, instance_of, number, several
 from cometmq.client.consumer.bodies import decompress_first
 from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.pop.receipts import POPPED, PopReceipts
@@ -32,17 +31,15 @@ from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import subscription_data
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.pop_membership import PopMembership
-from cometmq.client.identity import client_id
-from cometmq.client.routes import parse_name_servers
 from cometmq.client.trace import trace_sender
 from cometmq.errors import CometMQError, ReceiptExpired, SettingsError, UndecodableBody
-from cometmq.format.layout import valid_group, valid_topic
+from cometmq.format.layout import valid_topic
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.format.properties import POP_CK
-from cometmq.io.clock import Clock, SystemClock
+from cometmq.io.clock import Clock
 from cometmq.message import StoredMessage
 from cometmq.net.tls.client import TLS, tls_of
-from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionData
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, SubscriptionData
 from cometmq.wire.bodies.trace import Outcome
 
 RECEIVE_COUNT: Final = 10
@@ -90,29 +87,14 @@ class SimpleConsumer:
         clock: Clock | None = None,
     ) -> None:
         check(instance_of(Start), start=start)
-        check(or_none(number(0)), start_timeout_ms=start_timeout_ms)
-        check(or_none(TEXT), instance=instance)
         check(FLAG, trace=trace)
         if start.where is ConsumeFromWhere.TIMESTAMP:
             raise SettingsError("start: a group that pops begins at Start.FIRST or Start.LAST, at no time")
-        self._clock = clock or SystemClock()
-        self._settings = MemberSettings(
-            name_servers=tuple(parse_name_servers(name_servers)),
-            group=valid_group(group),
-            client_id=client_id(instance),
-            instance=instance,
-            process_id=os.getpid(),
-            consume_type=ConsumeType.CONSUME_POP,
-            model=MessageModel.CLUSTERING,
-            where=start.where,
-            strategy=None,
-            offsets_path=None,
-            commit_ms=None,
-            on_rebalance=lambda _: None,
-            clock=self._clock,
-            start_timeout_ms=start_timeout_ms,
-            tls=tls_of(tls),
-        )
+        kind = ConsumeType.CONSUME_POP
+        self._settings = MemberSettings.new(
+            name_servers, group, instance, kind, start.where, clock, start_timeout_ms
+        )._replace(tls=tls_of(tls))
+        self._clock = self._settings.clock
         self._has_trace = trace
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._receipts = PopReceipts(self._clock)

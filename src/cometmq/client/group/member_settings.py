@@ -5,9 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.identity import client_id
+from cometmq.client.routes import parse_name_servers
 from cometmq.cluster.rebalance import Strategy
-from cometmq.io.clock import Clock
+from cometmq.format.layout import valid_group
+from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
 from cometmq.net.tls.client import TLS
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel
@@ -34,15 +37,44 @@ class MemberSettings(NamedTuple):
     instance: str | None
     process_id: int
     consume_type: ConsumeType
-    model: MessageModel
     where: ConsumeFromWhere
-    strategy: Strategy | None
-    offsets_path: Path | None
-    commit_ms: int | None
-    on_rebalance: Callable[[list[MessageQueue]], None]
     clock: Clock
     start_timeout_ms: int | None = None
     tls: TLS | None = None
+    model: MessageModel = MessageModel.CLUSTERING
+    strategy: Strategy | None = None
+    offsets_path: Path | None = None
+    commit_ms: int | None = None
+    on_rebalance: Callable[[list[MessageQueue]], None] = lambda _: None
+
+    @classmethod
+    def new(
+        cls,
+        name_servers: str,
+        group: str,
+        instance: str | None,
+        consume_type: ConsumeType,
+        where: ConsumeFromWhere,
+        clock: Clock | None,
+        start_timeout_ms: int | None,
+    ) -> "MemberSettings":
+        """Build the settings of a new member of this process from the arguments of its consumer.
+
+        Raises SettingsError or IllegalName for one that cannot be used.
+        """
+        check(or_none(TEXT), instance=instance)
+        check(or_none(number(0)), start_timeout_ms=start_timeout_ms)
+        return cls(
+            tuple(parse_name_servers(name_servers)),
+            valid_group(group),
+            client_id(instance),
+            instance,
+            os.getpid(),
+            consume_type,
+            where,
+            clock or SystemClock(),
+            start_timeout_ms,
+        )
 
     def of_this_process(self) -> "MemberSettings":
         """Return the settings with a client id of this process: forked members must not share one."""
