@@ -32,7 +32,7 @@ from tests.interop import peers
 from tests.interop.peers import Peer
 
 from cometmq import Message, Producer, PullConsumer, kernels
-from cometmq.client.consumer.queue_requests import PullStatus
+from cometmq.client.consumer.queue_requests import PullStatus, QueuePull
 from cometmq.kernels.arrow.plain import TYPES
 from cometmq.message import MessageQueue
 from cometmq.spark.pulled import batches
@@ -161,10 +161,11 @@ async def pull_all(consumer: PullConsumer, queues: Iterator[MessageQueue], colum
     """Pull queue after queue; give how many messages came."""
     count = 0
     for queue in queues:
-        pulled = await consumer.pull_records(queue, 0, max_count=PULL_COUNT, max_bytes=PULL_BYTES)
+        first = QueuePull(queue, 0, max_count=PULL_COUNT, max_bytes=PULL_BYTES)
+        pulled = await consumer.pull_records(first)
         while pulled.status is PullStatus.FOUND:
             following = asyncio.ensure_future(
-                consumer.pull_records(queue, pulled.next_offset, max_count=PULL_COUNT, max_bytes=PULL_BYTES)
+                consumer.pull_records(first._replace(queue_offset=pulled.next_offset))
             )
             count += sum(batch.num_rows for batch in batches(pulled.body, columns, on_damage=print))
             pulled = await following

@@ -9,6 +9,7 @@ from tests.shop import PROMPT, Shop, shop
 
 from cometmq.client import LitePullConsumer, PullConsumer, Start
 from cometmq.client.answer import successful
+from cometmq.client.consumer.queue_requests import QueuePull
 from cometmq.errors import CometMQError, UndecodableBody
 from cometmq.format.compression import DECOMPRESSED_MAX
 from cometmq.format.layout import DLQ_PREFIX
@@ -69,7 +70,7 @@ async def letters(here: Shop, dead: MessageQueue) -> list[StoredMessage]:
     """Wait for dead letters, whose topic is made with the first one."""
     while True:
         try:
-            if found := (await here.requests.pull_stored(dead, 0)).messages:
+            if found := (await here.requests.pull_stored(QueuePull(dead, 0))).messages:
                 return found
         except CometMQError:
             await asyncio.sleep(0.05)

@@ -8,7 +8,7 @@ from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.client.consumer.pull import PullConsumer
-from cometmq.client.consumer.queue_requests import PullStatus
+from cometmq.client.consumer.queue_requests import PullStatus, QueuePull
 from cometmq.client.lookup import Lookup
 from cometmq.client.producer.send_result import STORED
 from cometmq.client.routes import NEW_TOPIC_QUEUES
@@ -232,7 +232,7 @@ async def _read(
     offset = await consumer.offset_by_time(queue, begin) if begin > 0 else await consumer.min_offset(queue)
     last = await consumer.max_offset(queue)
     while offset < last:
-        pulled = await consumer.pull_stored(queue, offset, tags=tags)
+        pulled = await consumer.pull_stored(QueuePull(queue, offset, tags))
         for message in pulled.messages:
             if message.store_time > end or message.queue_offset >= last:
                 return

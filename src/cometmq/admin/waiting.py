@@ -14,6 +14,7 @@ from cometmq.admin.cluster import NOT_FOUND, ClusterAdmin
 from cometmq.admin.messages import TOOLS_GROUP
 from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.consumer.pull import PullConsumer
+from cometmq.client.consumer.queue_requests import QueuePull
 from cometmq.cluster.waiting import (
     TimerTopic,
     WaitingKind,
@@ -213,7 +214,7 @@ class _OwnTopics:
     ) -> AsyncIterator[StoredMessage]:
         queue = MessageQueue(topic, self._broker_name, queue_id)
         while begin < end:
-            pulled = await self._reader.pull_stored(queue, begin)
+            pulled = await self._reader.pull_stored(QueuePull(queue, begin))
             for message in pulled.messages:
                 if message.queue_offset < end:
                     yield message

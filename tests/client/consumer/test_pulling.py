@@ -12,7 +12,7 @@ from tests.pulled import QUEUE, stored
 from cometmq.client.consumer import pulling
 from cometmq.client.consumer.offset_store import OffsetStore
 from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource, check_options
-from cometmq.client.consumer.queue_requests import Pulled, PullStatus, QueueRequests
+from cometmq.client.consumer.queue_requests import Pulled, PullStatus, QueuePull, QueueRequests
 from cometmq.client.consumer.start import Start
 from cometmq.cluster.process_queue import Limits
 from cometmq.errors import IllegalArgument, IllegalType, NetworkError
@@ -23,21 +23,22 @@ class ScriptedPulls:
     """A queue of ten messages at offsets 0 to 9, pulled one by one; at its end a pull is held.
 
     Attributes:
-        pulls: the offset and the options of each pull.
+        pulls: what each pull wanted.
         failures: how many requests fail first.
     """
 
     def __init__(self, *, end: int = 10, failures: int = 0) -> None:
-        self.pulls: list[tuple[int, dict[str, Any]]] = []
+        self.pulls: list[QueuePull] = []
         self.end = end
         self.failures = failures
         self.committed: int | None = None
         self.topic = QUEUE.topic
 
-    async def pull_stored(self, queue: MessageQueue, queue_offset: int, **options: Any) -> Pulled:
+    async def pull_stored(self, wanted: QueuePull) -> Pulled:
         self._fail()
-        assert queue == QUEUE
-        self.pulls.append((queue_offset, options))
+        assert wanted.queue == QUEUE
+        self.pulls.append(wanted)
+        queue_offset = wanted.queue_offset
         if queue_offset > self.end:
             return Pulled(PullStatus.OFFSET_ILLEGAL, [], self.end, 0, self.end)
         if queue_offset == self.end:
@@ -107,7 +108,7 @@ async def test_each_pull_has_the_options_and_the_filter() -> None:
     one.begin()
     await arrived.have(1)
     await one.stop()
-    assert pulls.pulls[0] == (0, {"tags": "paid", "sql": "a = 1", "max_count": 7, "wait_ms": 500})
+    assert pulls.pulls[0] == QueuePull(QUEUE, 0, "paid", "a = 1", max_count=7, wait_ms=500)
 
 
 async def test_it_pauses_at_the_limit_and_continues_when_messages_are_done() -> None:
@@ -159,7 +160,7 @@ async def test_an_illegal_offset_is_replaced_by_the_brokers(caplog: pytest.LogCa
     pulls.committed = 50
     one = pulling_of(pulls, arrived)
     one.begin()
-    await settled(lambda: [offset for offset, _ in pulls.pulls] == [50, 3])
+    await settled(lambda: [one.queue_offset for one in pulls.pulls] == [50, 3])
     assert one.to_commit == 3, "the stored offset is not known any more"
     assert "at 50: there is nothing, only from 0 to 3: goes on at 3" in caplog.text
     await one.stop()

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.client.brokers import RoutesOnly
 from tests.shop import QUEUE, shop
 
-from cometmq.client.consumer.queue_requests import QueueRequests
+from cometmq.client.consumer.queue_requests import QueuePull, QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.format.record import decode_many
 from cometmq.net import inproc
@@ -19,7 +19,7 @@ from cometmq.wire.frame import Command, response
 async def test_a_pull_gives_no_more_bytes_than_are_wanted_but_for_the_first_message(tmp_path: Path) -> None:
     async with shop(tmp_path) as here:
         await here.send(b"0", b"1", b"2")
-        one = await here.requests.pull_records(QUEUE, 0, max_bytes=1)
+        one = await here.requests.pull_records(QueuePull(QUEUE, 0, max_bytes=1))
         assert [record.body for record in decode_many(one.body)] == [b"0"]
 
 

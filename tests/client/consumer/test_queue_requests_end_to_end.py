@@ -2,7 +2,7 @@
 
 from tests.shop import shop_at
 
-from cometmq.client.consumer.queue_requests import PullStatus
+from cometmq.client.consumer.queue_requests import PullStatus, QueuePull
 from cometmq.format.record import decode_many
 
 
@@ -23,10 +23,10 @@ async def test_a_pull_can_commit_along_the_way(name_server: str, topic: str) -> 
 async def test_records_can_be_pulled_as_they_are(name_server: str, topic: str) -> None:
     async with shop_at(name_server, topic) as here:
         await here.send(b"0", b"1", b"2")
-        pulled = await here.requests.pull_records(here.queue, 1)
+        pulled = await here.requests.pull_records(QueuePull(here.queue, 1))
         assert [record.body for record in decode_many(pulled.body)] == [b"1", b"2"]
         assert (pulled.status, pulled.next_offset, pulled.max_offset) == (PullStatus.FOUND, 3, 3)
-        assert (await here.requests.pull_records(here.queue, 3)).body == b""
+        assert (await here.requests.pull_records(QueuePull(here.queue, 3))).body == b""
 
 
 async def test_one_request_returns_the_ends_of_all_queues_as_a_request_for_each_does(
@@ -41,7 +41,7 @@ async def test_one_request_returns_the_ends_of_all_queues_as_a_request_for_each_
         for queue, (first, end) in ends.items():
             assert await here.requests.max_offset(queue) == end
             assert await here.requests.min_offset(queue) == first
-            assert (await here.requests.pull_records(queue, first)).next_offset == end
+            assert (await here.requests.pull_records(QueuePull(queue, first))).next_offset == end
 
 
 async def test_a_queue_says_when_its_first_message_was_stored_and_how_long_its_records_are(
@@ -49,7 +49,8 @@ async def test_a_queue_says_when_its_first_message_was_stored_and_how_long_its_r
 ) -> None:
     async with shop_at(name_server, topic, queues=2) as here:
         await here.send(b"0", bytes(5_000), b"2", queue=here.queue)
-        alone = [(await here.requests.pull_records(here.queue, n, max_count=1)).body for n in range(3)]
+        wanted = [QueuePull(here.queue, n, max_count=1) for n in range(3)]
+        alone = [(await here.requests.pull_records(one)).body for one in wanted]
         (first,) = decode_many(alone[0])
         assert await here.requests.first_store_time(here.queue) == first.store_time
         assert await here.requests.first_store_time(here.queues[1]) is None

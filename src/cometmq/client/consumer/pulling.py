@@ -15,7 +15,13 @@ from msgspec.structs import replace
 
 from cometmq.arguments import check, instance_of, number
 from cometmq.client.consumer.offset_store import OffsetStore
-from cometmq.client.consumer.queue_requests import PULL_COUNT, Pulled, PullStatus, QueueRequests
+from cometmq.client.consumer.queue_requests import (
+    PULL_COUNT,
+    Pulled,
+    PullStatus,
+    QueuePull,
+    QueueRequests,
+)
 from cometmq.client.consumer.start import Start
 from cometmq.cluster.process_queue import Limits, ProcessQueue, PulledItem
 from cometmq.errors import CometMQError
@@ -165,12 +171,9 @@ class Pulling:
         cursor = waiting.cursor
         try:
             pulled = await self._requests.pull_stored(
-                self.queue,
-                cursor,
-                tags=self._tags,
-                sql=self._sql,
-                max_count=self._options.max_count,
-                wait_ms=self._options.hold_ms,
+                QueuePull(
+                    self.queue, cursor, self._tags, self._sql, self._options.max_count, self._options.hold_ms
+                )
             )
         except CometMQError as error:
             _log.warning("%s: a pull at %d failed: %s", _name(self.queue), cursor, error)

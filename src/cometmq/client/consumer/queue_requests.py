@@ -79,6 +79,23 @@ class Pulled(NamedTuple):
     max_offset: int
 
 
+class QueuePull(NamedTuple):
+    """What to pull from a queue: see ``QueueRequests.pull``.
+
+    Attributes:
+        max_bytes: limit of the bytes, unless the first message is larger; None for the broker's own.
+    """
+
+    queue: MessageQueue
+    queue_offset: int
+    tags: str = "*"
+    sql: str | None = None
+    max_count: int = PULL_COUNT
+    wait_ms: int = 0
+    commit_offset: int | None = None
+    max_bytes: int | None = None
+
+
 class PulledRecords(NamedTuple):
     """The result of a pull with the messages as the bytes of their records.
 
@@ -144,63 +161,25 @@ class QueueRequests:
             NoRoute, NetworkError, RemoteError: the broker is unknown, does not respond, or refuses.
         """
         pulled = await self.pull_stored(
-            queue,
-            queue_offset,
-            tags=tags,
-            sql=sql,
-            max_count=max_count,
-            wait_ms=wait_ms,
-            commit_offset=commit_offset,
+            QueuePull(queue, queue_offset, tags, sql, max_count, wait_ms, commit_offset)
         )
         whole = decompress_first(pulled.messages)
         if len(whole) == len(pulled.messages):
             return pulled._replace(messages=whole)
         return pulled._replace(messages=whole, next_offset=pulled.messages[len(whole)].queue_offset)
 
-    async def pull_stored(
-        self,
-        queue: MessageQueue,
-        queue_offset: int,
-        *,
-        tags: str = "*",
-        sql: str | None = None,
-        max_count: int = PULL_COUNT,
-        wait_ms: int = 0,
-        commit_offset: int | None = None,
-    ) -> Pulled:
+    async def pull_stored(self, wanted: QueuePull) -> Pulled:
         """Read messages like ``pull``, with bodies as stored: ``sys_flag`` says which are compressed."""
-        check(or_none(TEXT), sql=sql)
-        expression = tag.parse(tags) if sql is None else None
-        pulled = await self.pull_records(
-            queue,
-            queue_offset,
-            tags=tags,
-            sql=sql,
-            max_count=max_count,
-            wait_ms=wait_ms,
-            commit_offset=commit_offset,
-        )
+        check(or_none(TEXT), sql=wanted.sql)
+        expression = tag.parse(wanted.tags) if wanted.sql is None else None
+        pulled = await self.pull_records(wanted)
         messages = [message_as_stored(record) for record in decode_many(pulled.body)]
         chosen = [message for message in messages if expression is None or message.tags in expression]
         return Pulled(pulled.status, chosen, pulled.next_offset, pulled.min_offset, pulled.max_offset)
 
-    async def pull_records(
-        self,
-        queue: MessageQueue,
-        queue_offset: int,
-        *,
-        tags: str = "*",
-        sql: str | None = None,
-        max_count: int = PULL_COUNT,
-        max_bytes: int | None = None,
-        wait_ms: int = 0,
-        commit_offset: int | None = None,
-    ) -> PulledRecords:
-        """Read messages like ``pull``, as the bytes of their records.
-
-        Args:
-            max_bytes: limit of the bytes, unless the first message is larger. The broker has limits too.
-        """
+    async def pull_records(self, wanted: QueuePull) -> PulledRecords:
+        """Read messages like ``pull``, as the bytes of their records."""
+        queue, queue_offset, tags, sql, max_count, wait_ms, commit_offset, max_bytes = wanted
         check(QUEUE, queue=queue)
         check(_NUMBER, queue_offset=queue_offset)
         check(_COUNT, max_count=max_count, wait_ms=wait_ms)

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final, Self, TypeVar
 
-from cometmq.client.consumer.queue_requests import QueueRequests
+from cometmq.client.consumer.queue_requests import QueuePull, QueueRequests
 from cometmq.client.group.heartbeat import send_heartbeat, unregister
 from cometmq.client.identity import client_id
 from cometmq.errors import CometMQError, NoRoute, RemoteError, SettingsError
@@ -212,7 +212,7 @@ class Cluster:
     async def _first_since(self, times: Mapping[MessageQueue, int], queue: MessageQueue) -> int | None:
         """Find a queue's first message stored at or after its time; None if there is none."""
         offset = await self._requests.offset_by_time(queue, times[queue])
-        pulled = await self._requests.pull_records(queue, offset, max_count=1)
+        pulled = await self._requests.pull_records(QueuePull(queue, offset, max_count=1))
         first = next(decode_many(pulled.body), None)
         if first is not None and first.store_time < times[queue]:
             offset += 1  # brokers before 5.0 return the nearest message
@@ -278,7 +278,7 @@ class Cluster:
             f"{one._replace(end=one.start + 1)}: a pull for group {self._requests.group}",
             self._options.retry_s,
             lambda: self._requests.pull_records(
-                one.queue, one.start, tags=self._options.expression, sql=self._options.sql, max_count=1
+                QueuePull(one.queue, one.start, self._options.expression, self._options.sql, max_count=1)
             ),
             before_retry=lambda: self._routes.expire(one.queue.topic),
             is_worth=lambda error: is_retriable(error) and not is_doubtful(error),

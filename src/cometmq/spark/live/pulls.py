@@ -13,7 +13,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final, NamedTuple
 
-from cometmq.client.consumer.queue_requests import PULL_COUNT, PulledRecords, PullStatus, QueueRequests
+from cometmq.client.consumer.queue_requests import (
+    PULL_COUNT,
+    PulledRecords,
+    PullStatus,
+    QueuePull,
+    QueueRequests,
+)
 from cometmq.errors import NetworkError
 from cometmq.spark.live.links import Link
 from cometmq.spark.live.options import LiveOptions
@@ -135,12 +141,14 @@ class RangePulls:
     async def _ask(self, left: QueueRange) -> PulledRecords:
         """Pull from the start of ``left``. Raises NetworkError for an empty response that is no end."""
         pulled = await self._requests.pull_records(
-            left.queue,
-            left.start,
-            tags=self._options.expression,
-            sql=self._options.sql,
-            max_count=min(left.size, PULL_COUNT) if self._is_filtered else left.size,
-            max_bytes=BYTES_MAX,
+            QueuePull(
+                left.queue,
+                left.start,
+                self._options.expression,
+                self._options.sql,
+                max_count=min(left.size, PULL_COUNT) if self._is_filtered else left.size,
+                max_bytes=BYTES_MAX,
+            )
         )
         if pulled.next_offset <= left.start and pulled.max_offset >= left.end:
             raise NetworkError(
