@@ -5,6 +5,8 @@ import numpy as np
 
 from cometmq.format.record import FIELDS, INT, LONG, UNSIGNED
 from cometmq.format.scan import StopReason
+from cometmq.io import memory
+from cometmq.kernels import ops as ops_module
 from cometmq.kernels.ops import Ints, Longs, Ops, Scan
 
 OPERATIONS = [name for name, member in vars(Ops).items() if callable(member) and name[0] != "_"]
@@ -18,6 +20,10 @@ def test_both_kinds_of_operations_are_called_alike(ops: Ops) -> None:
         assert [(each.name, each.kind, each.default) for each in found] == [
             (each.name, each.kind, each.default) for each in arguments
         ]
+
+
+def test_pages_are_those_that_the_file_layer_asks_the_system_about() -> None:
+    assert ops_module.PAGE_SIZE == memory.PAGE_SIZE
 
 
 def test_a_scan_knows_how_many_records_it_has() -> None:

@@ -4,6 +4,7 @@
 an ``Ops``. Results are structs of arrays: one numpy array per field, one item per record.
 """
 
+import mmap
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeAlias
 
@@ -29,7 +30,8 @@ Ints: TypeAlias = NDArray[np.int32]
 Longs: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
-PAGE_SIZE: Final = 4096
+PAGE_SIZE: Final = mmap.PAGESIZE
+"""Bytes of a page of this machine's memory: for each page a byte says whether it is resident, or changed."""
 
 
 class Scan(NamedTuple):

@@ -15,7 +15,7 @@ from tests.kernels.pulls.test_plain_choice import BEGIN, ROOM, Chosen, record_of
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE, pack
 from cometmq.kernels import plain
-from cometmq.kernels.ops import Ops
+from cometmq.kernels.ops import PAGE_SIZE, Ops
 from cometmq.kernels.pulls.pull_table import NO_TARGET
 from cometmq.kernels.pulls.rows import (
     ANSWER_SIZE_MAX,
@@ -25,7 +25,6 @@ from cometmq.kernels.pulls.rows import (
     NO_CODES,
     NO_LIMIT,
     NO_NUMBER,
-    PAGE_SIZE,
     PULL_SIZE,
     STATE,
     TARGET,

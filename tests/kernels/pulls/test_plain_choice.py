@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import pack
 from cometmq.format.record import Record, encode
+from cometmq.kernels.ops import PAGE_SIZE
 from cometmq.kernels.pulls.rows import (
     CHOSEN_SIZE,
     MISSING_AT,
-    PAGE_SIZE,
     RECORD_SIZE,
     RUN_AT,
     RUN_SIZE,

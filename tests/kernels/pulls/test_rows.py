@@ -1,6 +1,5 @@
 """What a broker, a store and the leaf operations on pulls pass each other."""
 
-import mmap
 from itertools import pairwise
 
 import pytest
@@ -9,10 +8,6 @@ from cometmq.kernels import plain
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls import rows as pulls
 from cometmq.wire.template import NumbersTemplate
-
-
-def test_pages_are_those_of_the_machine() -> None:
-    assert mmap.PAGESIZE == pulls.PAGE_SIZE
 
 
 def test_constants_are_the_pieces_side_by_side() -> None:

@@ -22,6 +22,7 @@ from cometmq.kernels.compiling.jit import (
     rows_out,
     types,
 )
+from cometmq.kernels.ops import PAGE_SIZE
 from cometmq.kernels.pulls import asks as pull_asks
 from cometmq.kernels.pulls import frames as pull_frames
 from cometmq.kernels.pulls.answers import put_header
@@ -49,7 +50,6 @@ from cometmq.kernels.pulls.rows import (
     NO_CODES,
     NO_TAGS,
     OUTCOME,
-    PAGE_SIZE,
     RECORD_AT,
     RECORD_NUMBER,
     RECORD_SIZE,

@@ -13,7 +13,8 @@ from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import unpack_tuples
 from cometmq.format.record import MIN_SIZE
 from cometmq.format.scan import is_message
-from cometmq.kernels.pulls.rows import PAGE_SIZE, LogBytes, ReadOutcome
+from cometmq.kernels.ops import PAGE_SIZE
+from cometmq.kernels.pulls.rows import LogBytes, ReadOutcome
 from cometmq.message import Buffer
 
 NOWHERE: Final = -1, -1

@@ -5,7 +5,6 @@ the readable definition) and a compiled one (``compiled``); both give the same f
 A pull that a leaf leaves to others is no error: it is answered by a reading, see ``store.read.get``.
 """
 
-import mmap
 from collections.abc import Sequence
 from enum import IntEnum
 from itertools import accumulate
@@ -16,8 +15,6 @@ import numpy as np
 from cometmq.kernels.headers.places import PLACES_SIZE
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, PullTable
-
-PAGE_SIZE: Final = mmap.PAGESIZE
 
 PULLS_MAX: Final = 256
 """So many pulls are read, and answered, together."""
