@@ -22,10 +22,11 @@ in DefaultMessageStore.java, IndexService.java (buildIndex).
 
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
+from cometmq.format.index import TAGS_KEY_PREFIX
 from cometmq.format.java.java_hash import tags_code
 from cometmq.format.properties import split_keys
 from cometmq.format.record import Record, size_of
@@ -35,9 +36,7 @@ from cometmq.format.sys_flag import (
     TRANSACTION_ROLLBACK,
     transaction_type,
 )
-
-TAG_KEY_PREFIX: Final = "T#"
-"""Marks tags in the index. Keys have no prefix, so a look-up of key ``T#x`` also finds messages of tag x."""
+from cometmq.message import Buffer
 
 
 class KeyKind(Enum):
@@ -112,15 +111,18 @@ def index_keys(by_name: Mapping[str, str]) -> tuple[str, ...]:
     if unique_key := by_name.get(properties.UNIQ_KEY):
         keys.insert(0, unique_key)
     if tags := by_name.get(properties.TAGS):
-        keys.append(TAG_KEY_PREFIX + tags)
+        keys.append(TAGS_KEY_PREFIX + tags)
     return tuple(keys)
 
 
 def has_key(record: Record, topic: str, key: str, kind: KeyKind = KeyKind.ANY) -> bool:
     """Check that a record has a topic and a key; the index compares only a hash of both."""
-    if record.topic != topic:
-        return False
-    by_name = properties.decode(record.properties)
+    return record.topic == topic and holds_key(record.properties, key, kind)
+
+
+def holds_key(stored: Buffer, key: str, kind: KeyKind) -> bool:
+    """Check that a record with a properties string, as stored, has a key."""
+    by_name = properties.decode(stored)
     if kind is KeyKind.UNIQUE:
         return by_name.get(properties.UNIQ_KEY) == key
     if kind is KeyKind.KEY:

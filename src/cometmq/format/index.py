@@ -51,7 +51,7 @@ NO_ENTRY: Final = 0
 FIRST_ENTRY: Final = 1
 TIME_DIFF_MAX_S: Final = 0x7FFF_FFFF
 TAGS_KEY_PREFIX: Final = "T#"
-"""Prefix that makes a key of the tags."""
+"""Marks tags in the index. Keys have no prefix, so a look-up of key ``T#x`` also finds messages of tag x."""
 
 _HEADER: Final = struct.Struct(">qqqqii")
 _SLOT: Final = struct.Struct(">i")

@@ -28,6 +28,8 @@ COUNT_MAX: Final = 65_536
 
 _HEAD: Final = struct.Struct(">5i")
 _PROPERTIES_LENGTH: Final = struct.Struct(">h")
+FLAG_AT: Final = 12
+BODY_LENGTH_AT: Final = 16
 HEAD_SIZE: Final = 20
 SIZE_MIN: Final = 22
 assert _HEAD.size == HEAD_SIZE and HEAD_SIZE + _PROPERTIES_LENGTH.size == SIZE_MIN

@@ -6,7 +6,14 @@ The writing side has no state: send the result of :func:`cometmq.wire.frame.enco
 import struct
 from typing import Final
 
-from cometmq.wire.frame import PREFIX_SIZE, Command, check_length, check_prefix, decode_parts
+from cometmq.wire.frame import (
+    HEADER_LENGTH_MASK,
+    PREFIX_SIZE,
+    Command,
+    check_length,
+    check_prefix,
+    decode_parts,
+)
 
 JOIN_MAX: Final = 1 << 16
 """Largest part of a frame, in bytes, that ``joined`` copies; larger ones wait for the rest of the frame."""
@@ -114,7 +121,7 @@ class FrameReader:
             return len(data)
         unfinished += data[position : position + missing]
         length, header_word = _PREFIX.unpack_from(unfinished)
-        body_at = PREFIX_SIZE + (header_word & 0xFFFFFF)
+        body_at = PREFIX_SIZE + (header_word & HEADER_LENGTH_MASK)
         with memoryview(unfinished) as view:
             header, body = bytes(view[PREFIX_SIZE:body_at]), bytes(view[body_at:])
         commands.append(decode_parts(header_word, header, body))

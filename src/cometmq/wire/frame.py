@@ -23,6 +23,7 @@ from cometmq.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command, SerializeT
 
 __all__ = [
     "FRAME_LENGTH_MAX",
+    "HEADER_LENGTH_MASK",
     "HEADER_LENGTH_MAX",
     "ONEWAY_FLAG",
     "PREFIX_SIZE",
@@ -55,8 +56,9 @@ PREFIX_SIZE: Final = 8
 _PREFIX: Final = struct.Struct(">iI")
 assert _PREFIX.size == PREFIX_SIZE
 
-_HEADER_LENGTH_MASK: Final = 0xFFFFFF
-_HEADER_WORD_MAX: Final = SerializeType.ROCKETMQ << 24 | _HEADER_LENGTH_MASK
+HEADER_LENGTH_MASK: Final = 0xFFFFFF
+"""The bits of the word behind LENGTH that are HEADER_LENGTH; those above are SERIALIZE_TYPE."""
+_HEADER_WORD_MAX: Final = SerializeType.ROCKETMQ << 24 | HEADER_LENGTH_MASK
 
 
 def encode(command: Command) -> bytes:
@@ -114,7 +116,7 @@ def check_prefix(length: int, header_word: int) -> int:
             than the frame or its limit.
     """
     check_length(length)
-    header_length = header_word & _HEADER_LENGTH_MASK
+    header_length = header_word & HEADER_LENGTH_MASK
     if header_word > _HEADER_WORD_MAX:
         raise ProtocolError(f"serialize type {header_word >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
     if header_length > length - 4 or header_length > HEADER_LENGTH_MAX:
@@ -144,6 +146,6 @@ def decode_parts(header_word: int, header: bytes, body: bytes) -> Command:
     Raises:
         ProtocolError: the header does not match its serialize type.
     """
-    if header_word <= _HEADER_LENGTH_MASK:  # the serialize type is 0
+    if header_word <= HEADER_LENGTH_MASK:  # the serialize type is 0
         return json_header.decode(header, body)
     return binary_header.decode(header, body)

@@ -163,10 +163,15 @@ class NumbersTemplate:
 
     def encode(self, request: Command, numbers: tuple[int, ...], body_size: int) -> bytes:
         """Encode the frame of the response to ``request`` without its body, which follows it."""
-        if request.serialize_type is SerializeType.ROCKETMQ:
-            header = self._binary_header(request.opaque, numbers)
+        is_binary = request.serialize_type is SerializeType.ROCKETMQ
+        return self.start(request.opaque, numbers, body_size, is_binary=is_binary)
+
+    def start(self, opaque: int, numbers: tuple[int, ...], body_size: int, *, is_binary: int) -> bytes:
+        """Encode the same for a request that is no command: by its opaque number and serialization."""
+        if is_binary:
+            header = self._binary_header(opaque, numbers)
             return _PREFIX.pack(4 + len(header) + body_size, _BINARY_WORD | len(header)) + header
-        header = (self._json % (*numbers, request.opaque)).encode()
+        header = (self._json % (*numbers, opaque)).encode()
         return _PREFIX.pack(4 + len(header) + body_size, _JSON_WORD | len(header)) + header
 
     def around(self, numbers: tuple[int, ...]) -> tuple[bytes, bytes, bytes, bytes]:

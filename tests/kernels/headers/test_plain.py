@@ -6,12 +6,13 @@ from struct import pack
 import pytest
 from tests.kernels.frames import framed
 
-from cometmq.kernels.headers.plain import RequestFrames, read_frames
+from cometmq.kernels.headers.plain import HeaderStarts, RequestFrames, read_frames
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType, encode
 from cometmq.wire.headers import ViewMessageHeader
 
 CODE = RequestCode.VIEW_MESSAGE_BY_ID
+POP = RequestCode.POP_MESSAGE  # too large for a ROCKETMQ header
 FRAMES = RequestFrames({CODE: ViewMessageHeader})
 
 
@@ -40,6 +41,11 @@ def test_a_request_is_decoded_with_its_header(kind: SerializeType) -> None:
     assert found is not None
     command, header = found
     assert (command.code, command.opaque, header) == (CODE, 5, ViewMessageHeader(9))
+
+
+def test_headers_begin_with_their_codes_if_those_fit() -> None:
+    starts = HeaderStarts(CODE, POP)
+    assert (starts.json, starts.binary) == ((b'{"code":33,', b'{"code":200050,'), (b"\0!",))
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_answers_are_those_of_the_template(
     asks = Asks(rows, all_entries)
     asks.asked, asks.entries_end = len(asked), len(packed) * len(asked)
     room = AnswerRoom(
-        np.empty(1 << 16, np.uint8), constants_of(TEMPLATE.pieces()), np.empty((CHOSEN_SIZE, 5), np.int64)
+        np.empty(1 << 16, np.uint8), constants_of(TEMPLATE), np.empty((CHOSEN_SIZE, 5), np.int64)
     )
     file = LogBytes(np.frombuffer(data, np.uint8), np.ones(1, np.uint8), BEGIN, BEGIN + len(data))
     limits = np.array((file.begin, file.end, 0, 5, 1 << 20, 5, 1 << 20), np.int64)

@@ -39,7 +39,7 @@ from cometmq.kernels.pulls.rows import (
 )
 from cometmq.wire.template import NumbersTemplate
 
-CONSTANTS = constants_of(NumbersTemplate("FOUND", ("a", "b", "c", "d")).pieces())
+CONSTANTS = constants_of(NumbersTemplate("FOUND", ("a", "b", "c", "d")))
 NUMBERS = ["0", "1", "-1", "17", "04", "x", "", " 1", "2147483647", "2147483648", "9" * 18, "9" * 19]
 VALUES: dict[str, Sequence[str]] = {
     "consumerGroup": ["group", "other", "", "gr\u00fcppe", 'q"', "x" * 1_000],

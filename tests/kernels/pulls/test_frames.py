@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 from tests.kernels.pulling import Reader, binary_frame, json_frame
 
-from cometmq.kernels.pulls.frames import LITE_PULL_CODE, PULL_CODE, WITH_COMMIT, WITH_SUBSCRIPTION
+from cometmq.kernels.pulls.frames import LITE_PULL_CODE
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, NO_TARGET
 from cometmq.kernels.pulls.rows import (
     COMMIT_OFFSET,
@@ -16,7 +16,6 @@ from cometmq.kernels.pulls.rows import (
     PullState,
 )
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import PullFlag
 
 FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
 
@@ -24,12 +23,6 @@ FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
 @pytest.fixture
 def reader(pull_ops: PullOps) -> Reader:
     return Reader(pull_ops)
-
-
-def test_the_codes_are_rocketmqs() -> None:
-    codes = RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE
-    assert codes == (PULL_CODE, LITE_PULL_CODE)
-    assert (PullFlag.COMMIT_OFFSET, PullFlag.SUBSCRIPTION) == (WITH_COMMIT, WITH_SUBSCRIPTION)
 
 
 @pytest.mark.parametrize("frame", FRAMES)

@@ -11,12 +11,12 @@ from cometmq.wire.template import NumbersTemplate
 
 
 def test_constants_are_the_pieces_side_by_side() -> None:
-    pieces = NumbersTemplate("FOUND", ("a", "b", "c", "d")).pieces()
-    constants = pulls.constants_of(pieces)
+    template = NumbersTemplate("FOUND", ("a", "b", "c", "d"))
+    constants = pulls.constants_of(template)
     bounds = constants.bounds.tolist()
-    assert [constants.data[begin:end].tobytes() for begin, end in pairwise(bounds)] == pieces
+    assert [constants.data[begin:end].tobytes() for begin, end in pairwise(bounds)] == template.pieces()
     with pytest.raises(AssertionError):
-        pulls.constants_of(pieces[1:])
+        pulls.constants_of(NumbersTemplate("FOUND", ("a", "b", "c")))
 
 
 def test_each_body_of_the_operations_has_its_name(compiled: Ops) -> None:

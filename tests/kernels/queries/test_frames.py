@@ -25,10 +25,6 @@ def compiled_reader(compiled: Ops) -> Reader:
     return Reader(compiled.queries)
 
 
-def test_the_codes_are_rocketmqs() -> None:
-    assert (BY_KEY_CODE, BY_ID_CODE) == (RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
-
-
 @pytest.mark.parametrize("binary", [False, True])
 def test_a_query_by_key_becomes_numbers(reader: Reader, binary: bool) -> None:
     data = by_key(binary=binary)

@@ -34,7 +34,7 @@ from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.template import NumbersTemplate
 
-CONSTANTS = constants_of(NumbersTemplate("FOUND", ("a", "b", "c", "d")).pieces())
+CONSTANTS = constants_of(NumbersTemplate("FOUND", ("a", "b", "c", "d")))
 FILE_SIZE = 1 << 16
 
 

@@ -7,6 +7,7 @@ from cometmq.broker.requests.message_queries import MessageQueries
 from cometmq.broker.requests.pop.acks import Acks
 from cometmq.broker.requests.pull import PullRequests
 from cometmq.broker.requests.send import Sends
+from cometmq.kernels.headers.plain import HeaderStarts
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import PREFIX_SIZE, frame_end
@@ -15,16 +16,15 @@ from cometmq.wire.requests import SENDS
 
 def _starts(*codes: int) -> tuple[bytes, ...]:
     """Return how the headers of requests begin: in JSON as the Java client writes it, and ROCKETMQ ones."""
-    return tuple(start for code in codes for start in (b'{"code":%d,' % code, code.to_bytes(2, "big")))
+    starts = HeaderStarts(*codes)
+    return starts.json + starts.binary
 
 
 _SEND_STARTS: Final = _starts(*SENDS)
 _PULL_STARTS: Final = _starts(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
-_ACK_START: Final = b'{"code":%d,' % RequestCode.ACK_MESSAGE
-_POP_STARTS: Final = tuple(
-    b'{"code":%d,' % code for code in (RequestCode.POP_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
-)
-"""Such requests are commands. Their codes, and that of acknowledgements, fit into no header but JSON."""
+_ACK_STARTS: Final = _starts(RequestCode.ACK_MESSAGE)
+_POP_STARTS: Final = _starts(RequestCode.POP_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
+"""Such requests are commands."""
 _COMMAND_STARTS: Final = _SEND_STARTS + _POP_STARTS
 """Requests that are neither pulls nor queries, and that sends have left."""
 _QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
@@ -59,7 +59,7 @@ class Bulk:
             at = read.position + PREFIX_SIZE
             if read.data.startswith(_PULL_STARTS, at):
                 pulls.append(read)
-            elif read.data.startswith(_ACK_START, at):
+            elif read.data.startswith(_ACK_STARTS, at):
                 acks.append(read)
             elif read.data.startswith(_POP_STARTS, at):
                 pops.append(read)
@@ -93,7 +93,7 @@ class Bulk:
             at = read.position
             if at == read.commands_end:
                 read.session.rare_reads = 0
-            elif read.data.startswith(_ACK_START, at + PREFIX_SIZE):
+            elif read.data.startswith(_ACK_STARTS, at + PREFIX_SIZE):
                 read.commands_end = at  # the next call takes it
             elif not read.data.startswith(_COMMAND_STARTS, at + PREFIX_SIZE):
                 rest.append(read)

@@ -111,7 +111,7 @@ class PullRequests:
         self._rates = rates
         self._clock = clock
         self.short_polling_ms = short_polling_ms
-        self._constants = constants_of(_FOUND.pieces())
+        self._constants = constants_of(_FOUND)
         self._hold = PullHold[PullRow]()
         self._awake: list[PullRow] = []
         store.on_arrival(self.arrive, [self._hold.queues])

@@ -32,7 +32,7 @@ from cometmq.kernels.headers.places import CODE, FIELD_COUNT, FLAG, NOT_A_NUMBER
 from cometmq.wire import frame
 
 PREFIX_SIZE: Final = frame.PREFIX_SIZE
-HEADER_LENGTH_MASK: Final = 0xFFFFFF
+HEADER_LENGTH_MASK: Final = frame.HEADER_LENGTH_MASK
 NO_FIELD: Final = -1
 
 _FRAME_LENGTH_MAX: Final = frame.FRAME_LENGTH_MAX

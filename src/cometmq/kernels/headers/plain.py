@@ -11,13 +11,12 @@ from struct import Struct
 from typing import Final, TypeVar
 
 from cometmq.errors import CometMQError
-from cometmq.wire.frame import PREFIX_SIZE, Command, decode_parts, frame_end
+from cometmq.wire.frame import HEADER_LENGTH_MASK, PREFIX_SIZE, Command, decode_parts, frame_end
 from cometmq.wire.headers import Header, parse
 
 ReadT = TypeVar("ReadT")
 
 _WORD: Final = Struct(">I")
-_HEADER_LENGTH: Final = 0xFFFFFF
 _JSON_START: Final = b'{"code":'
 _BINARY_CODE_MAX: Final = 2**15 - 1
 """Larger codes only JSON headers can hold."""
@@ -52,6 +51,31 @@ def read_frames(
     return found, found_end, position
 
 
+class HeaderStarts:
+    """How the headers of requests with some codes begin.
+
+    Attributes:
+        json: the beginnings of JSON headers, as the Java client writes them.
+        binary: the beginnings of ROCKETMQ headers, for the codes that fit into them.
+    """
+
+    def __init__(self, *codes: int) -> None:
+        self.json = tuple(b'{"code":%d,' % code for code in codes)
+        self.binary = tuple(code.to_bytes(2, "big") for code in codes if code <= _BINARY_CODE_MAX)
+        any_code = b"|".join(b"%d" % code for code in codes)
+        self._json_start = re.compile(rb'{"code":\s*(?:%s)\b' % any_code)
+        self._json_code = re.compile(rb'"code"\s*:\s*(?:%s)\b' % any_code)
+
+    def may_be(self, data: bytes, begin: int, end: int, *, is_binary: int) -> bool:
+        """Check, before it is decoded, whether a header may have one of the codes, in any spelling."""
+        if is_binary:
+            return data.startswith(self.binary, begin)
+        if data.startswith(_JSON_START, begin):
+            is_usual = data.startswith(self.json, begin)
+            return is_usual or self._json_start.match(data, begin, end) is not None
+        return self._json_code.search(data, begin, end) is not None
+
+
 class RequestFrames:
     """The frames of some requests.
 
@@ -61,27 +85,16 @@ class RequestFrames:
 
     def __init__(self, headers: Mapping[int, type[Header]]) -> None:
         self._headers = headers
-        codes = b"|".join(b"%d" % code for code in headers)
-        self._json_starts = tuple(b'{"code":%d,' % code for code in headers)
-        self._json_start = re.compile(rb'{"code":\s*(?:%s)\b' % codes)
-        self._json_code = re.compile(rb'"code"\s*:\s*(?:%s)\b' % codes)
-        self._binary_starts = tuple(code.to_bytes(2, "big") for code in headers if code <= _BINARY_CODE_MAX)
+        self._starts = HeaderStarts(*headers)
 
     def request(self, data: bytes, position: int, end: int) -> tuple[Command, Header] | None:
         """Decode the frame from ``position`` to ``end``; None if it is left, or another request."""
         begin = position + PREFIX_SIZE
         is_binary = data[position + 4]
-        if is_binary:
-            may_be_one = data.startswith(self._binary_starts, begin)
-        elif data.startswith(_JSON_START, begin):
-            usual = data.startswith(self._json_starts, begin)
-            may_be_one = usual or self._json_start.match(data, begin, end) is not None
-        else:
-            may_be_one = self._json_code.search(data, begin, end) is not None
-        if not may_be_one:
+        if not self._starts.may_be(data, begin, end, is_binary=is_binary):
             return None
         (word,) = _WORD.unpack_from(data, position + 4)
-        if begin + (word & _HEADER_LENGTH) != end:
+        if begin + (word & HEADER_LENGTH_MASK) != end:
             return None  # it has a body
         text = data[begin:end]
         if not is_binary and (b"\\" in text or not text.isascii()):

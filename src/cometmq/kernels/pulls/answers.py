@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from cometmq.kernels.compiling.jit import Bytes, Longs, copy_bytes, inlined, int64, put_int
+from cometmq.kernels.compiling.jit import Bytes, Longs, inlined, int64, put_int
+from cometmq.kernels.headers.compiled import PREFIX_SIZE
 from cometmq.kernels.pulls.rows import (
     ASK_IS_BINARY,
     ASK_NUMBER,
@@ -12,27 +13,26 @@ from cometmq.kernels.pulls.rows import (
     MIN_OFFSET,
     NEXT_OFFSET,
 )
-from cometmq.kernels.sends.answers import put_decimal
+from cometmq.kernels.sends.answers import put_decimal, put_piece
 
-_PREFIX_SIZE: Final = 8
 _SUGGESTED_BROKER: Final = 0
 
 
 @inlined
 def put_header(ask: Longs, body_size: int, constants: Bytes, bounds: Longs, out: Bytes, begin: int) -> Any:
     """Write the response's header to ``out[begin:]``; return the position for its body."""
-    at = begin + _PREFIX_SIZE
+    at = begin + PREFIX_SIZE
     if ask[ASK_IS_BINARY]:
-        at = _put_piece(constants, bounds, BINARY_PIECES, out, at)
+        at = put_piece(constants, bounds, BINARY_PIECES, out, at)
         put_int(out, at, ask[ASK_NUMBER])
-        at = _put_piece(constants, bounds, BINARY_PIECES + 1, out, at + 4)
+        at = put_piece(constants, bounds, BINARY_PIECES + 1, out, at + 4)
         end = _put_numbers(ask, 4, constants, bounds, BINARY_PIECES + 2, out, at + 4)
         put_int(out, at, end - at - 4)
     else:
         end = _put_numbers(ask, 0, constants, bounds, JSON_PIECES, out, at)
         end = put_decimal(out, end, ask[ASK_NUMBER])
-        end = _put_piece(constants, bounds, JSON_PIECES + 5, out, end)
-    header_size = end - begin - _PREFIX_SIZE
+        end = put_piece(constants, bounds, JSON_PIECES + 5, out, end)
+    header_size = end - begin - PREFIX_SIZE
     put_int(out, begin, 4 + header_size + body_size)
     put_int(out, begin + 4, ask[ASK_IS_BINARY] << 24 | header_size)
     return end
@@ -44,7 +44,7 @@ def _put_numbers(
 ) -> Any:
     """Write four numbers between their constant parts, binary ones after their lengths; return their end."""
     for i in range(4):
-        at = _put_piece(constants, bounds, piece + i, out, at)
+        at = put_piece(constants, bounds, piece + i, out, at)
         if i == 0:
             number = int64(_SUGGESTED_BROKER)
         elif i == 1:
@@ -57,9 +57,4 @@ def _put_numbers(
         if length_size:
             put_int(out, at, end - at - length_size)
         at = end
-    return _put_piece(constants, bounds, piece + 4, out, at)
-
-
-@inlined
-def _put_piece(constants: Bytes, bounds: Longs, piece: int, out: Bytes, at: int) -> Any:
-    return copy_bytes(constants, bounds[piece], bounds[piece + 1], out, at)
+    return put_piece(constants, bounds, piece + 4, out, at)

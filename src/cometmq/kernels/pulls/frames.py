@@ -48,15 +48,13 @@ from cometmq.kernels.pulls.rows import (
     UNKNOWN_END,
     PullState,
 )
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import PullFlag
 
-PULL_CODE: Final = 11
-"""The request code of PULL_MESSAGE."""
-LITE_PULL_CODE: Final = 361
-"""The request code of LITE_PULL_MESSAGE."""
-WITH_COMMIT: Final = 1
-"""The bit of ``sysFlag`` for a pull that commits an offset."""
-WITH_SUBSCRIPTION: Final = 4
-"""The bit of ``sysFlag`` for a pull that carries its filter."""
+PULL_CODE: Final = int(RequestCode.PULL_MESSAGE)
+LITE_PULL_CODE: Final = int(RequestCode.LITE_PULL_MESSAGE)
+_WITH_COMMIT: Final = PullFlag.COMMIT_OFFSET
+_WITH_SUBSCRIPTION: Final = PullFlag.SUBSCRIPTION
 
 _KEY_NUMBERS_SIZE: Final = 32
 _ABSENT: Final = -1
@@ -85,7 +83,7 @@ def _put_key(data: Bytes, places: Longs, row: Longs, out: Bytes, at: int) -> Any
     """
     group, topic = _length(places, header.GROUP), _length(places, header.TOPIC)
     filter_length, type_length = int64(_ABSENT), int64(_ABSENT)
-    is_sent_along = row[SYS_FLAG] & WITH_SUBSCRIPTION
+    is_sent_along = row[SYS_FLAG] & _WITH_SUBSCRIPTION
     if is_sent_along:
         filter_length = _length(places, header.SUBSCRIPTION)
         type_length = _length(places, header.EXPRESSION_TYPE)
@@ -175,7 +173,7 @@ def _read_pull(data: Bytes, position: int, end: int, row: Longs, places: Longs, 
         and int_field(data, places, header.QUEUE_ID, 0) != NOT_A_NUMBER
         and long_field(data, places, header.VERSION, 0) != NOT_A_NUMBER
     )
-    if not row[SYS_FLAG] & WITH_COMMIT:
+    if not row[SYS_FLAG] & _WITH_COMMIT:
         row[COMMIT_OFFSET] = NOTHING_TO_COMMIT
     return bool(is_read)
 

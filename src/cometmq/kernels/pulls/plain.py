@@ -20,7 +20,6 @@ from cometmq.kernels.pulls.rows import (
     ASK_IS_BINARY,
     ASK_NUMBER,
     ASK_OFFSET,
-    BINARY_PIECES,
     CODES_AT,
     CODES_END,
     COUNT,
@@ -61,7 +60,7 @@ from cometmq.kernels.pulls.rows import (
     ReadOutcome,
 )
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import Command, SerializeType
+from cometmq.wire.frame import Command
 from cometmq.wire.headers import PullFlag, PullHeader
 
 SUGGESTED_BROKER: Final = 0
@@ -70,8 +69,6 @@ SUGGESTED_BROKER: Final = 0
 _FRAMES: Final = RequestFrames(
     {RequestCode.PULL_MESSAGE: PullHeader, RequestCode.LITE_PULL_MESSAGE: PullHeader}
 )
-_PREFIX: Final = Struct(">iI")
-_INT: Final = Struct(">i")
 _KEY_START: Final = Struct(">iiqiiii")
 _ABSENT: Final = -1
 _NO_LIMIT: Final = 2**63 - 1
@@ -293,16 +290,4 @@ def _within(bounds: list[int], most_count: int, most_bytes: int) -> ReadLimits:
 def _answer_start(ask: list[int], body_size: int, constants: Constants) -> bytes:
     """Return the frame that answers what was asked, up to its body: see ``pulls.Constants``."""
     numbers = SUGGESTED_BROKER, ask[NEXT_OFFSET], ask[MIN_OFFSET], ask[MAX_OFFSET]
-    if not ask[ASK_IS_BINARY]:
-        header = constants.json % (*numbers, ask[ASK_NUMBER])
-        return _PREFIX.pack(4 + len(header) + body_size, SerializeType.JSON << 24 | len(header)) + header
-    opaque_start, fields_start, *names, end = constants.pieces[BINARY_PIECES:]
-    parts: list[bytes] = []
-    for name, number in zip(names, numbers, strict=True):
-        text = b"%d" % number
-        parts += (name, _INT.pack(len(text)), text)
-    fields = b"".join((*parts, end))
-    header = b"".join(
-        (opaque_start, _INT.pack(ask[ASK_NUMBER]), fields_start, _INT.pack(len(fields)), fields)
-    )
-    return _PREFIX.pack(4 + len(header) + body_size, SerializeType.ROCKETMQ << 24 | len(header)) + header
+    return constants.template.start(ask[ASK_NUMBER], numbers, body_size, is_binary=ask[ASK_IS_BINARY])

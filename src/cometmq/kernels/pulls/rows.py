@@ -5,7 +5,6 @@ the readable definition) and a compiled one (``compiled``); both give the same f
 A pull that a leaf leaves to others is no error: it is answered by a reading, see ``store.read.get``.
 """
 
-from collections.abc import Sequence
 from enum import IntEnum
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
@@ -15,6 +14,7 @@ import numpy as np
 from cometmq.kernels.headers.places import PLACES_SIZE
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, PullTable
+from cometmq.wire.template import NumbersTemplate
 
 PULLS_MAX: Final = 256
 """So many pulls are read, and answered, together."""
@@ -191,22 +191,20 @@ class Constants(NamedTuple):
     The first number is always 0, the others are where to go on, and the queue's first and next offsets.
 
     Attributes:
-        pieces: the constants one by one.
-        json: a whole JSON header, to be filled with the five numbers by ``%``.
+        template: encodes the answers.
     """
 
     data: Bytes
     bounds: Longs
-    pieces: Sequence[bytes]
-    json: bytes
+    template: NumbersTemplate
 
 
-def constants_of(pieces: Sequence[bytes]) -> Constants:
-    """Join the constant parts of answers: see ``NumbersTemplate.pieces``."""
+def constants_of(template: NumbersTemplate) -> Constants:
+    """Join the constant parts of the answers that a template of four numbers encodes."""
+    pieces = template.pieces()
     assert len(pieces) == PIECE_COUNT
     bounds = np.array([0, *accumulate(map(len, pieces))])
-    json = b"%d".join(piece.replace(b"%", b"%%") for piece in pieces[:BINARY_PIECES])
-    return Constants(np.frombuffer(b"".join(pieces), np.uint8), bounds, pieces, json)
+    return Constants(np.frombuffer(b"".join(pieces), np.uint8), bounds, template)
 
 
 class PullRows:

@@ -22,6 +22,7 @@ from cometmq.kernels.compiling.jit import (
     rows_out,
     types,
 )
+from cometmq.kernels.headers.compiled import PREFIX_SIZE
 from cometmq.kernels.ops import PAGE_SIZE
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.kernels.queries import frames
@@ -42,14 +43,13 @@ from cometmq.kernels.queries.rows import (
 )
 from cometmq.kernels.records.index import slot_at
 from cometmq.kernels.records.walk import BODY_CRC, GOOD, has_key, walk
-from cometmq.kernels.sends.answers import put_decimal
+from cometmq.kernels.sends.answers import put_decimal, put_piece
 
 __all__ = ["answer", "body", "find", "read"]
 
 body: Final = "compiled"
 is_for_one: Final = True
 
-_PREFIX_SIZE: Final = 8
 _read: Any = frames.read  # to Numba the bytes that sockets give are no array
 _STOPS: Final = tuple(AnswerStop)
 _LOOKING: Final = int(QueryState.LOOKING)
@@ -217,14 +217,14 @@ def _check(
 def _put_header(query: Any, body_size: int, constants: Bytes, bounds: Longs, out: Bytes, begin: int) -> Any:
     """Write the response's header to ``out[begin:]``; return the position for its body."""
     piece = (BY_KEY_PIECES if query.is_by_key else 0) + (BINARY_PIECES if query.is_binary else 0)
-    at = copy_bytes(constants, bounds[piece], bounds[piece + 1], out, begin + _PREFIX_SIZE)
+    at = put_piece(constants, bounds, piece, out, begin + PREFIX_SIZE)
     if query.is_binary:
         put_int(out, at, query.opaque)
         at += 4
     else:
         at = put_decimal(out, at, query.opaque)
-    at = copy_bytes(constants, bounds[piece + 1], bounds[piece + 2], out, at)
-    header_size = at - begin - _PREFIX_SIZE
+    at = put_piece(constants, bounds, piece + 1, out, at)
+    header_size = at - begin - PREFIX_SIZE
     put_int(out, begin, 4 + header_size + body_size)
     put_int(out, begin + 4, query.is_binary << 24 | header_size)
     return at

@@ -38,11 +38,10 @@ from cometmq.kernels.queries.rows import (
 )
 from cometmq.kernels.records.keys import topic_seed
 from cometmq.kernels.records.text import hash_text
+from cometmq.wire.codes import RequestCode
 
-BY_KEY_CODE: Final = 12
-"""The request code of QUERY_MESSAGE."""
-BY_ID_CODE: Final = 33
-"""The request code of VIEW_MESSAGE_BY_ID."""
+BY_KEY_CODE: Final = int(RequestCode.QUERY_MESSAGE)
+BY_ID_CODE: Final = int(RequestCode.VIEW_MESSAGE_BY_ID)
 NAMES: Final = (
     b"topic",
     b"key",

@@ -47,15 +47,15 @@ def put_answer(
     """
     at = begin + PREFIX_SIZE
     if send.is_binary:
-        at = _put_piece(constants, bounds, BINARY_PIECES, out, at)
+        at = put_piece(constants, bounds, BINARY_PIECES, out, at)
         put_int(out, at, send.opaque)
-        at = _put_piece(constants, bounds, BINARY_PIECES + 1, out, at + 4)
+        at = put_piece(constants, bounds, BINARY_PIECES + 1, out, at + 4)
         end = _put_values(out, at + 4, send, entries, row, texts, constants, bounds, BINARY_PIECES + 2)
         put_int(out, at, end - at - 4)
     else:
         end = _put_values(out, at, send, entries, row, texts, constants, bounds, JSON_PIECES)
         end = put_decimal(out, end, send.opaque)
-        end = _put_piece(constants, bounds, JSON_PIECES + 5, out, end)
+        end = put_piece(constants, bounds, JSON_PIECES + 5, out, end)
     header_size = end - begin - PREFIX_SIZE
     put_int(out, begin, 4 + header_size)
     put_int(out, begin + 4, send.is_binary << 24 | header_size)
@@ -63,7 +63,8 @@ def put_answer(
 
 
 @inlined
-def _put_piece(constants: Bytes, bounds: Longs, piece: int, out: Bytes, at: int) -> Any:
+def put_piece(constants: Bytes, bounds: Longs, piece: int, out: Bytes, at: int) -> Any:
+    """Write a constant part of a response; return the position after it."""
     return copy_bytes(constants, bounds[piece], bounds[piece + 1], out, at)
 
 
@@ -82,7 +83,7 @@ def _put_values(
     """Write four values between their constant parts, binary ones after their lengths; return their end."""
     length_size = 4 * (send.is_binary != 0)
     for i in range(4):
-        at = _put_piece(constants, bounds, piece + i, out, at)
+        at = put_piece(constants, bounds, piece + i, out, at)
         value = at + length_size
         if i == 0:
             end = _put_ids(out, value, entries, row, row + send.message_count, constants, bounds)
@@ -95,7 +96,7 @@ def _put_values(
         if length_size:
             put_int(out, at, end - value)
         at = end
-    return _put_piece(constants, bounds, piece + 4, out, at)
+    return put_piece(constants, bounds, piece + 4, out, at)
 
 
 @inlined
@@ -107,7 +108,7 @@ def _put_ids(
         if i > row:
             out[at] = uint8(_COMMA)
             at += 1
-        at = _put_piece(constants, bounds, HOST_ID, out, at)
+        at = put_piece(constants, bounds, HOST_ID, out, at)
         at = _put_hexadecimal(out, at, entries[i, PHYSICAL_OFFSET])
     return at
 

@@ -4,10 +4,8 @@ from typing import Any, Final
 
 from cometmq.kernels.compiling.jit import Bytes, inlined, int64, int_at, short_at
 from cometmq.kernels.sends.properties import read_member
-from cometmq.wire.batch import HEAD_SIZE, SIZE_MIN
+from cometmq.wire.batch import BODY_LENGTH_AT, FLAG_AT, HEAD_SIZE, SIZE_MIN
 
-_FLAG_AT: Final = 12
-_BODY_LENGTH_AT: Final = 16
 _PROPERTIES_LENGTH_SIZE: Final = SIZE_MIN - HEAD_SIZE
 
 
@@ -18,7 +16,7 @@ def batch_count(data: Bytes, position: int, end: int) -> Any:
     while position < end:
         if end - position < SIZE_MIN:
             return -1
-        body_length = int64(int_at(data, position + _BODY_LENGTH_AT))
+        body_length = int64(int_at(data, position + BODY_LENGTH_AT))
         if body_length < 0 or body_length > end - position - SIZE_MIN:
             return -1
         body_end = position + HEAD_SIZE + body_length
@@ -37,9 +35,9 @@ def read_message(data: Bytes, position: int, send: Any) -> Any:
 
     Returns where it ends, and whether it is usual.
     """
-    send.flag = int64(int_at(data, position + _FLAG_AT))
+    send.flag = int64(int_at(data, position + FLAG_AT))
     send.body_at = position + HEAD_SIZE
-    send.body_length = int64(int_at(data, position + _BODY_LENGTH_AT))
+    send.body_length = int64(int_at(data, position + BODY_LENGTH_AT))
     properties_length_at = send.body_at + send.body_length
     send.properties_at = properties_length_at + _PROPERTIES_LENGTH_SIZE
     send.properties_length = int64(short_at(data, properties_length_at))
