@@ -24,10 +24,11 @@ async def test_what_is_not_offered_yet_is_answered_as_not_supported(tmp_path: Pa
 async def test_each_handler_takes_the_header_that_the_table_of_requests_has(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         handlers = bench.parts.requests._handlers
-    for code, handler in handlers.items():
+    for code, (handler, header_type) in handlers.items():
         annotated = get_type_hints(handler)
         header = next(annotated[name] for name in ("header", "_header") if name in annotated)
-        assert issubclass(TO_BROKERS[code].header, header), code.name
+        assert header_type is TO_BROKERS[RequestCode(code)].header
+        assert issubclass(header_type, header), code
     assert TO_BROKERS.keys() - handlers.keys() == SENDS.keys()
 
 

@@ -20,6 +20,7 @@ from cometmq.kernels.sends.rows import (
     constants_of,
 )
 from cometmq.kernels.sends.topic_table import TopicHashTable
+from cometmq.wire.connection import FrameReader
 from cometmq.wire.template import ResponseTemplate
 
 ADDED: Final = b"CLUSTER\x01c\x02"
@@ -86,6 +87,8 @@ class Reader:
         *ends, answers_end = self._ops.encode(self.batch, data, start, self._born_host)
         assert answers_end == len(self.batch.answers())
         end, others_end = ends
+        for commands in filter(None, self.batch.left[-1:]):
+            assert commands == FrameReader().receive_data(data[end:others_end])
         return end, others_end
 
     def takes(self, data: bytes) -> bool:

@@ -45,7 +45,7 @@ class Requests:
         on_closed: Sequence[Callable[[Session], None]],
     ) -> None:
         self._sends = sends
-        self._handlers = handlers
+        self._handlers = {int(code): (handler, TO_BROKERS[code].header) for code, handler in handlers.items()}
         self._answered = answered
         self._on_closed = on_closed
 
@@ -79,14 +79,14 @@ class Requests:
 
     def _answer(self, session: Session, command: Command) -> Command | None:
         """Parse a request's header and answer it. Raises CometMQError."""
-        if command.code not in self._handlers:
+        if (found := self._handlers.get(command.code)) is None:
             return response(
                 command,
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
                 f" request type {command.code} not supported",
             )
-        code = RequestCode(command.code)
-        return self._handlers[code](session, command, parse(TO_BROKERS[code].header, command.ext_fields))
+        handler, header_type = found
+        return handler(session, command, parse(header_type, command.ext_fields))
 
 
 class Starting:

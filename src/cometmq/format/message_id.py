@@ -38,6 +38,8 @@ from cometmq.format.host import IPV4_SIZE, IPV6_SIZE
 ID_SIZE: Final = 16
 ID_SIZE_V6: Final = 28
 
+OFFSET_ID: Final = "%s%016X"
+"""The same id from the store host as upper-case hex and the physical offset, where many have one host."""
 _OFFSET: Final = struct.Struct(">q")
 _PROCESS: Final = struct.Struct(">HI")
 _TIME_AND_COUNTER: Final = struct.Struct(">IH")

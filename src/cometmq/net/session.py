@@ -233,18 +233,20 @@ class Session(asyncio.Protocol):
         self.server.turn.unhandled += len(self._intake)
 
     def handle(self, read: Read, handle: Handle) -> None:
-        """Decode and handle frames of a read as commands; close the connection if they are not frames."""
+        """Handle frames of a read as commands, decoded first; close the connection if they are not frames."""
         self._commands_read += read.position > 0
-        frames = read.data[read.position : read.commands_end]
-        read.position = read.commands_end
-        try:
-            commands = self._reader.receive_data(frames)
-        except ProtocolError as error:
-            read.position = len(read.data)  # nothing after them can be decoded
-            self._refuse(str(error))
-            return
+        commands, read.commands = read.commands, []
+        begin, read.position = read.position, read.commands_end
+        if not commands:
+            try:
+                commands = self._reader.receive_data(read.data[begin : read.commands_end])
+            except ProtocolError as error:
+                read.position = len(read.data)  # nothing after them can be decoded
+                self._refuse(str(error))
+                return
         self._commands_read += len(commands)
-        self._reserve_for_frame()
+        if self._frame_length or self._reader.unfinished:
+            self._reserve_for_frame()
         if commands:
             attempt(self, commands, handle, self, commands)
 

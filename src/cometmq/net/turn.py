@@ -39,14 +39,16 @@ class Read:
 
     Attributes:
         commands_end: the frames from ``position`` to here are to be handled as commands next.
+        commands: these commands, if they are decoded already.
     """
 
-    __slots__ = ("commands_end", "data", "position", "session")
+    __slots__ = ("commands", "commands_end", "data", "position", "session")
 
     def __init__(self, session: "Session", data: bytes) -> None:
         self.session = session
         self.data = data
         self.position = self.commands_end = 0
+        self.commands: list[Command] = []
 
 
 class BulkHandler(Protocol):

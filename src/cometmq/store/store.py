@@ -190,8 +190,8 @@ class MessageStore(Messages, HasPointers):
         """Call ``callback`` with messages that have become readable; it may be one of several.
 
         Args:
-            awaiting: collections of those who wait for messages: while those of all callbacks are empty, the
-                arrivals of bulk sends are not collected. By default somebody always waits.
+            awaiting: collections of those who wait for messages: while those of all callbacks are empty,
+                arrivals are not collected. By default somebody always waits.
         """
         self._dispatcher.listen(callback, awaiting)
 

@@ -22,7 +22,7 @@ from cometmq.format.message_id import parse_offset_message_id
 from cometmq.kernels import plain
 from cometmq.net.server import Session
 from cometmq.testing.memory_disk import MemoryDisk
-from cometmq.wire import batch
+from cometmq.wire import batch, json_header
 from cometmq.wire.batch import BatchMessage
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.connection import FrameReader
@@ -73,6 +73,27 @@ async def test_of_usual_sends_only_the_first_record_of_each_commitlog_file_is_ra
     commands, rows, taken = await both(reads)
     assert commands == rows
     assert 0.95 * sum(map(len, reads)) < taken < sum(map(len, reads))
+
+
+async def test_a_rare_send_is_decoded_once_where_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+    decode = json_header.decode
+
+    def seen(header: bytes, body: bytes) -> Command:
+        decoded.append(header)
+        return decode(header, body)
+
+    monkeypatch.setattr(kernels, "sends_for", lambda **_: plain.sends)
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        made.read(json_frame(USUAL, 1))
+        await made.parts.topics.settled()
+        await asyncio.sleep(0)
+        monkeypatch.setattr(json_header, "decode", seen)
+        rare = json_frame(USUAL | {"i": "DELAY\x011\x02" + USUAL["i"]}, 2)
+        before = made.parts.rates.rare_sends
+        made.read(json_frame(USUAL, 1) + rare + rare + json_frame(USUAL, 3))
+        assert made.parts.rates.rare_sends == before + 2
+        assert sum(b'"opaque":2' in header for header in decoded) == 2
 
 
 @pytest.mark.usefixtures("body")

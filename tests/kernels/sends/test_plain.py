@@ -8,9 +8,11 @@ from tests.kernels.sending import ADDED, HOST, USUAL, Reader, framed, header, js
 from cometmq.format.record import decode
 from cometmq.kernels import plain
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends.plain import RARE, RARE_IN_BATCHES, NoSends
+from cometmq.kernels.sends.plain import NoSends
+from cometmq.kernels.sends.rows import RARE, RARE_IN_BATCHES
 from cometmq.wire import batch
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.connection import FrameReader
 
 KEY = "UNIQ_KEY\x01abc\x02"
 
@@ -58,6 +60,15 @@ def test_a_batch_is_left_if_a_message_asks_for_something(compiled: Ops, name: st
         reader = Reader(ops)
         assert reader.takes(data) == (name not in RARE_IN_BATCHES)
         assert reader.next_offsets[1] == 10 + reader.batch.message_count
+
+
+def test_rare_sends_are_left_as_the_commands_that_they_were_decoded_to() -> None:
+    reader, rare = Reader(plain.sends), json_frame({"i": f"DELAY\x011\x02{KEY}"})
+    assert reader.read(json_frame() + 2 * rare + json_frame())[1] == len(json_frame()) + 2 * len(rare)
+    assert reader.batch.left == [FrameReader().receive_data(2 * rare)]
+    for other in (framed(b'{"code":34}'), rare[:-1], json_frame(flag=0, body=b""), framed(b"{}")):
+        reader.read(rare + other)
+        assert reader.batch.left == [[]], "what follows the rare one is not decoded, so it is not either"
 
 
 def test_where_all_sends_are_rare_no_frame_is_read() -> None:

@@ -47,7 +47,7 @@ class Desk:
         self.index = Index(files, ROOT, 10, 50)
         self.dispatcher = Dispatcher(self.log, self.index, DELAYS, self.queues.staged)
         self.told: list[Arrival] = []
-        self.dispatcher.on_arrival = self.told.extend
+        self.dispatcher.listen(self.told.extend, [["somebody"]])
 
     def append(self, *messages: NewMessage, readable: int | None = None, time: int = TIME) -> int:
         """Append as the store does; gives the log's end."""

@@ -83,11 +83,13 @@ class MessageQueries:
         others: list[Read] = []
         asked: list[_QueriesOfRead] = []
         ops, queries = self._finds.begin(), self._finds.queries
-        is_one = len(reads) == 1 and frame_end(reads[0].data, reads[0].position) == ends[0]
+        if len(reads) == 1 and not ops.is_for_one and frame_end(reads[0].data, reads[0].position) == ends[0]:
+            reads[0].commands_end = ends[0]
+            return others
         for read, end in zip(reads, ends, strict=True):
             if queries.count >= QUERIES_MAX:
                 read.commands_end = read.position  # its turn comes when these are answered
-            elif read.session.congested or (is_one and not ops.is_for_one):
+            elif read.session.congested:
                 read.commands_end = end
             else:
                 begin = queries.count

@@ -27,7 +27,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
-from cometmq.format.message_id import offset_message_id
+from cometmq.format.message_id import OFFSET_ID
 from cometmq.kernels.sends.rows import SendBatch, constants_of
 from cometmq.kernels.sends.topic_table import NO_QUEUE
 from cometmq.net.server import Session
@@ -103,6 +103,9 @@ class Sends:
             for read in reads:
                 read.commands_end = len(read.data)
             return
+        if batch.left:
+            for read, commands in zip(reads, batch.left, strict=True):
+                read.commands = commands
         answers: list[Answer] = []
         answered = 0
         for read, (read.position, read.commands_end, answers_end) in zip(reads, ends, strict=True):
@@ -234,8 +237,11 @@ class Sends:
 
     def _encoded(self, send: RareSend, appended: Sequence[Appended]) -> bytes:
         """Encode the success response to a rare send."""
-        ids = ",".join([offset_message_id(self._store_host, one.physical_offset) for one in appended])
-        values = (ids, str(send.queue_id), str(appended[0].queue_offset), send.unique_key)
+        first, host_id = appended[0], self._batch.constants.host_id
+        ids = OFFSET_ID % (host_id, first.physical_offset)
+        if len(appended) > 1:
+            ids = ",".join([OFFSET_ID % (host_id, one.physical_offset) for one in appended])
+        values = (ids, str(send.queue_id), str(first.queue_offset), send.unique_key)
         if send.recall_handle is None:
             return self._template.encode(send.command, values)
         fields = dict(zip(_NAMES, values, strict=True)) | self._constants

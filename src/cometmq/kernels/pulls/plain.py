@@ -20,6 +20,7 @@ from cometmq.kernels.pulls.rows import (
     ASK_IS_BINARY,
     ASK_NUMBER,
     ASK_OFFSET,
+    ASK_SIZE,
     CODES_AT,
     CODES_END,
     COUNT,
@@ -39,6 +40,7 @@ from cometmq.kernels.pulls.rows import (
     NOTHING_TO_COMMIT,
     NUMBER,
     OUTCOME,
+    PULL_SIZE,
     QUEUE_OFFSET,
     RECORD_AT,
     RECORD_NUMBER,
@@ -69,6 +71,8 @@ SUGGESTED_BROKER: Final = 0
 _FRAMES: Final = RequestFrames(
     {RequestCode.PULL_MESSAGE: PullHeader, RequestCode.LITE_PULL_MESSAGE: PullHeader}
 )
+_PULL: Final = Struct(f"{PULL_SIZE}q")
+_ASK: Final = Struct(f"{ASK_SIZE}q")  # a row is packed in a third of the time that numpy takes to set it
 _KEY_START: Final = Struct(">iiqiiii")
 _ABSENT: Final = -1
 _NO_LIMIT: Final = 2**63 - 1
@@ -93,15 +97,14 @@ class PlainPulls:
     ) -> tuple[int, int, int]:
         """Read pulls: see ``pulls.PullOps.read``."""
         found, pulls_end, others_end = read_frames(data, begin, end, len(into.rows), _read_pull)
-        keys_end = 0
-        for row, key in found:
+        rows, keys_end = into.rows.data, 0
+        for number, (row, key) in enumerate(found):
             row[TARGET] = table.find(key)
             if row[TARGET] == NO_TARGET:
                 into.keys[keys_end : keys_end + len(key)] = np.frombuffer(key, np.uint8)
                 row[TARGET + 1 : STATE] = hash_of(key), keys_end, keys_end + len(key)
                 keys_end += len(key)
-        if found:
-            into.rows[: len(found)] = [row for row, _ in found]
+            _PULL.pack_into(rows, number * _PULL.size, *row)
         return len(found), pulls_end, others_end
 
     def ask_known(
@@ -133,9 +136,11 @@ class PlainPulls:
             at = window[WINDOW_AT] + (offset - window[FIRST]) * SIZE
             asks.entries_end = begin_at + entries_size
             asks.entries[begin_at : asks.entries_end] = known.entries[at : at + entries_size]
-            asks.rows[asks.asked] = (
+            _ASK.pack_into(
+                asks.rows.data,
+                asks.asked * _ASK.size,
                 *(pull[NUMBER], pull[IS_BINARY], offset, wanted, size, 0, NO_CODES, asks.entries_end),
-                *(ReadOutcome.LEFT, 0, 0, window[WINDOW_MIN_OFFSET], queue_end, 0),
+                *(_LEFT, 0, 0, window[WINDOW_MIN_OFFSET], queue_end, 0),
             )
             asks.asked += 1
             pulls[number, STATE] = PullState.ASKED
@@ -202,8 +207,8 @@ class PlainPulls:
                     at = _put(answers, at, b"".join((start, *runs)))
                     ask[ANSWER_END] = at
             row += 1
-        if rows:
-            asks.rows[first : asks.asked] = rows
+        for number, ask in enumerate(rows, first):
+            _ASK.pack_into(asks.rows.data, number * _ASK.size, *ask)
         return row, at, stop, missing_count
 
 

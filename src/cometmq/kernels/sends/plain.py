@@ -1,6 +1,5 @@
 """The operation on sends in plain Python: the definition, which serves until the compiled one is loaded."""
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
@@ -9,22 +8,16 @@ from typing import Final, TypeAlias
 from cometmq.errors import CometMQError
 from cometmq.format import properties
 from cometmq.format.java.java_hash import tags_code
+from cometmq.format.message_id import OFFSET_ID
 from cometmq.format.properties import (
-    CLUSTER,
-    DELAY,
-    IDEMPOTENCE_KEY,
-    MSG_REGION,
-    POP_CK,
     TAGS,
-    TIMER_ASKS,
-    TRACE_ON,
-    TRANSACTION_PREPARED,
     UNIQ_KEY,
     VALUE_END,
     WAIT,
 )
 from cometmq.format.record import END_FILE_MIN_BLANK, encode_fields
 from cometmq.format.sys_flag import TRANSACTION_MASK
+from cometmq.kernels.headers.plain import HeaderStarts
 from cometmq.kernels.sends.rows import (
     ANSWER_SIZE_MAX,
     ANSWERS_END,
@@ -37,6 +30,8 @@ from cometmq.kernels.sends.rows import (
     MESSAGE_COUNT,
     OFFSET_DIGITS,
     PROPERTIES_LENGTH_MAX,
+    RARE,
+    RARE_IN_BATCHES,
     RECORDS_END,
     RECORDS_MAX,
     SEND_COUNT,
@@ -46,23 +41,21 @@ from cometmq.kernels.sends.rows import (
 )
 from cometmq.wire import batch as batches
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import ONEWAY_FLAG, PREFIX_SIZE, Command, decode_parts, frame_end
+from cometmq.wire.frame import (
+    HEADER_LENGTH_MASK,
+    ONEWAY_FLAG,
+    PREFIX_SIZE,
+    Command,
+    decode_parts,
+    frame_end,
+)
 from cometmq.wire.headers import SendHeaderV2, parse
 
-RARE_IN_BATCHES: Final = frozenset({TRANSACTION_PREPARED, DELAY, *TIMER_ASKS, IDEMPOTENCE_KEY})
-"""A batch is rare if one of its messages has one of these properties."""
-RARE: Final = RARE_IN_BATCHES | {MSG_REGION, TRACE_ON, CLUSTER, POP_CK}
-"""A send is rare if it has one of these properties: it asks for something, or the broker replaces them."""
-
 _CODES: Final = frozenset((RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE))
-_JSON_STARTS: Final = tuple(b'{"code":%d,' % code for code in _CODES)
-_JSON_CODE: Final = re.compile(rb'"code"\s*:\s*(?:%s)\b' % b"|".join(b"%d" % code for code in _CODES))
-_BINARY_STARTS: Final = tuple(code.to_bytes(2, "big") for code in _CODES)
+_STARTS: Final = HeaderStarts(*_CODES)
 _WORD: Final = Struct(">I")
-_HEADER_LENGTH: Final = 0xFFFFFF
 _BATCH_CODE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 _ENTRY: Final = Struct("5q")
-_ID: Final = f"%s%0{OFFSET_DIGITS}X"
 _TAGS_LENGTH_MAX: Final = 100
 _TAGS_KNOWN_MAX: Final = 10_000
 _END: Final = VALUE_END.encode()
@@ -115,17 +108,28 @@ class _Encoder:
         self._answers_end = values[ANSWERS_END]
         self._answer_size = ANSWER_SIZE_MAX + len(constants.data)
         self._id_size = len(constants.host_id) + OFFSET_DIGITS + 1
+        self._left: list[Command | None] = []
 
     def encode(self, data: bytes, begin: int) -> tuple[int, int]:
         """Encode the usual sends from ``begin`` on; return where they end, and the frames that are left."""
-        values = self._values
+        ends = self._encode(data, begin)
+        left = [command for command in self._left if command is not None]
+        self._batch.left.append(left if len(left) == len(self._left) else [])
+        return ends
+
+    def _encode(self, data: bytes, begin: int) -> tuple[int, int]:
+        left, values = self._left, self._values
         position = sends_end = begin
         while self._count < SENDS_MAX:
             end = frame_end(data, position)
             if end < 0:
+                if position < len(data):
+                    left.append(None)
                 return sends_end, len(data)
-            send = self._read(data, position, end)
+            command = self._decode(data, position, end)
+            send = None if command is None else self._usual(command)
             if send is None:
+                left.append(command)
                 position = end
                 continue
             if position > sends_end:  # other frames lie between
@@ -133,6 +137,7 @@ class _Encoder:
             records, ids, size = self._encoded(send)
             records_end = self._records_end + size
             if records_end + END_FILE_MIN_BLANK > values[FILE_ROOM]:
+                left.append(command)
                 return sends_end, end
             command, header, queue, unique_key, _, is_rare = send
             answer_size = self._answer_size + len(unique_key) + len(ids) * self._id_size
@@ -140,6 +145,7 @@ class _Encoder:
                 return sends_end, sends_end if self._count else end
             position = end
             if is_rare:
+                left.append(command)
                 continue
             if not command.flag & ONEWAY_FLAG:
                 offset = str(self._next_offsets[queue])
@@ -167,19 +173,26 @@ class _Encoder:
             self._batch.room.data[begin : begin + len(data)] = data
             self._values[end] += len(data)
 
-    def _read(self, data: bytes, position: int, end: int) -> _UsualSend | None:
-        """Read the frame from ``position`` to ``end``; None if it is not a usual send."""
+    def _decode(self, data: bytes, position: int, end: int) -> Command | None:
+        """Decode the frame from ``position`` to ``end``; None if it is no send, or its body is too long."""
         (word,) = _WORD.unpack_from(data, position + 4)
         begin = position + PREFIX_SIZE
-        body_at = begin + (word & _HEADER_LENGTH)
+        body_at = begin + (word & HEADER_LENGTH_MASK)
         if not 0 < end - body_at <= self._values[BODY_LENGTH_MAX]:
             return None
-        if not _may_be_send(data, begin, body_at, is_binary=word > _HEADER_LENGTH):
+        if not _STARTS.may_be(data, begin, body_at, is_binary=word > HEADER_LENGTH_MASK):
             return None
         try:
             command = decode_parts(word, data[begin:body_at], data[body_at:end])
-            if command.code not in _CODES or command.flag & ~ONEWAY_FLAG:
-                return None
+        except CometMQError:
+            return None  # as a command it is refused
+        return command if command.code in _CODES else None
+
+    def _usual(self, command: Command) -> _UsualSend | None:
+        """Check the send that a command asks for; None if it is not a usual one."""
+        if command.flag & ~ONEWAY_FLAG:
+            return None
+        try:
             header = parse(SendHeaderV2, command.ext_fields)
             encoded = header.properties.encode()
         except (CometMQError, UnicodeEncodeError):
@@ -227,19 +240,12 @@ class _Encoder:
             )
             size = len(record)
             records.append(record)
-            ids.append(_ID % (constants.host_id, physical_offset))
+            ids.append(OFFSET_ID % (constants.host_id, physical_offset))
             _ENTRY.pack_into(entries, row_at, queue, queue_offset, physical_offset, size, _tags_code(tags))
             queue_offset += 1
             physical_offset += size
             row_at += _ENTRY.size
         return records, ids, physical_offset - begin
-
-
-def _may_be_send(data: bytes, begin: int, end: int, *, is_binary: bool) -> bool:
-    """Check by its code, before it is decoded, whether a header may be that of a send."""
-    if is_binary:
-        return data.startswith(_BINARY_STARTS, begin)
-    return data.startswith(_JSON_STARTS, begin) or _JSON_CODE.search(data, begin, end) is not None
 
 
 def _with_members(command: Command, header: SendHeaderV2, queue: int, unique_key: str) -> _UsualSend | None:

@@ -1,5 +1,6 @@
 """Reading the properties of a send inside kernels: those that matter before all are stored unchanged."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from cometmq.format import properties
@@ -7,6 +8,7 @@ from cometmq.kernels.compiling.jit import Bytes, byte_at, inlined, int32, int64,
 from cometmq.kernels.headers.json_text import checked_size
 from cometmq.kernels.records.properties import next_property
 from cometmq.kernels.records.text import hash_text
+from cometmq.kernels.sends.rows import RARE, RARE_IN_BATCHES
 
 _VALUE_END: Final = ord(properties.VALUE_END)
 _CODED_MAX: Final = 8
@@ -16,15 +18,19 @@ def _code(name: str) -> int:
     return int.from_bytes(f"\1{name}".encode()[-_CODED_MAX:], "big")
 
 
+def _codes(names: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the codes of names, and of longer ones the first 8 bytes."""
+    short = {_code(name) for name in names if len(name) <= _CODED_MAX}
+    longer = {int.from_bytes(name.encode()[:_CODED_MAX], "big") for name in names if len(name) > _CODED_MAX}
+    return tuple(sorted(short)), tuple(sorted(longer))
+
+
 _TAGS: Final = _code("TAGS")
 _UNIQ_KEY: Final = _code("UNIQ_KEY")
 _WAIT: Final = _code("WAIT")
 _TRUE: Final = tuple(b"true")
-_UNUSUAL: Final = tuple(map(_code, ("DELAY", "TRAN_MSG", "TRACE_ON", "CLUSTER", "POP_CK")))
-_UNUSUAL_LONG: Final = tuple(int.from_bytes(name, "big") for name in (b"TIMER_DE", b"MSG_REGI", b"IDEMPOTE"))
-"""The first 8 bytes of longer names that are unusual: TIMER_DELAY_SEC, MSG_REGION, IDEMPOTENCE_KEY."""
-_UNUSUAL_OF_MEMBER: Final = tuple(map(_code, ("DELAY", "TRAN_MSG")))
-_UNUSUAL_LONG_OF_MEMBER: Final = (_UNUSUAL_LONG[0], _UNUSUAL_LONG[2])
+_UNUSUAL, _UNUSUAL_LONG = _codes(RARE)
+_UNUSUAL_OF_MEMBER, _UNUSUAL_LONG_OF_MEMBER = _codes(RARE_IN_BATCHES)
 
 
 @inlined

@@ -17,10 +17,21 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from cometmq.format.properties import MAX_LENGTH
+from cometmq.format.properties import (
+    CLUSTER,
+    DELAY,
+    IDEMPOTENCE_KEY,
+    MAX_LENGTH,
+    MSG_REGION,
+    POP_CK,
+    TIMER_ASKS,
+    TRACE_ON,
+    TRANSACTION_PREPARED,
+)
 from cometmq.kernels.headers.places import PLACES_SIZE
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.sends.topic_table import TopicHashTable
+from cometmq.wire.frame import HEADER_LENGTH_MAX, Command
 from cometmq.wire.template import ResponseTemplate
 
 SEND: Final = np.dtype(
@@ -57,6 +68,10 @@ SEND: Final = np.dtype(
 )
 """The dtype of one parsed send; lengths and sizes in bytes, times in ms since 1970."""
 
+RARE_IN_BATCHES: Final = frozenset({TRANSACTION_PREPARED, DELAY, *TIMER_ASKS, IDEMPOTENCE_KEY})
+"""A batch is rare if one of its messages has one of these properties."""
+RARE: Final = RARE_IN_BATCHES | {MSG_REGION, TRACE_ON, CLUSTER, POP_CK}
+"""A send is rare if it has one of these properties: it asks for something, or the broker replaces them."""
 SENDS_MAX: Final = 1024
 """From so many messages on, no further send is taken into a batch."""
 BATCH_COUNT_MAX: Final = 4096
@@ -69,7 +84,7 @@ ANSWERS_SIZE_MAX: Final = 1 << 19
 """The most bytes of a batch's responses."""
 ANSWER_SIZE_MAX: Final = 256
 """The most bytes of a response besides its constant parts, the unique key and further message ids."""
-TEXTS_SIZE: Final = 512 * 1024
+TEXTS_SIZE: Final = HEADER_LENGTH_MAX
 """The most bytes of a header, and so of its texts."""
 OFFSET_DIGITS: Final = 16
 """The hex digits of a physical offset in a message id."""
@@ -168,12 +183,15 @@ class SendBatch:
         places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
         next_offsets: int64[queues], for each queue's number its next queue offset; increased.
         entries: int64[n, 5], written from row FIRST_ROW on: see ``QUEUE`` and the others.
+        left: for each read the frames that are left as commands, as far as the plain body has decoded all of
+            them; the compiled one decodes none.
     """
 
     __slots__ = (
         "_room",
         "constants",
         "entries",
+        "left",
         "next_offsets",
         "numbers",
         "places",
@@ -203,6 +221,7 @@ class SendBatch:
         self.places: Longs = np.empty(PLACES_SIZE, np.int64)
         self.next_offsets: Longs = np.empty(0, np.int64)
         self.entries: Longs = np.empty((0, 5), np.int64)
+        self.left: list[list[Command]] = []
 
     def begin(
         self,
@@ -224,6 +243,8 @@ class SendBatch:
             store_time: ms since 1970.
         """
         self.next_offsets, self.entries = next_offsets, entries
+        if self.left:
+            self.left = []
         place = first_row, begin_offset, file_room, store_time
         _STATE.pack_into(self.values, 8 * FIRST_ROW, *place, 0, 0, 0, 0)
 

@@ -6,7 +6,7 @@ collected, first in the order of the log, then by queue in runs, and appended by
 appends that queue's entries only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -69,12 +69,13 @@ class Staged:
                 self.rows[: self.end] = waiting
         return self.rows
 
-    def add(self, rows: Longs) -> None:
-        """Add readable rows, ``int64[n, 5]``, before those not yet readable, which are of later messages."""
+    def add(self, rows: Longs | Sequence[tuple[int, ...]]) -> None:
+        """Add readable rows (n x 5) before those not yet readable, which are of later messages."""
         self.with_room(len(rows))
         begin, end = self.count, self.end
         self.count, self.end = begin + len(rows), end + len(rows)
-        self.rows[self.count : self.end] = self.rows[begin:end]
+        if begin < end:
+            self.rows[self.count : self.end] = self.rows[begin:end]
         self.rows[begin : self.count] = rows
 
     def put(self) -> None:

@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from cometmq import kernels
 from cometmq.format import properties
 from cometmq.format.consume_queue_ext import pack
@@ -83,8 +81,7 @@ class Dispatcher:
         calculate_bitmap: returns the bitmap of the filters that a message passes, for the unit in its queue's
             extension; None if entries get no units.
         follow: called when the index lags behind by INDEX_LAG_BYTES, or ``dispatched_time`` went back.
-        awaiting: collections of those who wait for arrivals; if all are empty, those of bulk sends are not
-            collected.
+        awaiting: collections of those who wait for arrivals; if all are empty, none are collected.
     """
 
     def __init__(
@@ -210,8 +207,9 @@ class Dispatcher:
             self.follow()
 
     def _stage(self, batch: _AppendedBatch) -> list[Arrival]:
-        """Stage the queue entries of messages, which makes them readable; return them."""
+        """Stage the queue entries of messages, which makes them readable; return them if anybody waits."""
         arrivals, rows, codes, watched = [], [], self._tags_codes, set()
+        is_awaited = any(self.awaiting)
         for number, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
             if number == NO_QUEUE:
                 continue
@@ -220,11 +218,12 @@ class Dispatcher:
                 code = self._tags_code(message, at.store_time)
             held = code if self.calculate_bitmap is None else self._extended(number, message, at, code)
             rows.append((number, at.queue_offset, at.physical_offset, at.size, held))
-            arrivals.append(Arrival(message.topic, message.queue_id, at.queue_offset + 1, code))
+            if is_awaited:
+                arrivals.append(Arrival(message.topic, message.queue_id, at.queue_offset + 1, code))
             if message.topic in self.on_arrival_of:
                 watched.add(message.topic)
         if rows:
-            self._staged.add(np.array(rows, np.int64))
+            self._staged.add(rows)
         self._advance(batch.end_offset, batch.store_time)
         for topic in watched:
             self.on_arrival_of[topic]()
