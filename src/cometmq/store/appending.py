@@ -66,14 +66,18 @@ class Appending:
         numbers, queue_offsets = list[int](), list[int]()
         try:
             for message in messages:
-                number, queue_offset = self._next_offset(message)
+                number, queue_offset = NO_QUEUE, 0
+                if has_queue_entry(message.sys_flag):
+                    number, queue_offset = self._queues.take_offset(message.topic, message.queue_id)
                 numbers.append(number)
                 queue_offsets.append(queue_offset)
             appended = self._log.append(messages, queue_offsets, store_time)
-        except BaseException:
+        except BaseException as error:
             for number in numbers:
                 if number != NO_QUEUE:
                     self.next_offsets.values[number] -= 1
+            if isinstance(error, IllegalName):
+                raise MessageIllegal(str(error)) from None
             raise
         self._dispatcher.add(numbers, messages, appended, self._readable())
         if self._end is not None:
@@ -127,12 +131,3 @@ class Appending:
     def _readable(self) -> int:
         """Return the log's offset up to which messages may be read."""
         return self._log.written_offset if self._readable_offset is None else self._readable_offset()
-
-    def _next_offset(self, message: NewMessage) -> tuple[int, int]:
-        """Return the number of a message's queue, or NO_QUEUE, and the queue offset that it gets."""
-        if not has_queue_entry(message.sys_flag):
-            return NO_QUEUE, 0
-        try:
-            return self._queues.take_offset(message.topic, message.queue_id)
-        except IllegalName as error:
-            raise MessageIllegal(str(error)) from None

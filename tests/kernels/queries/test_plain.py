@@ -1,11 +1,11 @@
 """The plain operations on queries: what they read though the compiled ones leave it, and rows of commands."""
 
 import pytest
-from tests.kernels.pulls.test_plain_choice import BEGIN
 from tests.kernels.queries.test_rows import record_of
 from tests.kernels.querying import BY_KEY, Reader, by_id, by_key, new_rows
 
 from cometmq.format.dispatch import KeyKind
+from cometmq.format.record import read_head
 from cometmq.kernels import plain
 from cometmq.kernels.queries.plain import add, has_row, record_has_key
 from cometmq.kernels.queries.rows import TEXTS_SIZE, UNIQUE_COUNT
@@ -48,9 +48,9 @@ def test_a_key_that_has_no_room_or_is_not_ascii_makes_no_row(key: str) -> None:
     assert not has_row(parse(QueryMessageHeader, BY_KEY | {"key": key}))
 
 
-def test_bytes_that_are_no_record_have_no_key() -> None:
+def test_a_record_has_the_keys_of_its_own_topic() -> None:
     record = record_of(0, 0)
-    assert record[28:36] == BEGIN.to_bytes(8, "big")
-    assert record_has_key(record, "T", "k1", KeyKind.ANY)
-    assert not record_has_key(record, "T", "k1", KeyKind.UNIQUE)
-    assert not record_has_key(record[:-1], "T", "k1", KeyKind.ANY)
+    head = read_head(record, 0)
+    assert record_has_key(record, head, "T", "k1", KeyKind.ANY)
+    assert not record_has_key(record, head, "T", "k1", KeyKind.UNIQUE)
+    assert not record_has_key(record, head, "T2", "k1", KeyKind.ANY)

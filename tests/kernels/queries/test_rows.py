@@ -54,6 +54,10 @@ def test_a_hash_is_a_query_that_is_looked_up(query_ops: QueryOps) -> None:
     index = index_of((HASH, 1, 1_000), (HASH, 2, 9_000), (HASH, 3, 20_000))
     assert query_ops.find(index.bytes(), 0, 3, HOPS_MAX, query) == 0
     assert query.found(0) == [2, 1]
+    for key_hash, found in ((HASH + 1, []), (HASH, [2, 1])):
+        query.ask(key_hash, 5, 10_000, 3)  # the next one begins anew
+        assert query_ops.find(index.bytes(), 0, 3, HOPS_MAX, query) == 0
+        assert query.found(0) == found
 
 
 def index_of(*keys: tuple[int, int, int]) -> File:

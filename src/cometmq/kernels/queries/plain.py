@@ -3,9 +3,8 @@
 from struct import Struct
 from typing import Final
 
-from cometmq.errors import DamagedRecord
 from cometmq.format.checksum import Crc
-from cometmq.format.dispatch import KeyKind, has_key
+from cometmq.format.dispatch import KeyKind, holds_key
 from cometmq.format.index import (
     ENTRY_SIZE,
     HEADER_SIZE,
@@ -17,7 +16,7 @@ from cometmq.format.index import (
     unpack_slot,
 )
 from cometmq.format.java.java_hash import index_key_hash
-from cometmq.format.record import MIN_SIZE, RecordHead, decode
+from cometmq.format.record import MIN_SIZE, RecordHead
 from cometmq.format.scan import check
 from cometmq.kernels.headers.plain import RequestFrames, read_frames
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Longs
@@ -145,9 +144,10 @@ class PlainQueries:
             if not MIN_SIZE <= size <= file.end - offset or _lacks(query, file.resident, at, at + size):
                 return []
             record = bytes(view[at : at + size])
-            if not isinstance(check(record, 0, size, base_offset=offset, crc=self._crc), RecordHead):
+            head = check(record, 0, size, base_offset=offset, crc=self._crc)
+            if not isinstance(head, RecordHead):
                 return []
-            if key is not None and not record_has_key(record, *key):
+            if key is not None and not record_has_key(record, head, *key):
                 return []
             records.append(record)
             before = offset
@@ -261,12 +261,11 @@ def _key_of(queries: QueryRows, number: int) -> tuple[str, str, KeyKind] | None:
     return topic, key, KeyKind.UNIQUE if query.is_unique else KeyKind.ANY
 
 
-def record_has_key(record: bytes, topic: str, key: str, kind: KeyKind) -> bool:
-    """Check that a record has a topic and a key: see ``format.dispatch.has_key``."""
-    try:
-        return has_key(decode(record, crc=Crc.NONE), topic, key, kind)
-    except DamagedRecord:
-        return False
+def record_has_key(record: bytes, head: RecordHead, topic: str, key: str, kind: KeyKind) -> bool:
+    """Check that a record has a topic and a key, like ``format.dispatch.has_key`` without decoding it all."""
+    own_topic = record[head.topic_position : head.topic_position + head.topic_length]
+    is_of_topic = str(own_topic, "utf-8", "surrogateescape") == topic
+    return is_of_topic and holds_key(record[head.properties_position : head.size], key, kind)
 
 
 def _answer_start(query: QueryRow, body_size: int, constants: QueryConstants) -> bytes:

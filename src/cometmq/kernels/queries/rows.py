@@ -81,6 +81,7 @@ class QueryRow(Structure):
     _fields_ = [(name, c_int64) for name in __annotations__]
 
 
+_EMPTY: Final = QueryRow()
 QUERY: Final = np.dtype([(name, np.int64) for name in QueryRow.__annotations__])
 """The dtype of a QueryRow."""
 
@@ -193,6 +194,17 @@ class QueryRows:
         self.texts: Bytes = np.empty(room * TEXTS_SIZE, np.uint8)
         self.places: Longs = np.empty(PLACES_SIZE, np.int64)
 
+    def ask(self, key_hash: int, begin_time: int, end_time: int, max_count: int) -> None:
+        """Begin with one query by a key's hash, to be looked up in index files.
+
+        The parameters are those of ``QueryRow``; ``max_count`` is from 1 to ``found_max``.
+        """
+        self.rows[0] = _EMPTY
+        self.count = 1
+        row = self.rows[0]
+        row.is_by_key, row.key_hash, row.max_count = 1, key_hash, max_count
+        row.begin_time, row.end_time = begin_time, end_time
+
     def found(self, number: int) -> list[int]:
         """Return the CommitLog offsets that were found for a query, newest first."""
         found: list[int] = self.offsets[number, : self.rows[number].count].tolist()
@@ -200,15 +212,9 @@ class QueryRows:
 
 
 def hash_query(key_hash: int, begin_time: int, end_time: int, max_count: int) -> QueryRows:
-    """Build a query by a key's hash, to be looked up in index files.
-
-    The parameters are those of ``QueryRow``; ``max_count`` is 1 at least.
-    """
+    """Build a query by a key's hash: see ``QueryRows.ask``."""
     query = QueryRows(1, max_count)
-    query.count = 1
-    row = query.rows[0]
-    row.is_by_key, row.key_hash, row.max_count = 1, key_hash, max_count
-    row.begin_time, row.end_time = begin_time, end_time
+    query.ask(key_hash, begin_time, end_time, max_count)
     return query
 
 

@@ -30,6 +30,7 @@ from cometmq.io.files import File, FileMap
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
 from cometmq.kernels.queries.rows import (
+    FOUND_MAX,
     HOPS_MAX,
     IndexBytes,
     QueryOps,
@@ -67,6 +68,7 @@ class IndexFile:
         self._unwritten = np.empty(0, np.int64)  # dirty pages that the present parts have not written yet …
         self._unwritten_header = b""  # … and the header at their beginning, which is written after them
         self._tail = bytearray()
+        self._query = QueryRows(1)  # room for one look-up: to make it anew would cost half of the look-up
         self._written = FIRST_ENTRY  # number of the first entry that is not in the file yet
 
     def create(self, previous: IndexHeader | None) -> None:
@@ -171,7 +173,8 @@ class IndexFile:
         """Find the CommitLog offsets of records with the key's hash, newest first."""
         if max_count <= 0:
             return []
-        query = hash_query(key_hash, begin_time, end_time, max_count)
+        query = self._query if max_count <= FOUND_MAX else QueryRows(1, max_count)
+        query.ask(key_hash, begin_time, end_time, max_count)
         if self.find_ready(kernels.current().queries, query, 0, max_count) and query.rows[0].state != _LEFT:
             return query.found(0)
         slot = slot_position(key_hash % self._slot_count)

@@ -30,8 +30,8 @@ def bytes_at(commit_log: CommitLog, offset: int) -> tuple[FileMap, LogBytes] | N
     return mapped, LogBytes(data, resident, *stretch)
 
 
-def resident_record(commit_log: CommitLog, physical_offset: int) -> bytes | None:
-    """Return the record at a CommitLog offset if it is sound and in memory, else None."""
+def resident_record(commit_log: CommitLog, physical_offset: int) -> tuple[bytes, RecordHead] | None:
+    """Return the record at a CommitLog offset and its head if it is sound and in memory, else None."""
     stretch = commit_log.stretch(physical_offset)
     if stretch is None:
         return None
@@ -44,11 +44,11 @@ def resident_record(commit_log: CommitLog, physical_offset: int) -> bytes | None
         return None
     record = bytes(data)
     found = check(record, 0, size, base_offset=physical_offset, crc=commit_log.crc)
-    return record if isinstance(found, RecordHead) and found.size == size else None
+    return (record, found) if isinstance(found, RecordHead) and found.size == size else None
 
 
 def record_at(commit_log: CommitLog, physical_offset: int) -> Reading[bytes | None]:
     """Read the record at a CommitLog offset; None if none begins there, or it is damaged."""
-    if (record := resident_record(commit_log, physical_offset)) is not None:
-        return record
+    if (found := resident_record(commit_log, physical_offset)) is not None:
+        return found[0]
     return (yield from commit_log.record_at(physical_offset))

@@ -3,10 +3,11 @@
 from typing import Final, NamedTuple
 
 from cometmq.format.dispatch import KeyKind
+from cometmq.format.record import RecordHead, read_head
 from cometmq.kernels.queries.plain import record_has_key
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
-from cometmq.store.read.log_bytes import record_at
+from cometmq.store.read.log_bytes import resident_record
 from cometmq.store.read.reading import PAUSE, Reading
 
 COMPARED_AT_ONCE: Final = 64
@@ -41,19 +42,28 @@ def query_records(
         max_count: most records to return.
         kind: which of a message's keys count.
     """
-    compared: dict[int, bytes | None] = {}
+    compared: set[int] = set()
+    records: dict[int, bytes] = {}
     limit = max_count
     while True:
         offsets = yield from index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=limit)
-        for offset in sorted(set(offsets).difference(compared), reverse=True):
-            record = yield from record_at(log, offset)
-            is_found = record is not None and record_has_key(record, topic, key, kind)
-            compared[offset] = record if is_found else None
+        for offset in reversed(offsets):
+            if offset in compared:
+                continue
+            found = resident_record(log, offset) or (yield from _read_record(log, offset))
+            if found is not None and record_has_key(*found, topic, key, kind):
+                records[offset] = found[0]
+            compared.add(offset)
             if len(compared) % COMPARED_AT_ONCE == 0:
                 yield PAUSE
-        found = sorted(offset for offset, record in compared.items() if record is not None)
-        if len(found) >= max_count or len(offsets) < limit:
+        if len(records) >= max_count or len(offsets) < limit:
             break
         limit *= 2  # others have the same hash, or a record has the key twice
-    records = [compared[offset] for offset in found[max(len(found) - max_count, 0) :]]
-    return QueryResult([record for record in records if record is not None], *index.last_update)
+    newest = sorted(records)[max(len(records) - max_count, 0) :]
+    return QueryResult([records[offset] for offset in newest], *index.last_update)
+
+
+def _read_record(log: CommitLog, offset: int) -> Reading[tuple[bytes, RecordHead] | None]:
+    """Read a record that is not in memory, and its head; None if none begins there, or it is damaged."""
+    record = yield from log.record_at(offset)
+    return None if record is None else (record, read_head(record, 0))
