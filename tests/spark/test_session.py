@@ -74,16 +74,20 @@ def test_what_a_cluster_of_this_machine_leaves_is_in_a_home_of_its_own(tmp_path:
     assert not (home / "work").exists()
 
 
-@pytest.mark.timeout(600)  # Java and Spark are started for it alone, which takes most of ten seconds
+# Java and Spark are started for it alone, which takes ten seconds. The kernels are those of other tests: to
+# compile them would take most of a minute, and what that leaves is judged in tests/kernels/compiling.
+@pytest.mark.timeout(600)
 def test_starts_without_java_on_path_and_leaves_no_file(golden: Mapping[str, Path], tmp_path: Path) -> None:
     tools, temporary = tmp_path / "tools", tmp_path / "temporary"
     tools.mkdir()
     temporary.mkdir()
     for name in ("bash", "dirname", "env", "sh"):
         (tools / name).symlink_to(shutil.which(name) or name)
+    caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    own = {"PATH": str(tools), "TMPDIR": str(temporary), "HOME": str(tmp_path), "XDG_CACHE_HOME": caches}
     answer = subprocess.run(
         [sys.executable, "-c", READ_A_STORE, str(golden["store-killed"])],
-        env={"PATH": str(tools), "TMPDIR": str(temporary), "HOME": str(tmp_path)},
+        env=own,
         cwd=temporary,
         capture_output=True,
         text=True,
