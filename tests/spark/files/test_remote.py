@@ -10,25 +10,31 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
 from threading import Thread
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import pytest
 from fsspec import config, filesystem
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameReader, SparkSession
 from tests.docs.test_pages import ROOT, blocks_of
+from tests.large_bucket import LargeBucket
 from tests.log_rows import plain_rows
 from tests.spark.files.test_log_reader import as_rows
 
 from cometmq.errors import SettingsError
+from cometmq.format import layout
 from cometmq.spark.files import remote
 from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.remote import RemotePath, Window, path_of, spark_path
 from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.export.export import export
-from cometmq.spark.options import ReadOptions, parse
+from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions, parse
 
 COLUMNS = ("physical_offset", "topic", "body")
+MIB = 1 << 20
+GIB = 1 << 30
+TEN_TIB_FILES = 10_240
 
 
 class Stored(NamedTuple):
@@ -206,3 +212,39 @@ def test_a_second_export_reads_only_what_is_new(
     finished, last = ([one for one in asked if one.startswith("GET") and file.name in one] for file in files)
     listed = [one for one in asked if "list-type" in one]
     assert (finished, len(listed)) == ([], 1) and len(last) <= 4
+
+
+@pytest.mark.timeout(300)  # Spark's start, on a machine that is busy
+@pytest.mark.usefixtures("s3")
+def test_spark_plans_ten_tebibytes_on_one_listing_in_seconds(
+    spark: SparkSession, golden: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = log_files(golden["store-clean"])[0]
+    names = [f"store/commitlog/{layout.offset_name(number * GIB)}" for number in range(TEN_TIB_FILES)]
+    bucket = LargeBucket("ten-tib", dict.fromkeys(names, GIB), first.path.read_bytes())
+    answer = DomainDispatcherApplication.__call__
+
+    def answered(self: DomainDispatcherApplication, environ: dict[str, Any], start: Any) -> Any:
+        return bucket(environ, start) if bucket.has(environ["PATH_INFO"]) else answer(self, environ, start)
+
+    monkeypatch.setattr(DomainDispatcherApplication, "__call__", answered)
+    rows = spark.read.format("rocketmq").option("columns", "physical_offset")
+    taken = [plan_seconds(rows, bucket)]
+    while taken[-1] >= 5 and len(taken) < 4:  # the first read of a session starts Python four times
+        taken.append(plan_seconds(rows, bucket))
+    assert taken[-1] < 5, taken
+    some = rows.load(bucket.address).where(f"physical_offset < {MIB // 2}")
+    expected = [row["physical_offset"] for row in plain_rows(golden["store-clean"])]
+    assert sorted(row[0] for row in some.collect()) == [one for one in expected if one < MIB // 2]
+    assert set(bucket.sent) == {names[0]} and bucket.sent.total() <= MIB  # of a single task's file
+
+
+def plan_seconds(rows: DataFrameReader, bucket: LargeBucket) -> float:
+    """Time how Spark plans a read of ten tebibytes, and count what it asks for."""
+    bucket.requests.clear()
+    began = perf_counter()
+    tasks = rows.load(bucket.address).rdd.getNumPartitions()
+    seconds = perf_counter() - began
+    assert tasks == TEN_TIB_FILES * GIB // BYTES_PER_PARTITION
+    assert (dict(bucket.requests), bucket.sent.total()) == ({"list": 11}, 0)
+    return seconds

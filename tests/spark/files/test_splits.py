@@ -11,7 +11,7 @@ from cometmq.errors import SettingsError
 from cometmq.format import layout
 from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.remote import path_of
-from cometmq.spark.files.splits import LogFile, gaps, log_files, splits
+from cometmq.spark.files.splits import LogFile, gaps, log_files, pieces_of, plain, splits
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.store import MessageStore
 
@@ -132,6 +132,13 @@ def test_splits_cover_each_byte_once_and_are_of_the_size_asked(size: int) -> Non
 def test_only_files_with_records_after_them_must_be_whole() -> None:
     files = [log_file(0, 1000), log_file(1000, 1000), LogFile(Path("2000"), 2000, 1000, 0)]
     assert [[piece.more_follows for piece in split] for split in splits(files, 10_000)] == [[True, False]]
+
+
+@pytest.mark.parametrize("path", ["a b/store", "/a/s3:/store", "s3://lake/store", "hdfs:///store"])
+def test_pieces_reach_a_task_as_they_were_planned(path: str) -> None:
+    files = [LogFile(path_of(path) / layout.offset_name(base), base, 1000, 900) for base in (0, 1000)]
+    for split in splits(files, 700):
+        assert pieces_of(pickle.loads(pickle.dumps(plain(split)))) == split
 
 
 def test_missing_files_are_seen() -> None:

@@ -15,7 +15,7 @@ from cometmq.spark.files.gathering import gather
 from cometmq.spark.files.patterns import matching
 from cometmq.spark.files.record_choice import RecordChoice
 from cometmq.spark.files.remote import Listed, opened
-from cometmq.spark.files.splits import FilePiece, LogFile, gaps, log_file, log_files, splits
+from cometmq.spark.files.splits import FilePiece, LogFile, gaps, log_file, log_files, pieces_of, plain, splits
 from cometmq.spark.files.time_range import lies_outside
 from cometmq.spark.files.walk import DamagedPart, scans
 from cometmq.spark.filters import FILES, Pushed, push, spark_pushes
@@ -50,16 +50,19 @@ class LogReader(DataSourceReader):
         if limited:
             made = [[piece for split in made for piece in split]]
         tune_worker()
-        return [InputPartition(pieces) for pieces in made if pieces]
+        return [InputPartition(plain(pieces)) for pieces in made if pieces]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Read the chosen records of a partition, in batches.
+        """Read the chosen records of a partition, in batches. Raises like ``read_pieces``."""
+        return self.read_pieces([] if partition is None else pieces_of(partition.value or []))
+
+    def read_pieces(self, pieces: Iterable[FilePiece]) -> Iterator[pa.RecordBatch]:
+        """Read the chosen records of pieces of files, in batches.
 
         Raises:
             StoreDamaged: there is damage between records (FAILFAST).
             OSError: a file is gone, or cannot be read.
         """
-        pieces: list[FilePiece] = (partition and partition.value) or []  # a read without partitions gets None
         ops = kernels.load_if_possible()
         left = self._options.limit or sys.maxsize
         for piece in pieces:

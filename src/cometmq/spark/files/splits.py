@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cometmq.errors import SettingsError
 from cometmq.format.layout import (
@@ -20,7 +20,7 @@ from cometmq.format.layout import (
     lock_path,
     parse_offset_name,
 )
-from cometmq.spark.files.remote import Listed, RemotePath, file_at, listing, written_end
+from cometmq.spark.files.remote import Listed, RemotePath, file_at, listing, path_of, written_end
 
 
 class LogFile(NamedTuple):
@@ -49,6 +49,13 @@ class FilePiece(NamedTuple):
     start: int
     end: int
     more_follows: bool
+
+
+PlainPiece: TypeAlias = tuple[str, int, int, int, int, int, bool]
+"""The fields of a piece and its file, in their order, the path as text.
+
+Spark plans 82,000 tasks for 10 TiB, and its pickler takes 13 us for each task's values of types of ours.
+"""
 
 
 def log_files(path: Path) -> list[LogFile]:
@@ -99,9 +106,27 @@ def within(split: Iterable[FilePiece], begin: int, end: int = sys.maxsize) -> li
     for piece in split:
         base = piece.file.base_offset
         first, last = max(piece.start, begin - base), min(piece.end, end - base)
-        if first < last:
+        if (first, last) == (piece.start, piece.end):
+            cut.append(piece)  # as nearly always, and there may be very many
+        elif first < last:
             cut.append(piece._replace(start=first, end=last))
     return cut
+
+
+def plain(pieces: Iterable[FilePiece]) -> list[PlainPiece]:
+    """Convert pieces to values that cost Spark little to send to a task; ``pieces_of`` converts them back."""
+    return [
+        (str(file.path), file.base_offset, file.size, file.written, start, end, more_follows)
+        for file, start, end, more_follows in pieces
+    ]
+
+
+def pieces_of(values: Iterable[PlainPiece]) -> list[FilePiece]:
+    """Convert the values of pieces back to pieces."""
+    return [
+        FilePiece(LogFile(path_of(path), base_offset, size, written), start, end, more_follows)
+        for path, base_offset, size, written, start, end, more_follows in values
+    ]
 
 
 def gaps(files: Sequence[LogFile]) -> list[tuple[int, int]]:

@@ -2,15 +2,13 @@
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import InputPartition
 
 from cometmq.spark.files.log_reader import LogReader
-from cometmq.spark.files.splits import FilePiece, LogFile, gaps, splits, within
+from cometmq.spark.files.splits import LogFile, gaps, splits, within
 from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import spark_schema
@@ -46,8 +44,4 @@ def records(
     parts = [within(split, *log_range) for split in splits(files, bytes_per_task)]
     parts = [part for part in parts if part]
     reader = LogReader(ReadOptions((), topics, broker=broker), tuple(columns))
-
-    def read(part: list[FilePiece]) -> Iterator[pa.RecordBatch]:
-        return reader.read(InputPartition(part))
-
-    return on_parts(spark, parts, read, spark_schema(columns))
+    return on_parts(spark, parts, reader.read_pieces, spark_schema(columns))

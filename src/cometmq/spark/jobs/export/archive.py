@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import InputPartition
 
 from cometmq import kernels
 from cometmq.format.layout import offset_name
@@ -240,7 +239,7 @@ def write_part(part: ArchivePart, target: JobTarget, broker: str | None = None) 
         made = folder / "made.parquet"
         with ParquetFile(made, _SCHEMA) as file:
             ends: dict[tuple[str, int], int] = {}
-            for batch in reader.read(InputPartition(part.pieces)):
+            for batch in reader.read_pieces(part.pieces):
                 file.add(batch)
                 ends |= _ends(batch)
             note = Note(
