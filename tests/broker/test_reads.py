@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.broker.conftest import Bench, Client, bodies, deliver, pull_header, serving
 
 from cometmq.broker import reads as reads_module
-from cometmq.broker.reads import FETCHES_MAX
+from cometmq.broker.reads import AT_ONCE_MAX, FETCHES_MAX, records_between
 from cometmq.io.disk_file import DiskFile
 from cometmq.io.files import Disk, File
 from cometmq.io.mapped import MappedFile
@@ -266,3 +266,18 @@ async def test_a_cold_pull_at_the_end_of_its_queue_is_held(tmp_path: Path) -> No
         await sent
         assert bodies(await held) == [b"new"]
         await other.connection.close()
+
+
+async def test_the_records_between_two_offsets_are_read_part_by_part(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for number in range(2 * AT_ONCE_MAX + 3):
+            await bench.send("T", b"%d" % number)
+
+        async def offsets(begin: int, end: int) -> list[int]:
+            between = records_between(bench.store, "T", 0, begin, end)
+            return [record.queue_offset async for record in between]
+
+        assert await offsets(1, 2 * AT_ONCE_MAX) == list(range(1, 2 * AT_ONCE_MAX))
+        assert await offsets(5, 5) == []
+        end = bench.store.max_queue_offset("T", 0)
+        assert await offsets(end - 2, end + 10) == [end - 2, end - 1], "the others do not exist"

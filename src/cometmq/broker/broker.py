@@ -185,7 +185,8 @@ class Broker:
         """Find the offsets of pops again that a killed broker had not saved."""
         path = layout.config_path(store.root, "consumerOffset")
         saved_ms = self._files.modified_ms(path) if self._files.exists(path) else 0
-        moved = await restore_offsets(store, parts.offsets, parts.groups, parts.revive.topic, saved_ms)
+        queues = parts.revive.topic, self._settings.broker.revive_queue_num
+        moved = await restore_offsets(store, parts.offsets, parts.groups, *queues, saved_ms)
         if moved:
             _log.info("%d offsets of pops were not saved, and are found in the log", moved)
 

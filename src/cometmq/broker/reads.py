@@ -7,14 +7,16 @@ buffered for a peer that does not read. Answers to different requests of a conne
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from cometmq.broker.refused import code_of
 from cometmq.errors import CometMQError
+from cometmq.format.record import Record, decode
 from cometmq.net.server import Session
+from cometmq.store.read.get_result import GetStatus
 from cometmq.store.read.reading import Reading, Run
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
@@ -26,6 +28,9 @@ FETCHES_MAX: Final = 4
 WAITING_MAX: Final = 10_000
 """Most reads that wait in all; more are refused."""
 
+AT_ONCE_MAX: Final = 32
+"""Most records that ``records_between`` reads before other work of the loop continues."""
+
 AnswerT = TypeVar("AnswerT")
 
 
@@ -35,6 +40,22 @@ async def read(store: MessageStore, reading: Reading[AnswerT]) -> AnswerT:
     while not run.go_on(fetched):
         fetched = await asyncio.wrap_future(store.fetch(run.step))
     return run.answer
+
+
+async def records_between(
+    store: MessageStore, topic: str, queue_id: int, begin: int, end: int
+) -> AsyncIterator[Record]:
+    """Read the records of a queue from one queue offset to another, as far as they exist. Raises OSError."""
+    offset = begin
+    while offset < end:
+        found = await read(store, store.readings.get(topic, queue_id, offset, AT_ONCE_MAX))
+        for record in map(decode, found.records):
+            if record.queue_offset < end:
+                yield record
+        if found.status is not GetStatus.FOUND and found.next_offset <= offset:
+            return
+        offset = found.next_offset
+        await asyncio.sleep(0)  # others have their turn
 
 
 class _WaitingRead(NamedTuple):

@@ -6,13 +6,15 @@ from tests.broker.conftest import Bench, serving
 from tests.broker.timed.test_revive import begin, pop
 
 from cometmq.broker.requests.pop.handed_out import MARGIN_MS, restore_offsets
+from cometmq.broker.settings import BrokerSettings
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import DeleteGroupHeader
 
 
 async def restore(bench: Bench, saved_ms: int = 0) -> int:
     parts = bench.parts
-    return await restore_offsets(bench.store, parts.offsets, parts.groups, parts.revive.topic, saved_ms)
+    queues = parts.revive.topic, BrokerSettings().revive_queue_num
+    return await restore_offsets(bench.store, parts.offsets, parts.groups, *queues, saved_ms)
 
 
 async def test_offsets_that_were_not_saved_move_behind_what_was_popped(tmp_path: Path) -> None:
@@ -29,6 +31,17 @@ async def test_offsets_that_were_not_saved_move_behind_what_was_popped(tmp_path:
         assert await restore(bench) == 1
         assert offsets.committed("g", "T", 0) == 5
         assert await restore(bench) == 0, "they are where they belong"
+
+
+async def test_offsets_move_behind_what_was_popped_for_so_short_a_time_that_it_was_never_in_the_timer(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        await pop(bench, invisible_ms=500)
+        bench.parts.offsets.commit("g", "T", 0, 0)
+        assert await restore(bench) == 1
+        assert bench.parts.offsets.committed("g", "T", 0) == 1
 
 
 async def test_only_the_time_since_the_last_save_is_read(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
 """After a kill: the offsets of pops that were moved and not saved are found again in the log.
 
 Offsets are saved every few seconds. A killed broker would hand out again, before their time, the messages of
-the pops since the last save. But each of those pops has a check point in the log: so the timer topic is read
-from the last save on, and offsets move behind what its check points name. (RocketMQ does not do this: after
-a kill its consumers get these messages twice.)
+the pops since the last save. But each of those pops has a check point in the log: so the timer topic, and the
+revive topic for short times, are read from the last save on, and offsets move behind what their check points
+name. (RocketMQ does not do this: after a kill its consumers get these messages twice.)
 """
 
 from typing import Final
 
-from cometmq.broker.reads import read
+from cometmq.broker.reads import read, records_between
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.timed.delays import QUEUE_ID
@@ -16,18 +16,21 @@ from cometmq.errors import FormatError
 from cometmq.format import properties
 from cometmq.format.pop.check_point import CHECK_POINT_TAG, CheckPoint, decode_check_point
 from cometmq.format.properties import REAL_TOPIC, TAGS
-from cometmq.format.record import Record, decode
+from cometmq.format.record import Record
 from cometmq.format.timer.log import TIMER_TOPIC
-from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 
 MARGIN_MS: Final = 10_000
 """How much earlier than a save ended the offsets in it may have been copied."""
-AT_ONCE_MAX: Final = 32
 
 
 async def restore_offsets(
-    store: MessageStore, offsets: Offsets, groups: Groups, revive_topic: str, saved_ms: int
+    store: MessageStore,
+    offsets: Offsets,
+    groups: Groups,
+    revive_topic: str,
+    revive_queue_count: int,
+    saved_ms: int,
 ) -> int:
     """Move the offsets of groups behind the messages that were popped since the last save.
 
@@ -38,18 +41,15 @@ async def restore_offsets(
         How many offsets were moved. Raises OSError.
     """
     ends: dict[tuple[str, str, int], int] = {}
-    since = store.readings.offset_by_time(TIMER_TOPIC, QUEUE_ID, max(saved_ms - MARGIN_MS, 0))
-    offset, end = await read(store, since), store.max_queue_offset(TIMER_TOPIC, QUEUE_ID)
-    while offset < end:
-        found = await read(store, store.readings.get(TIMER_TOPIC, QUEUE_ID, offset, AT_ONCE_MAX))
-        for record in map(decode, found.records):
+    queues = [(TIMER_TOPIC, QUEUE_ID), *((revive_topic, number) for number in range(revive_queue_count))]
+    for topic, queue_id in queues:
+        since = store.readings.offset_by_time(topic, queue_id, max(saved_ms - MARGIN_MS, 0))
+        offset, end = await read(store, since), store.max_queue_offset(topic, queue_id)
+        async for record in records_between(store, topic, queue_id, offset, end):
             point = _check_point(record, revive_topic)
             if point is not None and store.deleted_before(point.topic) <= record.physical_offset:
                 key = point.group, point.topic, point.queue_id
                 ends[key] = max(ends.get(key, 0), *(one + 1 for one in point.offsets))
-        if found.status is not GetStatus.FOUND and found.next_offset <= offset:
-            break
-        offset = found.next_offset
     moved = 0
     for (group, topic, queue_id), behind in ends.items():
         committed = offsets.committed(group, topic, queue_id)
@@ -61,9 +61,9 @@ async def restore_offsets(
 
 
 def _check_point(record: Record, revive_topic: str) -> CheckPoint | None:
-    """Return the check point that a timed message is; None if it is another message."""
+    """Return the check point that a record holds, in the timer or not; None if it is another message."""
     named = properties.decode(record.properties)
-    if named.get(TAGS) != CHECK_POINT_TAG or named.get(REAL_TOPIC) != revive_topic:
+    if named.get(TAGS) != CHECK_POINT_TAG or revive_topic not in (record.topic, named.get(REAL_TOPIC)):
         return None
     try:
         point = decode_check_point(record.body)
