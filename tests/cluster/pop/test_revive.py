@@ -57,6 +57,29 @@ def test_a_check_point_whose_messages_are_all_acknowledged_is_finished_at_once()
     assert (len(queue), queue.next_ms(), queue.committed) == (0, None, 7)
 
 
+def test_an_early_acknowledgement_is_read_again_until_its_check_point_is_finished() -> None:
+    queue = ReviveQueue(7)
+    queue.acknowledge(ack(10), 7, 105_000)
+    queue.mark_read(7, 105_000)
+    queue.add(POINT, 8)
+    queue.mark_read(8, 104_000)
+    assert queue.committed == 6, "after a kill the check point alone would bring back what is acknowledged"
+    (taken,) = taken_by(queue, 105_000)
+    assert (taken.left, queue.committed) == ({11, 13}, 6)
+    queue.finish(taken)
+    assert queue.committed == 8
+
+
+def test_an_early_acknowledgement_is_not_needed_once_all_messages_are_acknowledged() -> None:
+    queue = ReviveQueue(7)
+    queue.acknowledge(ack(10), 7, 105_000)
+    queue.mark_read(7, 105_000)
+    queue.add(POINT, 8)
+    queue.acknowledge(ack(11, 13), 9, 105_000)
+    queue.mark_read(9, 105_000)
+    assert queue.committed == 9
+
+
 def test_check_points_that_memory_has_no_room_for_are_read_again_and_late_acknowledgements_count() -> None:
     points = [POINT._replace(begin_offset=100 * number) for number in range(5)]
     log: list[tuple[CheckPoint | PopAck, int]] = [(point, 104_000) for point in points]

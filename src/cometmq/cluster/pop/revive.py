@@ -21,8 +21,8 @@ An acknowledgement may come before its check point, too: of two that the timer g
 that still waits for its time, the other not. It is kept until that time is complete.
 
 The offset to commit is that of the last record before the first check point that is not finished, and the
-first acknowledgement that is kept; a broker that starts reads on behind it. So after a crash messages may
-come back twice, but none is forgotten.
+first early acknowledgement that is kept, or that such a check point needs; a broker that starts reads on
+behind it. So after a kill check points may be decided twice, but none is forgotten.
 
 Pure: no clock, no store; times are arguments. (RocketMQ: PopReviveService.java.)
 """
@@ -86,6 +86,9 @@ class ReviveQueue:
         self._skipped: int | None = None  # the offset of the first check point that was skipped
         self._known_end = 0  # all acknowledgements before it that are late are in ``_early``
         self._early: dict[PopKey, _EarlyAck] = {}
+        self._needed: dict[
+            int, int
+        ] = {}  # revive offset of a check point → that of its early acknowledgement
         self._passed_ms = 0  # the latest due time of the records that came from the timer
 
     def __len__(self) -> int:
@@ -107,10 +110,13 @@ class ReviveQueue:
             self._skipped = revive_offset
             return
         found = OpenCheckPoint(point, revive_offset)
-        if (early := self._early.pop(point.key, None)) is not None:
+        early = self._early.pop(point.key, None)
+        if early is not None:
             found.left -= early.offsets
         if found.left:
             self._open[point.key] = found
+            if early is not None:
+                self._needed[revive_offset] = early.revive_offset
             heapq.heappush(self._by_time, (point.revive_time_ms, revive_offset, point.key))
 
     def _join(self, known: OpenCheckPoint, point: CheckPoint) -> None:
@@ -133,6 +139,7 @@ class ReviveQueue:
             found.left.difference_update(ack.offsets)
             if not found.left:
                 del self._open[ack.key]
+                self._needed.pop(found.revive_offset, None)
         elif timer_due_ms is not None and self._is_kept(timer_due_ms):
             early = self._early.setdefault(ack.key, _EarlyAck(set(), revive_offset, timer_due_ms))
             early.offsets.update(ack.offsets)
@@ -200,6 +207,7 @@ class ReviveQueue:
     def finish(self, check_point: OpenCheckPoint) -> None:
         """Finish a check point that was taken: its messages are stored again, or gone."""
         del self._taken[check_point.revive_offset]
+        self._needed.pop(check_point.revive_offset, None)
 
     def put_back(self, check_point: OpenCheckPoint) -> None:
         """Return a check point that was taken and could not be finished."""
@@ -236,7 +244,7 @@ class ReviveQueue:
     @property
     def committed(self) -> int:
         """The offset of the last record before the first one that is not done with."""
-        offsets = [self.next_offset, *self._taken]
+        offsets = [self.next_offset, *self._taken, *self._needed.values()]
         offsets += [early.revive_offset for early in self._early.values()]
         if self._skipped is not None:
             offsets.append(self._skipped)
