@@ -111,15 +111,18 @@ async def serving(
     *,
     files: FileLayer | None = None,
     bulk: bool = False,
+    passed_ms: int = 0,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """Serve a store under ``root``; the arguments are settings by their names in code.
 
     Args:
         bulk: whether usual requests become rows, as in a broker; else all come as commands.
+        passed_ms: how much later than a first broker it starts.
     """
     files = files or Disk()
     clock = ManualClock()
+    clock.advance(passed_ms)
     store_settings = StoreSettings(**SMALL | (store or {}))
     own = BrokerSettings(broker_name=BROKER, **settings)
     loop = asyncio.get_running_loop()

@@ -80,6 +80,17 @@ def test_an_early_acknowledgement_is_not_needed_once_all_messages_are_acknowledg
     assert queue.committed == 9
 
 
+def test_a_queue_is_done_until_the_first_time_that_is_not_complete_or_finished() -> None:
+    queue = queue_of(POINT, POINT._replace(begin_offset=50, pop_time_ms=200_000))
+    assert not queue.is_done_until(104_000), "more may be in the timer"
+    (taken,) = taken_by(queue, 106_000)
+    assert not queue.is_done_until(105_000), "it may have to be put back"
+    queue.finish(taken)
+    assert queue.is_done_until(106_000) and not queue.is_done_until(106_001)
+    queue.mark_delivered(300_000, queue.next_offset)
+    assert queue.is_done_until(204_999) and not queue.is_done_until(205_000)
+
+
 def test_check_points_that_memory_has_no_room_for_are_read_again_and_late_acknowledgements_count() -> None:
     points = [POINT._replace(begin_offset=100 * number) for number in range(5)]
     log: list[tuple[CheckPoint | PopAck, int]] = [(point, 104_000) for point in points]

@@ -7,8 +7,9 @@ again with one more of the consumed times::
     revive topic ─► check points, acknowledgements ─► complete ─► messages read ─► retry topic ─► committed
                                                                       └─► unreadable: a new check point
 
-Offsets are committed behind messages that are stored: after a crash a message may come back twice. While no
-check point is open nothing runs. (RocketMQ: PopReviveService.java.)
+Offsets are committed behind messages that are stored, and saved every few seconds. So after a kill check
+points are read again whose messages are in retry topics: ``stored_before`` finds those. While no check point
+is open nothing runs. (RocketMQ: PopReviveService.java.)
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.saved_entries import Change
 from cometmq.broker.state.topics import Topics
+from cometmq.broker.timed.stored_before import StoredBefore
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.cluster.pop.revive import OpenCheckPoint, ReviveQueue, put_again
 from cometmq.errors import CometMQError, FormatError, IllegalName, MessageIllegal, StoreNotWritable
@@ -87,6 +89,7 @@ class Revive:
         self._revive_log = revive_log
         self.topic = revive_log.topic
         self._clock = store.clock
+        self._before: StoredBefore | None = StoredBefore(store, store.clock.now_ms())
         self._broker_name = settings.broker_name
         self._flag = RetryFlag.V2 if settings.enable_retry_topic_v2 else RetryFlag.V1
         self._has_separate_queues = settings.use_separate_retry_queue
@@ -117,9 +120,16 @@ class Revive:
             for number in self._queues:
                 while not self._stopped and await self._go_on(number):
                     pass
+            self._forget_before()
         except (OSError, CometMQError):
             self._pause()
             raise
+
+    def _forget_before(self) -> None:
+        """Forget what was stored before the start, once all is finished that was due then."""
+        if (before := self._before) is not None:
+            queues = self._queues.values()
+            self._before = None if all(queue.is_done_until(before.began_ms) for queue in queues) else before
 
     def _pause(self) -> None:
         """Postpone the next round."""
@@ -185,28 +195,36 @@ class Revive:
                 return False
             return True
         for record in map(decode, found.records):
-            self._add(queue, record)
+            await self._add(queue, record)
         queue.mark_read(found.next_offset - 1, None)
         return True
 
-    def _add(self, queue: ReviveQueue, record: Record) -> None:
-        """Add a check point or an acknowledgement to its queue; anything else is logged and skipped."""
-        named = properties.decode(record.properties)
+    async def _add(self, queue: ReviveQueue, record: Record) -> None:
+        """Add a record to its queue, unless it was delivered before. Raises OSError."""
+        named, before = properties.decode(record.properties), self._before
         due_ms = (
             number_or(TIMER_DELIVER_MS, named.get(TIMER_DELIVER_MS), 0) if TIMER_OUT_MS in named else None
         )
+        is_known = (
+            before is not None and due_ms is not None and await before.is_second_delivery(record, due_ms)
+        )
+        if not is_known:
+            self._add_new(queue, record, named.get(TAGS), due_ms)
+        queue.mark_read(record.queue_offset, due_ms)
+
+    def _add_new(self, queue: ReviveQueue, record: Record, tag: str | None, due_ms: int | None) -> None:
+        """Add a check point or an acknowledgement to its queue; anything else is logged and skipped."""
         try:
-            if (tag := named.get(TAGS)) == CHECK_POINT_TAG:
+            if tag == CHECK_POINT_TAG:
                 queue.add(decode_check_point(record.body, self._broker_name), record.queue_offset)
             elif tag in (ACK_TAG, BATCH_ACK_TAG):
                 ack = decode_ack(record.body, self._broker_name)
                 queue.acknowledge(ack, record.queue_offset, due_ms)
         except FormatError as error:
             _log.error("the record at %d of the revive topic is skipped: %s", record.physical_offset, error)
-        queue.mark_read(record.queue_offset, due_ms)
 
     async def _revive(self, check_point: OpenCheckPoint, number: int) -> None:
-        """Store a check point's messages again. Raises StoreNotWritable; none is stored then."""
+        """Store a check point's messages again. Raises OSError, StoreNotWritable; none is stored then."""
         point, left = check_point.point, check_point.left
         if self._groups.find(point.group) is not None and self._topics.find(point.topic) is not None:
             try:
@@ -238,7 +256,7 @@ class Revive:
         return records
 
     async def _store_again(self, point: CheckPoint, records: Sequence[Record]) -> None:
-        """Append messages to the retry topic. Raises StoreNotWritable."""
+        """Append messages to the retry topic, unless they are there. Raises OSError, StoreNotWritable."""
         if not records:
             return
         try:
@@ -248,8 +266,11 @@ class Revive:
             return
         host = self._revive_log.host
         queue_id = point.queue_id if self._has_separate_queues else 0
-        messages = [_retry_message(record, point, topic.topic, queue_id, host) for record in records]
-        append_legal(self._store.append, messages, _log_illegal)
+        again = [(record, _retry_message(record, point, topic.topic, queue_id, host)) for record in records]
+        if (before := self._before) is not None:
+            time_ms = point.revive_time_ms
+            again = [one for one in again if not await before.has_come_back(*one, time_ms)]
+        append_legal(self._store.append, [message for _, message in again], _log_illegal)
 
     async def _retry_topic(self, point: CheckPoint) -> TopicConfig:
         """Return the saved topic to which messages come back. Raises IllegalName, StoreNotWritable."""

@@ -86,9 +86,7 @@ class ReviveQueue:
         self._skipped: int | None = None  # the offset of the first check point that was skipped
         self._known_end = 0  # all acknowledgements before it that are late are in ``_early``
         self._early: dict[PopKey, _EarlyAck] = {}
-        self._needed: dict[
-            int, int
-        ] = {}  # revive offset of a check point → that of its early acknowledgement
+        self._needed: dict[int, int] = {}  # a check point's offset → that of its early acknowledgement
         self._passed_ms = 0  # the latest due time of the records that came from the timer
 
     def __len__(self) -> int:
@@ -240,6 +238,12 @@ class ReviveQueue:
         if (next_ms := self.next_ms()) is not None:
             times.append(next_ms)
         return min(times, default=None)
+
+    def is_done_until(self, time_ms: int) -> bool:
+        """Check whether all check points up to a revive time are finished, and no more of them can come."""
+        next_ms = self.next_ms()
+        is_read = self._skipped is None and self._complete_ms >= time_ms
+        return is_read and not self._taken and (next_ms is None or next_ms > time_ms)
 
     @property
     def committed(self) -> int:
