@@ -4,21 +4,25 @@ The names and numbers are written out: a model must not believe what the broker'
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from hypothesis import settings
 from tests.broker.conftest import BROKER, Bench, serving
 
+from cometmq.broker.requests.pop.handed_out import restore_offsets
 from cometmq.format import properties, record
+from cometmq.store.append import Appended, NewMessage
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.frame import Command
 
 ROOT = Path("/disk/store")
 TOPIC = "T"
 QUEUES = 4
+REVIVE_QUEUES = 8
 STEPS = 50
 POP_MESSAGE, ACK_MESSAGE, CHANGE_INVISIBLE_TIME = 200050, 200051, 200053
 FOUND, NOT_FOUND = 0, 210
@@ -122,30 +126,51 @@ class Group:
 
 
 @asynccontextmanager
-async def broker(disk: MemoryDisk, passed_ms: int) -> AsyncIterator[Bench]:
-    """Serve what is on a disk, at a time."""
-    async with serving(ROOT, files=disk, bulk=True) as bench:
-        bench.clock.advance(passed_ms)
-        await bench.parts.timed_messages.load()
+async def broker(disk: MemoryDisk, passed_ms: int, saved_ms: int = 0) -> AsyncIterator[Bench]:
+    """Serve what is on a disk, at a time.
+
+    Args:
+        saved_ms: when offsets were saved last, by the broker's clock.
+    """
+    async with serving(ROOT, files=disk, bulk=True, passed_ms=passed_ms) as bench:
+        parts, store = bench.parts, bench.store
+        await parts.timed_messages.load()
+        if not store.recovered.clean:
+            queues = parts.revive.topic, REVIVE_QUEUES
+            await restore_offsets(store, parts.offsets, parts.groups, *queues, saved_ms)
         yield bench
 
 
 async def pass_time(bench: Bench, ms: int) -> None:
-    """Let time pass, and the broker do what is due, again and again."""
+    """Let time pass, and the broker do what is due, again and again, as its alarms would."""
     for _ in range(0, ms, ROUND_MS):
         bench.clock.advance(ROUND_MS)
-        await go_on(bench)
+        while bench.parts.timed_messages.wait_ms() == 0:
+            await bench.parts.timed_messages.round()
+        await bench.parts.revive.round()
 
 
-async def go_on(bench: Bench) -> None:
-    """Let the broker do what is due, as its alarms would: what was just stored is added to the timer."""
-    while bench.parts.timed_messages.wait_ms() == 0:
-        await bench.parts.timed_messages.round()
-    await bench.parts.revive.round()
+async def die(bench: Bench, disk: MemoryDisk, ms: int, stored: int) -> MemoryDisk:
+    """Let time pass; return the disk as a kill left it when so many messages had been stored meanwhile."""
+    dead, append = list[MemoryDisk](), bench.store.append
+
+    def append_one_by_one(messages: Sequence[NewMessage]) -> list[Appended]:
+        nonlocal stored
+        appended = []
+        for message in messages:
+            if stored == 0:
+                dead.append(disk.after_kill())
+            stored -= 1
+            appended += append([message])
+        return appended
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bench.store, "append", append_one_by_one)
+        await pass_time(bench, ms)
+    return dead[0] if dead else disk.after_kill()
 
 
-async def save(bench: Bench) -> None:
-    """Save what a broker saves now and then."""
+async def save_timer(bench: Bench) -> None:
+    """Save how far the timer is, as a broker does now and then."""
     await asyncio.wrap_future(bench.store.wait_flushed())
     await bench.parts.timed_messages.save()
-    bench.parts.offsets.save()

@@ -18,20 +18,18 @@ from tests.model.pops import (
     Got,
     Group,
     broker,
-    go_on,
+    die,
     limits,
     pass_time,
-    save,
+    save_timer,
 )
 
 from cometmq.format.timer import wheel as timer_wheel
 from cometmq.testing.memory_disk import MemoryDisk
 
 LATE_MS = 3_000
-"""How much later than its time a message must be there: the timer works in seconds, rounds in steps."""
-STEP_MS = 1
-RESTART_MS = 1_000
-"""A step or a restart takes at least the millisecond by which check points of one queue are told apart."""
+"""How much later than its time, or than the start of its broker, a message must be there: the timer works in
+seconds, rounds in steps."""
 LAST_MS = 40_000
 INVISIBLE_MS = st.sampled_from([1_000, 3_500, 10_000, 25_000])
 SLOTS = 3_600
@@ -45,8 +43,10 @@ ACTIONS = st.lists(
         st.tuples(st.just("ack"), st.integers(0, 60)),
         st.tuples(st.just("change"), st.integers(0, 60), INVISIBLE_MS),
         st.tuples(st.just("pass"), st.sampled_from([500, 2_000, 6_000, 15_000])),
-        st.just(("save",)),
+        st.just(("save timer",)),
+        st.just(("save offsets",)),
         st.tuples(st.sampled_from(["stop", "kill"])),
+        st.tuples(st.just("die"), st.sampled_from([1_000, 5_000]), st.integers(0, 8)),
     ),
     min_size=STEPS,
     max_size=STEPS,
@@ -58,22 +58,20 @@ class Model:
 
     Attributes:
         passed_ms: how much time has passed.
+        began_ms: when the broker began, by its clock, as is ``saved_ms``, when it saved last.
         sent: all that was sent.
         held: what came and is not acknowledged, by its latest handle.
         acknowledged: what is.
         came: how often each came.
-        since_save: what came since the last save.
-        saved_ms: when that was, by the broker's clock.
-        loose: what may come again at any time, because a killed broker had not saved that it came.
+        loose: what may come again at any time, since it was acknowledged or changed after its time.
     """
 
     def __init__(self) -> None:
-        self.passed_ms = self.saved_ms = 0
+        self.passed_ms = self.began_ms = self.saved_ms = 0
         self.sent: list[bytes] = []
         self.held: dict[bytes, Got] = {}
         self.acknowledged: set[bytes] = set()
         self.came: dict[bytes, int] = {}
-        self.since_save: set[bytes] = set()
         self.loose: set[bytes] = set()
 
     def take(self, found: list[Got], clock_ms: int) -> None:
@@ -89,27 +87,18 @@ class Model:
                 assert got.tries == self.came.get(body, 0), "its tries are counted wrongly"
             self.came[body] = self.came.get(body, 0) + 1
             self.held[body] = got
-            self.since_save.add(body)
 
     def must_come(self, clock_ms: int) -> set[bytes]:
         """Return what a pop of all must find."""
         new = {body for body in self.sent if body not in self.came}
-        return new | {body for body, got in self.held.items() if got.due_ms + LATE_MS <= clock_ms}
+        late_ms = clock_ms - LATE_MS
+        if self.began_ms > late_ms:
+            return new
+        return new | {body for body, got in self.held.items() if got.due_ms <= late_ms}
 
     def ack(self, body: bytes) -> None:
         self.acknowledged.add(body)
         del self.held[body]
-
-    def saved(self, clock_ms: int) -> None:
-        self.since_save.clear()
-        self.saved_ms = clock_ms
-
-    def killed(self, clock_ms: int) -> None:
-        """Note what the killed broker has not saved: what came, and what was made visible again."""
-        due = {body: got.due_ms for body, got in self.held.items()}
-        self.loose |= {body for body in due if self.saved_ms - LATE_MS < due[body] <= clock_ms}
-        self.loose |= self.since_save
-        self.saved(clock_ms)
 
 
 async def act(bench: Bench, model: Model, action: tuple[Any, ...]) -> None:
@@ -143,9 +132,11 @@ async def act(bench: Bench, model: Model, action: tuple[Any, ...]) -> None:
         case ("pass", ms):
             await pass_time(bench, ms)
             model.passed_ms += ms
-        case ("save",):
-            await save(bench)
-            model.saved(clock_ms)
+        case ("save timer",):
+            await save_timer(bench)
+        case ("save offsets",):
+            bench.parts.offsets.save()
+            model.saved_ms = clock_ms
 
 
 async def pop_all(group: Group, model: Model, invisible_ms: int, clock_ms: int) -> None:
@@ -159,22 +150,21 @@ async def pop_all(group: Group, model: Model, invisible_ms: int, clock_ms: int) 
 
 async def live(disk: MemoryDisk, model: Model, actions: list[tuple[Any, ...]]) -> MemoryDisk:
     """Serve until one of the actions ends the broker, or there are no more; return its disk."""
-    model.passed_ms += RESTART_MS
-    async with broker(disk, model.passed_ms) as bench:
+    async with broker(disk, model.passed_ms, model.saved_ms) as bench:
+        model.began_ms = bench.clock.now_ms()
         while actions:
             match actions.pop(0):
                 case ("stop",):
                     bench.parts.timed_messages.close()
-                    model.saved(bench.clock.now_ms())
+                    model.saved_ms = bench.clock.now_ms()
                     return disk
                 case ("kill",):
-                    model.killed(bench.clock.now_ms())
                     return disk.after_kill()
+                case ("die", ms, stored):
+                    model.passed_ms += ms
+                    return await die(bench, disk, ms, stored)
                 case action:
-                    bench.clock.advance(STEP_MS)
-                    model.passed_ms += STEP_MS
                     await act(bench, model, action)
-                    await go_on(bench)
         for action in (("pass", LAST_MS), ("pop all", LAST_MS)):
             await act(bench, model, action)
         assert model.came.keys() == set(model.sent), "lost"
