@@ -7,7 +7,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * Pops a topic until it is killed, and prints a line for each message it got, for each that it asks to acknowledge, and
- * for each that the broker said is. Some messages it forgets, and some it asks to be invisible for longer, as a busy program does.
+ * for each that the broker said is. Some messages it forgets, and some it asks to be invisible for longer and forgets
+ * then, as a busy program does.
  *
  * <p>Arguments: broker's name, broker, topic, group, INVISIBLE_MS.
  */
@@ -33,9 +34,8 @@ public final class PopUnderKills {
                     for (MessageExt message : messages) {
                         double choice = chance.nextDouble();
                         if (choice < FORGETS) {
-                            continue;
-                        }
-                        if (choice < FORGETS + WANTS_LONGER) {
+                            print("forgot", message);
+                        } else if (choice < FORGETS + WANTS_LONGER) {
                             lengthen(client, message, invisibleMs);
                         } else {
                             acknowledge(client, message);
@@ -50,9 +50,9 @@ public final class PopUnderKills {
 
     /** Says so before, too: who is killed in between does not know whether the broker has heard it. */
     private static void acknowledge(PopClient client, MessageExt message) throws Exception {
-        Lines.print("asked", message.getKeys(), "at", System.currentTimeMillis());
+        print("asked", message);
         if (client.ack(PopClient.handle(message)).getStatus() == AckStatus.OK) {
-            Lines.print("acked", message.getKeys(), "at", System.currentTimeMillis());
+            print("acked", message);
         }
     }
 
@@ -62,5 +62,8 @@ public final class PopUnderKills {
             Lines.print("changed", message.getKeys(), "handle", changed.getExtraInfo(),
                     "at", System.currentTimeMillis());
         }
+    }
+    private static void print(String what, MessageExt message) {
+        Lines.print(what, message.getKeys(), "handle", PopClient.handle(message), "at", System.currentTimeMillis());
     }
 }
