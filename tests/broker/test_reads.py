@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event, current_thread, main_thread
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from tests.broker.conftest import Bench, Client, bodies, deliver, pull_header, s
 
 from cometmq.broker import reads as reads_module
 from cometmq.broker.reads import AT_ONCE_MAX, FETCHES_MAX, records_between
+from cometmq.format.java.java_hash import tags_code
 from cometmq.io.disk_file import DiskFile
 from cometmq.io.files import Disk, File
 from cometmq.io.mapped import MappedFile
@@ -271,13 +273,15 @@ async def test_a_cold_pull_at_the_end_of_its_queue_is_held(tmp_path: Path) -> No
 async def test_the_records_between_two_offsets_are_read_part_by_part(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         for number in range(2 * AT_ONCE_MAX + 3):
-            await bench.send("T", b"%d" % number)
+            await bench.send("T", b"%d" % number, TAGS="a" if number % 50 else "b")
 
-        async def offsets(begin: int, end: int) -> list[int]:
-            between = records_between(bench.store, "T", 0, begin, end)
+        async def offsets(begin: int, end: int, *which: Any) -> list[int]:
+            between = records_between(bench.store, "T", 0, begin, end, *which)
             return [record.queue_offset async for record in between]
 
         assert await offsets(1, 2 * AT_ONCE_MAX) == list(range(1, 2 * AT_ONCE_MAX))
         assert await offsets(5, 5) == []
         end = bench.store.max_queue_offset("T", 0)
         assert await offsets(end - 2, end + 10) == [end - 2, end - 1], "the others do not exist"
+        assert await offsets(0, end, {tags_code("b")}) == [0, 50]
+        assert await offsets(0, end, None, b"TAGS\1a") == [0, 50]

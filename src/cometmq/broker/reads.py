@@ -7,7 +7,7 @@ buffered for a peer that does not read. Answers to different requests of a conne
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
@@ -43,14 +43,28 @@ async def read(store: MessageStore, reading: Reading[AnswerT]) -> AnswerT:
 
 
 async def records_between(
-    store: MessageStore, topic: str, queue_id: int, begin: int, end: int
+    store: MessageStore,
+    topic: str,
+    queue_id: int,
+    begin: int,
+    end: int,
+    tags_codes: Container[int] | None = None,
+    without: bytes | None = None,
 ) -> AsyncIterator[Record]:
-    """Read the records of a queue from one queue offset to another, as far as they exist. Raises OSError."""
+    """Read the records of a queue from one queue offset to another, as far as they exist. Raises OSError.
+
+    Args:
+        tags_codes: hashes of the wanted tags, None for all.
+        without: records that hold these bytes anywhere are passed over, before they are decoded.
+    """
     offset = begin
     while offset < end:
-        found = await read(store, store.readings.get(topic, queue_id, offset, AT_ONCE_MAX))
-        for record in map(decode, found.records):
-            if record.queue_offset < end:
+        reading = store.readings.get(topic, queue_id, offset, AT_ONCE_MAX, tags_codes=tags_codes)
+        found = await read(store, reading)
+        for data in found.records:
+            if without is not None and without in data:
+                continue
+            if (record := decode(data)).queue_offset < end:
                 yield record
         if found.status is not GetStatus.FOUND and found.next_offset <= offset:
             return

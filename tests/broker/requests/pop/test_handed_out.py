@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from tests.broker.conftest import Bench, serving
-from tests.broker.timed.test_revive import begin, pop
+from tests.broker.halves import records
+from tests.broker.timed.test_revive import REVIVE, begin, pass_time, pop
 
 from cometmq.broker.requests.pop.handed_out import MARGIN_MS, restore_offsets
 from cometmq.broker.settings import BrokerSettings
@@ -55,6 +56,21 @@ async def test_only_the_time_since_the_last_save_is_read(tmp_path: Path) -> None
         await pop(bench, 1)
         bench.parts.offsets.commit("g", "T", 0, 0)
         assert await restore(bench, bench.clock.now_ms() + MARGIN_MS) == 1
+
+
+async def test_a_check_point_counts_from_the_time_of_its_pop_not_from_when_the_timer_delivers_it(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0")
+        await pop(bench, invisible_ms=60_000)
+        bench.clock.advance(30_000)
+        bench.parts.offsets.commit("g", "T", 0, 0)  # an operator went back, and that was saved
+        saved_ms = bench.clock.now_ms()
+        await pass_time(bench, 40_000, 5_000)
+        queues = range(BrokerSettings().revive_queue_num)
+        assert any(records(bench, REVIVE, number) for number in queues), "it was delivered"
+        assert await restore(bench, saved_ms) == 0
 
 
 async def test_nothing_is_restored_of_groups_and_messages_that_are_gone(tmp_path: Path) -> None:

@@ -14,14 +14,19 @@ from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.timed.delays import QUEUE_ID
 from cometmq.errors import FormatError
 from cometmq.format import properties
+from cometmq.format.java.java_hash import tags_code
 from cometmq.format.pop.check_point import CHECK_POINT_TAG, CheckPoint, decode_check_point
-from cometmq.format.properties import REAL_TOPIC, TAGS
+from cometmq.format.properties import REAL_TOPIC, TAGS, TIMER_OUT_MS
 from cometmq.format.record import Record
 from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.store.store import MessageStore
 
 MARGIN_MS: Final = 10_000
 """How much earlier than a save ended the offsets in it may have been copied."""
+WANTED: Final = frozenset({tags_code(CHECK_POINT_TAG)})
+"""The tags codes of check points."""
+FROM_TIMER: Final = f"{TIMER_OUT_MS}{properties.NAME_END}".encode()
+"""What check points hold that the timer has delivered: they are read in the timer topic, by their time."""
 
 
 async def restore_offsets(
@@ -45,7 +50,8 @@ async def restore_offsets(
     for topic, queue_id in queues:
         since = store.readings.offset_by_time(topic, queue_id, max(saved_ms - MARGIN_MS, 0))
         offset, end = await read(store, since), store.max_queue_offset(topic, queue_id)
-        async for record in records_between(store, topic, queue_id, offset, end):
+        without = None if topic == TIMER_TOPIC else FROM_TIMER
+        async for record in records_between(store, topic, queue_id, offset, end, WANTED, without):
             point = _check_point(record, revive_topic)
             if point is not None and store.deleted_before(point.topic) <= record.physical_offset:
                 key = point.group, point.topic, point.queue_id
