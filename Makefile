@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 # Most of these tests wait most of the time: four processes keep two cores busy.
 INTEROP := $(BIN)/pytest tests/interop -n 4 --dist loadgroup --durations=20 --timeout 1500
 
-.PHONY: demo test lint interop interop-long bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues report-pages docs lock setup clean
+.PHONY: demo test lint interop interop-long pop-kills bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues report-pages docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
@@ -13,6 +13,7 @@ test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest -n 2 --dist load
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(INTEROP) -m "interop and not interop_long"
 interop-long: setup ; $(INTEROP) -m interop_long
+pop-kills: setup ; $(BIN)/pytest tests/interop/test_pop_kills.py -m interop_long -s
 bench: setup ; for part in write_paths bulk_sends reads pulls kernels; do $(BIN)/python -m benches.bench_$$part || exit 1; done
 bench-peers: setup ; $(BIN)/python -m benches --write
 bench-spark-kafka: setup ; $(BIN)/python -m benches.bench_spark_kafka

@@ -60,7 +60,8 @@ def test_what_is_popped_comes_again_at_its_time_wherever_the_store_is_then(
 
     At the first broker all are popped; a quarter is acknowledged, and a quarter changed. At the second,
     before any is due, an eighth each is acknowledged and changed by the first one's handles. The last quarter
-    comes there, and half of it is acknowledged. All that is left comes at the third.
+    comes there, and half of it is acknowledged. All that is left comes at the third. A kill waits until
+    offsets are saved if Java's broker is next: CometMQ finds those of both in the log.
     """
     first, second, third = brokers.split()
     port, group = peers.free_port(), Group(run_java, TOPIC, GROUP, tmp_path)
@@ -75,7 +76,7 @@ def test_what_is_popped_comes_again_at_its_time_wherever_the_store_is_then(
         assert sorted(group.pop(peer, size.messages, size.soon_ms, size.soon_ms)) == sorted(keys)
         group.ack(peer, keys[: 2 * eighth])
         group.change(peer, keys[2 * eighth : 4 * eighth], size.later_ms)
-        if ended_by == signal.SIGKILL:
+        if ended_by == signal.SIGKILL and second == "rocketmq":
             await_saved_offsets(peer, TOPIC, size.messages)
 
     with broker(second) as peer:
@@ -86,7 +87,7 @@ def test_what_is_popped_comes_again_at_its_time_wherever_the_store_is_then(
         assert now_ms() < min(popped.handles[key].due_ms for key in due), "the times are too short"
         assert sorted(group.pop(peer, len(due), AGAIN_MS, wait_ms(group, due))) == sorted(due)
         group.ack(peer, due[:eighth])
-        if ended_by == signal.SIGKILL:
+        if ended_by == signal.SIGKILL and third == "rocketmq":
             await_saved_offsets(peer, RETRY_TOPIC, len(due))
 
     with broker(third) as peer:
@@ -107,7 +108,7 @@ def wait_ms(group: Group, keys: list[str]) -> int:
 
 
 def await_saved_offsets(peer: peers.Peer, topic: str, count: int) -> None:
-    """Wait until a broker has saved that so many messages were popped: a kill may lose what it has not."""
+    """Wait until a broker has saved that so many messages were popped."""
     table = peer.store / "config" / "consumerOffset.json"
     are_saved = until(lambda: saved_offsets(table.read_text() if table.exists() else "", topic) >= count)
     assert asyncio.run(are_saved), "the offsets are not saved"
