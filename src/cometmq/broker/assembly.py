@@ -199,7 +199,8 @@ class Assembly:
         self.sources = sources = PopSources(self.topics, own)
         ordered = OrderedPops(self.orders, pop_offsets, in_flight, waiting, clock)
         visits = Visits(store, sources, pop_offsets, ordered, in_flight, log, own)
-        answers, handles = DiskAnswers(store, sends.disk_waits), Handles(store, self.topics, own)
+        answers = DiskAnswers(store, groups, sends.disk_waits)
+        handles = Handles(store, self.topics, own)
         acks = Acks(log, ordered, handles, in_flight, answers, RequestBodies(own.body_limits), self.rates)
         pops = (
             Pops(checks, ordered, visits, self.reads, waiting, answers, self.rates, clock),

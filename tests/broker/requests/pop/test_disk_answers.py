@@ -30,11 +30,13 @@ async def test_an_answer_waits_for_the_disk_only_under_sync_flush(tmp_path: Path
     request, peer = Command(1), Peer()
     session: Any = peer
     async with serving(tmp_path / "async") as bench:
-        DiskAnswers(bench.store, DiskWaits(bench.store)).send(session, request, response(request))
+        DiskAnswers(bench.store, bench.parts.groups, DiskWaits(bench.store)).send(
+            session, request, response(request)
+        )
         assert len(peer.answers) == 1
     peer.came.clear()
     async with serving(tmp_path / "sync", SYNC) as bench:
-        answers = DiskAnswers(bench.store, DiskWaits(bench.store))
+        answers = DiskAnswers(bench.store, bench.parts.groups, DiskWaits(bench.store))
         bench.store.append([NewMessage("T", 0, b"x", b"", 0, HOST, HOST)])
         answers.send(session, request, response(request))
         assert len(peer.answers) == 1
@@ -46,7 +48,9 @@ async def test_a_one_way_request_gets_none(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         request, peer = Command(1, flag=ONEWAY_FLAG), Peer()
         session: Any = peer
-        DiskAnswers(bench.store, DiskWaits(bench.store)).send(session, request, response(request))
+        DiskAnswers(bench.store, bench.parts.groups, DiskWaits(bench.store)).send(
+            session, request, response(request)
+        )
         assert peer.answers == []
 
 
@@ -54,11 +58,11 @@ async def test_many_answers_wait_for_the_disk_together(tmp_path: Path) -> None:
     peers: list[Any] = [Peer(), Peer()]
     frames = [(peers[0], b"one"), (peers[1], b"two")]
     async with serving(tmp_path / "async") as bench:
-        DiskAnswers(bench.store, DiskWaits(bench.store)).send_all(frames)
+        DiskAnswers(bench.store, bench.parts.groups, DiskWaits(bench.store)).send_all(frames)
         assert [peer.answers for peer in peers] == [[b"one"], [b"two"]]
     async with serving(tmp_path / "sync", SYNC) as bench:
         waits = DiskWaits(bench.store)
-        answers = DiskAnswers(bench.store, waits)
+        answers = DiskAnswers(bench.store, bench.parts.groups, waits)
         bench.store.append([NewMessage("T", 0, b"x", b"", 0, HOST, HOST)])
         peers[1].came.clear()
         answers.send_all([])

@@ -1,8 +1,9 @@
 """After a kill the messages that were popped stay hidden, though their offsets were not saved."""
 
+import asyncio
 from pathlib import Path
 
-from tests.broker.conftest import Bench, serving
+from tests.broker.conftest import Bench, GatedDisk, serving
 from tests.broker.halves import records
 from tests.broker.timed.test_revive import REVIVE, begin, pass_time, pop
 
@@ -43,6 +44,23 @@ async def test_offsets_move_behind_what_was_popped_for_so_short_a_time_that_it_w
         bench.parts.offsets.commit("g", "T", 0, 0)
         assert await restore(bench) == 1
         assert bench.parts.offsets.committed("g", "T", 0) == 1
+
+
+async def test_nothing_is_handed_out_to_a_new_group_before_the_disk_knows_it() -> None:
+    """Of a group that the broker did not know after a kill it would restore nothing."""
+    disk = GatedDisk()
+    async with serving(Path("/store"), files=disk) as bench:
+        await begin(bench, b"0")
+        disk.saves.clear()
+        popping = asyncio.create_task(pop(bench))
+        await asyncio.wait([popping], timeout=0.05)
+        assert not popping.done()
+        disk.saves.set()
+        assert len(await popping) == 1
+        disk = disk.after_kill()
+    async with serving(Path("/store"), files=disk) as bench:
+        await bench.parts.timed_messages.load()
+        assert await restore(bench) == 1
 
 
 async def test_only_the_time_since_the_last_save_is_read(tmp_path: Path) -> None:

@@ -102,7 +102,8 @@ class Pops:
         if popped.count:
             self._rates.found.total += 1
             self._rates.delivered.total += popped.count
-            self._answers.send(pop.owner, pop.command, popped.answer(pop.command))
+            answer = popped.answer(pop.command)
+            self._answers.send_popped(pop.owner, pop.command, answer, pop.header.consumer_group)
             if popped.rest > 0:
                 self._waiting.wake(*pop.place)
             return None
