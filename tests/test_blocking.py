@@ -16,7 +16,14 @@ KINDS = [getattr(blocking, name) for name in blocking.__all__]
 OWN = {"run", "start", "stop", "messages", "on", "subscribe", "unsubscribe", "send_many", "assign"}
 """Methods that differ: a ``with`` statement starts a consumer, and the others are written out."""
 STEPS = {"send_half", "end_transaction", "send_in_transaction"}
-FOR_TOOLS = {"pull_stored", "pull_records", "topic_stats", "first_store_time", "record_sizes"}
+FOR_TOOLS = {
+    "pull_stored",
+    "pull_records",
+    "topic_stats",
+    "topic_stats_body",
+    "first_store_time",
+    "record_sizes",
+}
 
 
 def asyncio_kind(kind: type) -> type:

@@ -20,6 +20,7 @@ from cometmq.spark.live.batch import LiveReader
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions, TopicChoice, parse
 from cometmq.spark.live.survey import EMPTY, Extent, Survey, covers, is_user_topic
+from cometmq.wire.bodies import TopicStats, decode_topic_stats
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 PAID, NEW = queue("orders", 0), queue("orders", 1)
@@ -72,6 +73,24 @@ def test_all_positions_of_one_moment_take_one_request(topics: Topics) -> None:
         assert traffic.requests[STATS] == 1
     with clustered(topics.options(subscribe="moment")) as moving:
         assert moving.extents([one]) == {one: Extent(0, 1)}
+
+
+def test_what_brokers_say_is_decoded_when_it_differs(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+
+    def decode(body: bytes) -> TopicStats:
+        decoded.append(body)
+        return decode_topic_stats(body)
+
+    monkeypatch.setattr(survey, "decode_topic_stats", decode)
+    topics.create("still", queues=2)
+    with clustered(topics.options(subscribe="still")) as cluster:
+        empty = dict.fromkeys((queue("still", 0), queue("still", 1)), EMPTY)
+        assert [cluster.all_extents() for _ in range(3)] == [empty] * 3
+        assert len(decoded) == 1
+        topics.send("still", [b"0"])
+        assert sorted(cluster.all_extents().values()) == [EMPTY, Extent(0, 1)]
+        assert len(decoded) == 2
 
 
 def test_routes_are_kept_and_asked_for_again_when_a_topic_has_grown(topics: Topics) -> None:

@@ -269,10 +269,14 @@ class QueueRequests:
 
         The result has all queues that can be read or written; both offsets are 0 before the first message.
         """
+        return decode_topic_stats(await self.topic_stats_body(topic, broker_name)).offsets
+
+    async def topic_stats_body(self, topic: str, broker_name: str) -> bytes:
+        """Request what ``topic_stats`` returns, for ``decode_topic_stats``: equal bytes hold nothing new."""
         check(TEXT, topic=topic, broker_name=broker_name)
         any_queue = MessageQueue(topic, broker_name, 0)
         answer = await self._request(any_queue, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
-        return decode_topic_stats(successful(answer).body).offsets
+        return successful(answer).body
 
     async def first_store_time(self, queue: MessageQueue) -> int | None:
         """Return when the first message that can be read was stored, ms since the epoch; None without one."""

@@ -51,6 +51,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened: Cluster | None = None
         self._target: Extents | None = None
         self._seen: Offsets = {}
+        self._reported: tuple[Offsets, NestedOffsets] = {}, {}
+        self._started: tuple[dict[str, Any], Offsets] = {}, {}
         self._ignored: set[MessageQueue] = set()
         self._waits_since: float | None = None
         self._committed: NestedOffsets | None = None
@@ -95,7 +97,9 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             RemoteError: a broker refuses the request.
         """
         self.commit(start)  # Spark itself commits a batch only once there is another one
-        begins = offsets.read(CHECKPOINT, start)
+        if start != self._started[0]:  # without messages it is the one before, of very many queues perhaps
+            self._started = start, offsets.read(CHECKPOINT, start)
+        begins = self._started[1]
         firsts = first_messages.read(CHECKPOINT, start)
         extents = self._extents(begins) if self._target is None else self._whole_target(begins)
         self._seen = {queue: extent.end for queue, extent in extents.items()}
@@ -116,7 +120,9 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> NestedOffsets | None:  # noqa: N802  Spark's name
         """Return the ends of the queues when the last micro-batch was planned, as far as they were known."""
-        return offsets.nested(self._seen) if self._seen else None
+        if self._seen != self._reported[0]:
+            self._reported = self._seen, offsets.nested(self._seen)
+        return self._reported[1] or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the tasks of a micro-batch."""

@@ -1,10 +1,11 @@
 """Find the queues of a subscription, and their offsets, by one request for each topic and broker.
 
 Theory of operation. GET_TOPIC_STATS_INFO returns the first and end offsets of all queues that a topic has on
-a broker, so the cost of a trigger without messages does not grow with the number of queues. Routes are cached
-for half a minute, as in clients, and requested again before that if a broker has another number of queues
-than its route says, does not know the topic, or does not respond. Servers without this request (a proxy, for
-instance) get requests for each queue, some at a time.
+a broker, so the requests of a trigger without messages do not grow with the number of queues. A response
+that equals the one before is not decoded again: of very many queues that takes longer than all else. Routes
+are cached for half a minute, as in clients, and requested again before that if a broker has another number
+of queues than its route says, does not know the topic, or does not respond. Servers without this request (a
+proxy, for instance) get requests for each queue, some at a time.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.message import MessageQueue
 from cometmq.spark.live.options import LiveOptions, TopicChoice
 from cometmq.spark.live.retries import ask_each, is_retriable, with_retries
-from cometmq.wire.bodies import ClusterInfo, decode
+from cometmq.wire.bodies import ClusterInfo, decode, decode_topic_stats
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ class Survey:
         self._routes = routes
         self._requests = requests
         self._kept: dict[TopicOnBroker, Extents] | None = {} if at_one_time else None
+        self._decoded: dict[TopicOnBroker, tuple[bytes, Extents]] = {}
 
     async def queues(self) -> set[MessageQueue]:
         """Return the queues that are read, by fresh routes."""
@@ -136,10 +138,10 @@ class Survey:
     async def _ends(self, place: TopicOnBroker, is_worth: Callable[[CometMQError], bool]) -> Extents:
         topic, broker_name = place
         try:
-            stats = await with_retries(
+            body = await with_retries(
                 f"broker {broker_name}, topic {topic}: the ends of its queues",
                 self._options.retry_s,
-                lambda: self._requests.topic_stats(*place),
+                lambda: self._requests.topic_stats_body(*place),
                 before_retry=lambda: self._routes.expire(topic),
                 is_worth=is_worth,
             )
@@ -147,7 +149,11 @@ class Survey:
             if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise
             return await self._ends_of_each(place)
-        return {queue: Extent(at.min_offset, at.max_offset) for queue, at in stats.items()}
+        if self._decoded.get(place, (None,))[0] != body:
+            stats = decode_topic_stats(body).offsets
+            extents = {queue: Extent(at.min_offset, at.max_offset) for queue, at in stats.items()}
+            self._decoded[place] = body, extents
+        return self._decoded[place][1]
 
     async def _ends_of_each(self, place: TopicOnBroker) -> Extents:
         topic, broker_name = place
