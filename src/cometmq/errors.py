@@ -27,6 +27,7 @@
     │   ├── RequestTimeout     no answer within the timeout
     │   ├── TLSError           no agreement about TLS: a certificate that is not accepted, no common version
     │   └── WrongProtocol      the server at the address does not speak RocketMQ: says what it speaks
+    ├── AccessError            a user, a policy or a permission is refused: has RocketMQ's text
     ├── ReceiptExpired         a popped message's invisible time has passed: it is delivered again
     └── NotFound               a topic, group, member or message does not exist: has the remedy
         └── NoRoute            no name server knows a queue of the topic
@@ -215,6 +216,10 @@ class WrongProtocol(NetworkError):
     """The server at an address does not speak RocketMQ's protocol; the text says what it speaks."""
 
     retriable = False
+
+
+class AccessError(CometMQError):
+    """A user or a policy cannot be made or changed, or a request is not allowed; with RocketMQ's text."""
 
 
 class ReceiptExpired(CometMQError):

@@ -110,22 +110,25 @@ from cometmq.wire.headers.admin import (
 
 
 class Resource(StrEnum):
-    """The kind of resource that a permission is for."""
+    """The kind of resource that a permission is for. Policies may name namespaces, but no request needs one."""
 
     TOPIC = "Topic"
     GROUP = "Group"
     CLUSTER = "Cluster"
+    NAMESPACE = "Namespace"
 
 
 class Action(StrEnum):
-    """The action that a permission allows."""
+    """The action that a permission allows. No request needs ALL or LIST: policies have them."""
 
+    ALL = "All"
     PUB = "Pub"
     SUB = "Sub"
     CREATE = "Create"
     UPDATE = "Update"
     DELETE = "Delete"
     GET = "Get"
+    LIST = "List"
 
 
 class Access(NamedTuple):

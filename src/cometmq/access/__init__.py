@@ -1,0 +1,1 @@
+"""Who may do what: users, their policies, and the decision on each request. Pure; brokers hold it."""
