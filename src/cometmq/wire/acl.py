@@ -1,0 +1,90 @@
+"""Signatures of requests: a client proves with each request that it knows its user's secret.
+
+The signature is HMAC-SHA1 with the secret as the key, in Base64. What is signed are the values of the
+request's fields, in the order of their names, then the body. It covers neither the request's code nor a time:
+whoever reads the request can send it again, so only TLS protects against a replay.
+
+RocketMQ: ``AclClientRPCHook.java``, ``AclUtils.java``, ``AclSigner.java``; how a server sees it:
+``DefaultAuthenticationContextBuilder.java``.
+"""
+
+import binascii
+import hmac
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from cometmq.arguments import TEXT, check
+from cometmq.errors import IllegalType, SettingsError
+from cometmq.message import Buffer
+from cometmq.wire.codes import Version
+
+ACCESS_KEY: Final = "AccessKey"
+"""The field with the name of the user."""
+SIGNATURE: Final = "Signature"
+"""The field with the signature; the only one that is not signed."""
+ADDED_AFTER_SIGNING: Final = "_UNIQUE_KEY_QUERY"
+"""A field that clients up to 4.9.3 add after they have signed, so a server must leave it out for them."""
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """The name and the secret of a user, with which a client signs its requests.
+
+    The secret is in no text of an object: neither in its ``repr`` nor in an error.
+
+    Args:
+        access_key: the user's name.
+        secret_key: the user's password.
+
+    Raises:
+        SettingsError: one of them is empty; IllegalType if it is not a str.
+    """
+
+    access_key: str
+    secret_key: str
+
+    def __post_init__(self) -> None:
+        check(TEXT, access_key=self.access_key)
+        if not isinstance(self.secret_key, str):  # its value must not appear in an error
+            raise IllegalType(f"secret_key ({type(self.secret_key).__name__}): give a text")
+        if not self.access_key or not self.secret_key:
+            empty = "secret_key" if self.access_key else "access_key"
+            raise SettingsError(f"{empty} is empty: give the name and the secret of a user")
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.access_key!r}, ***)"
+
+    def __rich_repr__(self) -> Iterator[tuple[str, str]]:
+        yield "access_key", self.access_key
+
+
+def signed_content(ext_fields: Mapping[str, str], body: Buffer, version: int) -> bytes:
+    """Return the bytes of a request that its signature covers.
+
+    Args:
+        version: the version of the request's sender.
+    """
+    left_out = (SIGNATURE, ADDED_AFTER_SIGNING) if version <= Version.V4_9_3 else (SIGNATURE,)
+    values = [ext_fields[name] for name in sorted(ext_fields) if name not in left_out]
+    return b"".join((signed_text("".join(values)), body))
+
+
+def signed_text(values: str) -> bytes:
+    """Encode the joined values of the signed fields. What is no character becomes ``?``, as in Java."""
+    return values.encode(errors="replace")
+
+
+def signature_of(secret: str, content: bytes) -> str:
+    """Return the signature of a request's signed content."""
+    digest = hmac.digest(secret.encode(errors="replace"), content, "sha1")
+    return binascii.b2a_base64(digest, newline=False).decode()
+
+
+def signed_fields(
+    ext_fields: Mapping[str, str], body: Buffer, version: int, credentials: Credentials
+) -> dict[str, str]:
+    """Return a request's fields with the access key and the signature, in place of those it has."""
+    fields = {**ext_fields, ACCESS_KEY: credentials.access_key}
+    fields[SIGNATURE] = signature_of(credentials.secret_key, signed_content(fields, body, version))
+    return fields
