@@ -5,12 +5,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from tests.net.peer import CLOSE, ECHO, KEEP, connections, listener, peer_at
+from tests.net.peer import ASK_BACK, CLOSE, ECHO, KEEP, connections, listener, peer_at
 
 from cometmq.errors import NetworkError
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
+from cometmq.wire.acl import Credentials, signed_fields
 from cometmq.wire.frame import Command
+from cometmq.wire.send_request import SendRequest
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -138,5 +140,26 @@ def test_close_while_connecting_ends_the_attempt(run: Run) -> None:
             with pytest.raises(NetworkError, match="closed"):
                 await request
             await client.close()
+
+    run(main())
+
+
+def test_requests_are_signed_with_the_credentials_and_responses_are_not(run: Run) -> None:
+    user = Credentials("user", "secret")
+    send = SendRequest("g", "T", 0, 0, 1, 0, "", "broker", is_batch=False, body=b"sent")
+
+    async def main() -> None:
+        async with peer_at() as peer, connections(credentials=user) as client:
+            await client.request(peer.address, Command(ECHO, ext_fields={"a": "1"}, body=b"asked"))
+            await client.oneway(peer.address, Command(ECHO, body=b"told"))
+            await client.oneway(peer.address, send)
+            await client.oneway(peer.address, Command(ASK_BACK))
+            await peer.until(lambda: any(command.is_response for command in peer.commands))
+            *requests, answer = peer.commands
+            assert answer.is_response
+            assert not answer.ext_fields
+            assert len(requests) == 4
+            for one in requests:
+                assert one.ext_fields == signed_fields(one.ext_fields, one.body, one.version, user)
 
     run(main())

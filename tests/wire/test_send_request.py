@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cometmq.errors import ProtocolError
+from cometmq.wire.acl import Credentials, signed_fields
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import FRAME_LENGTH_MAX, ONEWAY_FLAG, Command, encode
 from cometmq.wire.headers import SendHeaderV2, fields
@@ -15,6 +16,7 @@ INTS = st.integers(-(2**31), 2**31 - 1)
 NAMES = st.from_regex(r"\A[%|a-zA-Z0-9_-]+\Z")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
+USER = Credentials('user "1"', "secret")
 REPLY = RequestCode.SEND_REPLY_MESSAGE_V2
 REQUEST = SendRequest("producers", "Orders", 3, 0, 1_000, 0, "", "broker-a", is_batch=False, body=b"body")
 
@@ -69,6 +71,8 @@ def test_a_request_is_the_frame_that_encode_makes(
         is_reply=code == REPLY,
     )
     assert made.encode(opaque, command_flag) == encode(whole)
+    whole.ext_fields = signed_fields(whole.ext_fields, body, whole.version, USER)
+    assert made.encode(opaque, command_flag, USER) == encode(whole)
 
 
 def test_any_request_gets_its_number_and_its_flag() -> None:
@@ -76,6 +80,19 @@ def test_any_request_gets_its_number_and_its_flag() -> None:
     numbered = Command(RequestCode.HEART_BEAT, opaque=7, flag=ONEWAY_FLAG)
     assert encode_request(command, 7, ONEWAY_FLAG) == encode(numbered)
     assert encode_request(REQUEST, 7) == REQUEST.encode(7)
+
+
+def test_any_request_is_signed_where_there_are_credentials() -> None:
+    sent = Command(RequestCode.HEART_BEAT, ext_fields={"b": "2", "a": "1"}, body=b"body")
+    signed = Command(
+        RequestCode.HEART_BEAT,
+        opaque=7,
+        ext_fields=signed_fields(sent.ext_fields, b"body", sent.version, USER),
+        body=b"body",
+    )
+    assert encode_request(sent, 7, 0, USER) == encode(signed)
+    assert encode_request(sent, 7, 0, USER) == encode(signed)  # once more, as a retry does
+    assert encode_request(REQUEST, 7, 0, USER) == REQUEST.encode(7, 0, USER)
 
 
 def test_a_request_over_a_limit_is_refused() -> None:

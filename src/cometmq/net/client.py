@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from cometmq.errors import NetworkError
 from cometmq.net.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Connection, refuse_request
 from cometmq.net.tls.client import TLS
+from cometmq.wire.acl import Credentials
 from cometmq.wire.frame import Command
 from cometmq.wire.send_request import SendRequest
 
@@ -17,6 +18,7 @@ class Connections:
         on_request: called with each request that a server sends.
         connect_timeout_ms: how long to wait for a server to accept.
         on_open: called with the address of each opened connection, also when it is opened again after a loss.
+        credentials: sign all requests.
         tls: how to connect by TLS; None to connect plainly.
 
     Raises:
@@ -28,6 +30,7 @@ class Connections:
         on_request: Callable[[Connection, Command], None] = refuse_request,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         on_open: Callable[[str], None] = lambda _: None,
+        credentials: Credentials | None = None,
         tls: TLS | None = None,
     ) -> None:
         if tls is not None:
@@ -35,6 +38,7 @@ class Connections:
         self._on_request = on_request
         self._on_open = on_open
         self._connect_timeout_ms = connect_timeout_ms
+        self._credentials = credentials
         self._tls = tls
         self._open: dict[str, Connection] = {}
         self._opening: dict[str, asyncio.Task[Connection]] = {}
@@ -104,7 +108,9 @@ class Connections:
 
     async def _connect(self, address: str) -> Connection:
         try:
-            connection = await Connection.open(address, self._on_request, self._connect_timeout_ms, self._tls)
+            connection = await Connection.open(
+                address, self._on_request, self._connect_timeout_ms, self._credentials, self._tls
+            )
             self._open[address] = connection
             self._on_open(address)
             return connection

@@ -22,6 +22,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.flow import Outbox
 from cometmq.net.probe import protocol_at
 from cometmq.net.tls.client import TLS, trouble_of
+from cometmq.wire.acl import Credentials
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
@@ -64,6 +65,7 @@ class Connection(asyncio.Protocol):
     Args:
         address: the server's address, for errors and logs.
         on_request: called with each request of the server (codes 39, 40, …); it answers by ``send``.
+        credentials: sign the requests; the responses to the server's own are not signed.
 
     Attributes:
         closed: the connection is lost or was closed: no request can be made.
@@ -71,12 +73,16 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(
-        self, address: str, on_request: Callable[["Connection", Command], None] = refuse_request
+        self,
+        address: str,
+        on_request: Callable[["Connection", Command], None] = refuse_request,
+        credentials: Credentials | None = None,
     ) -> None:
         self.address = address
         self.closed = False
         self.is_full = False
         self._on_request = on_request
+        self._credentials = credentials
         self._loop = asyncio.get_running_loop()
         self._reader = FrameReader()
         self._opaque = 0
@@ -99,6 +105,7 @@ class Connection(asyncio.Protocol):
         address: str,
         on_request: Callable[["Connection", Command], None] = refuse_request,
         timeout_ms: int = CONNECT_TIMEOUT_MS,
+        credentials: Credentials | None = None,
         tls: TLS | None = None,
     ) -> "Connection":
         """Connect to a server, by TLS if that is given; for ``inproc.HOST`` to one in this process, plainly.
@@ -110,13 +117,16 @@ class Connection(asyncio.Protocol):
         """
         host, port = parse_address(address)
         loop = asyncio.get_running_loop()
+
+        def make() -> "Connection":
+            return cls(address, on_request, credentials)
+
         try:
             if host == inproc.HOST:
-                return inproc.connect(port, lambda: cls(address, on_request))
+                return inproc.connect(port, make)
             async with asyncio.timeout(max(timeout_ms / 1000, min_timeouts.min_timeout_s(address))):
-                _, connection = await loop.create_connection(
-                    lambda: cls(address, on_request), host, port, ssl=None if tls is None else tls.context()
-                )
+                context = None if tls is None else tls.context()
+                _, connection = await loop.create_connection(make, host, port, ssl=context)
         except TimeoutError as error:
             raise NetworkError(f"no connection to {address} within {timeout_ms} ms") from error
         except ssl.SSLError as error:
@@ -140,7 +150,7 @@ class Connection(asyncio.Protocol):
             ProtocolError: the command cannot be encoded.
         """
         self._opaque = opaque = self._opaque + 1 & OPAQUE_MAX
-        self._put(encode_request(command, opaque))
+        self._put(encode_request(command, opaque, 0, self._credentials))
         answer: asyncio.Future[Command] = self._loop.create_future()
         deadline = self._loop.time() + timeout_ms / 1000
         self._pending[opaque] = _PendingRequest(answer, deadline, timeout_ms)
@@ -151,7 +161,7 @@ class Connection(asyncio.Protocol):
     def oneway(self, command: Command | SendRequest) -> None:
         """Send a one-way request. Raises NetworkError if the connection is closed."""
         self._opaque = self._opaque + 1 & OPAQUE_MAX
-        self._put(encode_request(command, self._opaque, ONEWAY_FLAG))
+        self._put(encode_request(command, self._opaque, ONEWAY_FLAG, self._credentials))
 
     def send(self, data: Buffer | Command) -> None:
         """Send the response to a server's request soon; it is dropped if the connection is closed."""

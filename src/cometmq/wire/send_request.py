@@ -5,11 +5,12 @@ encode.
 """
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from cometmq.wire import json_header
+from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, Credentials, signature_of, signed_fields, signed_text
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.command import Command
 from cometmq.wire.frame import encode, with_prefix
@@ -34,9 +35,15 @@ class SendRequest(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     is_reply: bool = False
 
-    def encode(self, opaque: int, command_flag: int = 0) -> bytes:
-        """Encode the whole frame. Raises ProtocolError if it would exceed a limit."""
-        header = (_BATCH if self.is_batch else _REPLY if self.is_reply else _SINGLE) % (
+    def encode(self, opaque: int, command_flag: int = 0, credentials: Credentials | None = None) -> bytes:
+        """Encode the whole frame, signed if there are credentials.
+
+        Raises ProtocolError if it would exceed a limit.
+        """
+        template = _BATCH if self.is_batch else _REPLY if self.is_reply else _SINGLE
+        if credentials is not None:
+            return self._encode_signed(template, opaque, command_flag, credentials)
+        header = template.unsigned % (
             self.producer_group,
             self.topic,
             self.queue_id,
@@ -50,13 +57,50 @@ class SendRequest(msgspec.Struct, frozen=True, gc=False):
         )
         return with_prefix(header.encode(), self.body)
 
+    def _encode_signed(
+        self, template: "_Template", opaque: int, command_flag: int, credentials: Credentials
+    ) -> bytes:
+        values = template.values % (
+            credentials.access_key,
+            self.producer_group,
+            self.topic,
+            self.queue_id,
+            self.sys_flag,
+            self.born_time,
+            self.flag,
+            self.properties,
+            self.broker_name,
+        )
+        header = template.signed % (
+            self.producer_group,
+            self.topic,
+            self.queue_id,
+            self.sys_flag,
+            self.born_time,
+            self.flag,
+            _escaped(self.properties),
+            _escaped_name(self.broker_name),
+            _escaped_name(credentials.access_key),
+            signature_of(credentials.secret_key, signed_text(values) + self.body),
+            command_flag,
+            opaque,
+        )
+        return with_prefix(header.encode(), self.body)
 
-def encode_request(request: Command | SendRequest, opaque: int, flag: int = 0) -> bytes:
-    """Encode the frame of any request, with its opaque number. Raises ProtocolError like ``frame.encode``."""
+
+def encode_request(
+    request: Command | SendRequest, opaque: int, flag: int = 0, credentials: Credentials | None = None
+) -> bytes:
+    """Encode the frame of any request with its opaque number, signed if there are credentials.
+
+    Raises ProtocolError like ``frame.encode``.
+    """
     if isinstance(request, SendRequest):
-        return request.encode(opaque, flag)
+        return request.encode(opaque, flag, credentials)
     request.opaque = opaque
     request.flag |= flag
+    if credentials is not None:
+        request.ext_fields = signed_fields(request.ext_fields, request.body, request.version, credentials)
     return encode(request)
 
 
@@ -68,7 +112,21 @@ _escaped_name = lru_cache(_escaped)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def _template(code: RequestCode, *, is_batch: bool) -> str:
+class _Template(NamedTuple):
+    """The constant parts of a request of one code, as formats.
+
+    Attributes:
+        unsigned: the header.
+        signed: the header with the access key and the signature.
+        values: what is signed of the header: its values in the order of their names.
+    """
+
+    unsigned: str
+    signed: str
+    values: str
+
+
+def _template(code: RequestCode, *, is_batch: bool) -> _Template:
     header = SendHeaderV2(
         producer_group="%s",
         topic="%s",
@@ -83,7 +141,14 @@ def _template(code: RequestCode, *, is_batch: bool) -> str:
         broker_name="%s",
     )
     numbers = dict.fromkeys((_NAMES[name] for name in ("queue_id", "sys_flag", "born_time", "flag")), "%d")
-    text = json_header.encode(Command(code, ext_fields=fields(header) | numbers)).decode()
+    unsigned = fields(header) | numbers
+    signed = unsigned | {ACCESS_KEY: "%s", SIGNATURE: "%s"}
+    values = (signed[name] for name in sorted(signed) if name != SIGNATURE)
+    return _Template(_header_format(code, unsigned), _header_format(code, signed), "".join(values))
+
+
+def _header_format(code: RequestCode, ext_fields: dict[str, str]) -> str:
+    text = json_header.encode(Command(code, ext_fields=ext_fields)).decode()
     return text.replace('"flag":0', '"flag":%d').replace('"opaque":0', '"opaque":%d')
 
 
