@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from cometmq.errors import CometMQError
     from cometmq.message import Message, MessageQueue, StoredMessage
     from cometmq.net.tls.client import TLS
+    from cometmq.wire.acl import Credentials
 
 __all__ = [
     "TLS",
     "CometMQError",
     "Consumer",
+    "Credentials",
     "DeadLetter",
     "Deduplicator",
     "Limits",
@@ -67,6 +69,7 @@ __all__ = [
 _HOMES: Final = {
     "CometMQError": "cometmq.errors",
     "Consumer": "cometmq.client.consumer.consumer",
+    "Credentials": "cometmq.wire.acl",
     "DeadLetter": "cometmq.client.consumer.outcome",
     "Deduplicator": "cometmq.client.idempotence",
     "Limits": "cometmq.cluster.process_queue",

@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from cometmq.arguments import TEXT, check
 from cometmq.client.answer import ServerKind, check_kind, successful
+from cometmq.client.credentials import find_credentials
 from cometmq.net.client import Connections
 from cometmq.net.tls.client import TLS, tls_of
+from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies import TextTable, decode
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
@@ -38,10 +40,12 @@ class BrokerStatus(NamedTuple):
     pointers: Mapping[str, int | None]
 
 
-async def runtime_info(address: str, *, tls: TLS | bool | None = None) -> dict[str, str]:
+async def runtime_info(
+    address: str, *, credentials: Credentials | None = None, tls: TLS | bool | None = None
+) -> dict[str, str]:
     """Return a broker's runtime info, by RocketMQ's keys. Raises NetworkError, RemoteError."""
     check(TEXT, address=address)
-    connections = Connections(tls=tls_of(tls))
+    connections = Connections(credentials=find_credentials(credentials), tls=tls_of(tls))
     try:
         return await runtime_info_of(connections, address)
     finally:
@@ -56,9 +60,11 @@ async def runtime_info_of(connections: Connections, address: str) -> dict[str, s
     return decode(TextTable, answer.body).table
 
 
-async def broker_status(address: str, *, tls: TLS | bool | None = None) -> BrokerStatus:
+async def broker_status(
+    address: str, *, credentials: Credentials | None = None, tls: TLS | bool | None = None
+) -> BrokerStatus:
     """Return the status of a broker. Raises NetworkError, RemoteError."""
-    return status_of(address, await runtime_info(address, tls=tls))
+    return status_of(address, await runtime_info(address, credentials=credentials, tls=tls))
 
 
 def status_of(address: str, info: Mapping[str, str]) -> BrokerStatus:

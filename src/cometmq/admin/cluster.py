@@ -6,12 +6,14 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 from cometmq.admin.broker_status import runtime_info_of
 from cometmq.client.answer import ServerKind, check_kind, successful
+from cometmq.client.credentials import find_credentials
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.cluster.route import MASTER, Route
 from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
 from cometmq.net.client import Connections
 from cometmq.net.connection import REQUEST_TIMEOUT_MS
 from cometmq.net.tls.client import TLS, tls_of
+from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.body import Body, decode
 from cometmq.wire.bodies.route import ClusterInfo
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -72,16 +74,24 @@ class ClusterAdmin:
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
+        credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
 
-    def __init__(self, name_servers: str, *, tls: TLS | bool | None = None) -> None:
+    def __init__(
+        self,
+        name_servers: str,
+        *,
+        credentials: Credentials | None = None,
+        tls: TLS | bool | None = None,
+    ) -> None:
         self.tls = tls_of(tls)
         self.name_servers = parse_name_servers(name_servers)
+        self.credentials = find_credentials(credentials)
 
     async def __aenter__(self) -> Self:
         """Prepare the connections, which open at the first request."""
-        self.connections = Connections(tls=self.tls)
+        self.connections = Connections(credentials=self.credentials, tls=self.tls)
         self.routes = Routes(self.connections, self.name_servers)
         return self
 

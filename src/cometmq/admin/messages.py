@@ -88,7 +88,7 @@ async def by_id(cluster: ClusterAdmin, message_id: str, topic: str | None = None
     check(TEXT, message_id=message_id)
     check(or_none(TEXT), topic=topic)
     found: list[StoredMessage] = []
-    async with Lookup(";".join(cluster.name_servers), tls=cluster.tls) as lookup:
+    async with _lookup(cluster) as lookup:
         if topic is not None:
             found = await lookup.by_unique_id(topic, message_id)
         if not found and await _is_offset_id(cluster, message_id):
@@ -117,7 +117,7 @@ async def by_key(
     """
     check(TEXT, topic=topic, key=key)
     check(number(), begin=begin, end=end, limit=limit)
-    async with Lookup(";".join(cluster.name_servers), tls=cluster.tls) as lookup:
+    async with _lookup(cluster) as lookup:
         most = min(limit, COUNT_MAX)
         found = await lookup.by_key(topic, key, max_count=most, begin_time=begin, end_time=end)
     if not found:
@@ -141,7 +141,10 @@ async def by_time(
     check(TEXT, topic=topic)
     check(number(), begin=begin, end=end)
     check(or_none(number(0)), queue_id=queue_id)
-    async with PullConsumer(";".join(cluster.name_servers), TOOLS_GROUP, tls=cluster.tls) as consumer:
+    servers = ";".join(cluster.name_servers)
+    async with PullConsumer(
+        servers, TOOLS_GROUP, credentials=cluster.credentials, tls=cluster.tls
+    ) as consumer:
         queues = [
             queue for queue in await consumer.queues(topic) if queue_id is None or queue.queue_id == queue_id
         ]
@@ -241,6 +244,11 @@ async def _read(
         if pulled.next_offset == offset or pulled.status is PullStatus.NO_NEW_MESSAGE:
             return
         offset = pulled.next_offset
+
+
+def _lookup(cluster: ClusterAdmin) -> Lookup:
+    """Return a client that finds messages, with the cluster's own access."""
+    return Lookup(";".join(cluster.name_servers), credentials=cluster.credentials, tls=cluster.tls)
 
 
 async def _is_offset_id(cluster: ClusterAdmin, message_id: str) -> bool:

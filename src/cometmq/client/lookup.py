@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, Self
 
 from cometmq.arguments import TEXT, check, number
 from cometmq.client.answer import successful
+from cometmq.client.credentials import find_credentials
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
@@ -14,6 +15,7 @@ from cometmq.message import StoredMessage
 from cometmq.net.address import address_text
 from cometmq.net.client import Connections
 from cometmq.net.tls.client import TLS, tls_of
+from cometmq.wire.acl import Credentials
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import QueryMessageHeader, ViewMessageHeader, fields
@@ -32,16 +34,24 @@ class Lookup:
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
+        credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
 
-    def __init__(self, name_servers: str, *, tls: TLS | bool | None = None) -> None:
+    def __init__(
+        self,
+        name_servers: str,
+        *,
+        credentials: Credentials | None = None,
+        tls: TLS | bool | None = None,
+    ) -> None:
         self._tls = tls_of(tls)
         self._addresses = parse_name_servers(name_servers)
+        self._credentials = find_credentials(credentials)
 
     async def __aenter__(self) -> Self:
         """Open the client."""
-        self._connections = Connections(tls=self._tls)
+        self._connections = Connections(credentials=self._credentials, tls=self._tls)
         self._routes = Routes(self._connections, self._addresses)
         return self
 

@@ -24,6 +24,7 @@ from cometmq.client.consumer.pop.consumption import PopConsumption
 from cometmq.client.consumer.pulling import PullOptions, check_options
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Handler, Subscription
+from cometmq.client.credentials import find_credentials
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import SettingsError
@@ -31,6 +32,7 @@ from cometmq.format.layout import valid_topic
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.tls.client import TLS, tls_of
+from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel
 
 if TYPE_CHECKING:  # it imports sqlite3, which most consumers do not need
@@ -84,6 +86,7 @@ class Consumer:
         trace: whether to record each handled message in RMQ_SYS_TRACE_TOPIC.
         start_timeout_ms: how long a start waits for a name server; None for no limit. Brokers and topics may
             appear later in any case.
+        credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
     Raises:
@@ -112,6 +115,7 @@ class Consumer:
         deduplicator: "Deduplicator | None" = None,
         trace: bool = False,
         start_timeout_ms: int | None = None,
+        credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -141,6 +145,7 @@ class Consumer:
                 offsets_path=offsets / member.client_id / group / "offsets.json" if is_broadcasting else None,
                 commit_ms=COMMIT_MS,
                 on_rebalance=on_rebalance,
+                credentials=find_credentials(credentials),
                 tls=tls_of(tls),
             ),
             start,

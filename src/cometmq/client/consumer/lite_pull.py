@@ -22,6 +22,7 @@ from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource, check_options
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.credentials import find_credentials
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.membership import Membership, TopicInterest
 from cometmq.client.waiting import wait_within
@@ -31,6 +32,7 @@ from cometmq.format.layout import valid_topic
 from cometmq.io.clock import Clock
 from cometmq.message import QUEUE, MessageQueue, StoredMessage
 from cometmq.net.tls.client import TLS, tls_of
+from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.heartbeat import ConsumeType
 
 COMMIT_MS: Final = 5_000
@@ -52,6 +54,7 @@ class LitePullConsumer:
         instance: makes the client id ``ip@instance``; None for a random one.
         on_rebalance: called with the owned queues whenever they change.
         start_timeout_ms: how long ``subscribe`` waits for a name server; None for no limit.
+        credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
     Raises:
@@ -71,6 +74,7 @@ class LitePullConsumer:
         instance: str | None = None,
         on_rebalance: Callable[[list[MessageQueue]], None] = lambda _: None,
         start_timeout_ms: int | None = None,
+        credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -80,7 +84,13 @@ class LitePullConsumer:
         kind = ConsumeType.CONSUME_ACTIVELY
         self._settings = MemberSettings.new(
             name_servers, group, instance, kind, start.where, clock, start_timeout_ms
-        )._replace(strategy=strategy, commit_ms=commit_ms, on_rebalance=on_rebalance, tls=tls_of(tls))
+        )._replace(
+            strategy=strategy,
+            commit_ms=commit_ms,
+            on_rebalance=on_rebalance,
+            credentials=find_credentials(credentials),
+            tls=tls_of(tls),
+        )
         self._start = start
         self._pull = check_options(PullOptions() if pull is None else pull)
         self._subscriptions: dict[str, Subscription] = {}

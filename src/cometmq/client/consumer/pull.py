@@ -13,11 +13,13 @@ from typing import Self
 
 from cometmq.arguments import check, number
 from cometmq.client.consumer.queue_requests import PullStatus, QueueRequests
+from cometmq.client.credentials import find_credentials
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.net.tls.client import TLS, tls_of
+from cometmq.wire.acl import Credentials
 
 
 class PullConsumer(QueueRequests):
@@ -27,14 +29,21 @@ class PullConsumer(QueueRequests):
         name_servers: ``host:port``, several joined by ``;``.
         group: name of the consumer group for which offsets are committed.
         timeout_ms: timeout of a request; a pull may be held longer by its ``wait_ms``.
+        credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
 
     def __init__(
-        self, name_servers: str, group: str, *, timeout_ms: int = 3_000, tls: TLS | bool | None = None
+        self,
+        name_servers: str,
+        group: str,
+        *,
+        timeout_ms: int = 3_000,
+        credentials: Credentials | None = None,
+        tls: TLS | bool | None = None,
     ) -> None:
         check(number(1), timeout_ms=timeout_ms)
-        connections = Connections(tls=tls_of(tls))
+        connections = Connections(credentials=find_credentials(credentials), tls=tls_of(tls))
         routes = Routes(connections, parse_name_servers(name_servers))
         super().__init__(connections, routes, valid_group(group), timeout_ms)
 

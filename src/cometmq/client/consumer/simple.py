@@ -29,6 +29,7 @@ from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions
 from cometmq.client.consumer.pop.turns import PopTurns
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import subscription_data
+from cometmq.client.credentials import find_credentials
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.pop_membership import PopMembership
 from cometmq.client.trace import trace_sender
@@ -39,6 +40,7 @@ from cometmq.format.properties import POP_CK
 from cometmq.io.clock import Clock
 from cometmq.message import StoredMessage
 from cometmq.net.tls.client import TLS, tls_of
+from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, SubscriptionData
 from cometmq.wire.bodies.trace import Outcome
 
@@ -67,6 +69,7 @@ class SimpleConsumer:
         instance: makes the client id ``ip@instance``; None for a random one.
         trace: whether to record in RMQ_SYS_TRACE_TOPIC when a message was received and acknowledged.
         start_timeout_ms: how long ``subscribe`` waits for a name server; None for no limit.
+        credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
     Raises:
@@ -83,6 +86,7 @@ class SimpleConsumer:
         instance: str | None = None,
         trace: bool = False,
         start_timeout_ms: int | None = None,
+        credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -93,7 +97,7 @@ class SimpleConsumer:
         kind = ConsumeType.CONSUME_POP
         self._settings = MemberSettings.new(
             name_servers, group, instance, kind, start.where, clock, start_timeout_ms
-        )._replace(tls=tls_of(tls))
+        )._replace(credentials=find_credentials(credentials), tls=tls_of(tls))
         self._clock = self._settings.clock
         self._has_trace = trace
         self._subscriptions: dict[str, SubscriptionData] = {}

@@ -13,6 +13,7 @@ from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
 from cometmq.net.tls.client import TLS
+from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel
 
 
@@ -28,6 +29,7 @@ class MemberSettings(NamedTuple):
         commit_ms: interval of commits; None to commit only on request.
         on_rebalance: called with the owned queues whenever they change.
         start_timeout_ms: how long a start waits for a name server; None for no limit.
+        credentials: sign the requests; None if they are not signed.
         tls: how to connect by TLS; None to connect plainly.
     """
 
@@ -40,6 +42,7 @@ class MemberSettings(NamedTuple):
     where: ConsumeFromWhere
     clock: Clock
     start_timeout_ms: int | None = None
+    credentials: Credentials | None = None
     tls: TLS | None = None
     model: MessageModel = MessageModel.CLUSTERING
     strategy: Strategy | None = None

@@ -57,7 +57,9 @@ class Membership:
         self._settings = settings
         self._interests = interests
         self._in_group = bool(interests)
-        self.connections = Connections(self._on_request, on_open=self._on_open, tls=settings.tls)
+        self.connections = Connections(
+            self._on_request, on_open=self._on_open, credentials=settings.credentials, tls=settings.tls
+        )
         self.routes = Routes(self.connections, settings.name_servers, gone_s=GONE_S)
         self.requests = QueueRequests(self.connections, self.routes, settings.group, REQUEST_TIMEOUT_MS)
         self.offsets: OffsetStore = (

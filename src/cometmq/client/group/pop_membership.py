@@ -42,7 +42,9 @@ class PopMembership:
         self._settings = settings
         self._subscriptions = subscriptions
         self._on_change = on_change
-        self.connections = Connections(self._on_request, on_open=self._on_open, tls=settings.tls)
+        self.connections = Connections(
+            self._on_request, on_open=self._on_open, credentials=settings.credentials, tls=settings.tls
+        )
         self.routes = Routes(self.connections, settings.name_servers, gone_s=GONE_S)
         self.requests = PopRequests(self.connections, self.routes, settings.group, REQUEST_TIMEOUT_MS)
         self._operators = OperatorRequests(

@@ -13,6 +13,7 @@ from typing import Final, Literal, Self
 from msgspec.structs import replace
 
 from cometmq.arguments import FLAG, FUNCTION, TEXT, check, instance_of, number, or_none, several
+from cometmq.client.credentials import find_credentials
 from cometmq.client.identity import client_id, new_id_maker
 from cometmq.client.producer import outgoing, packing
 from cometmq.client.producer.accumulator import Accumulator
@@ -24,7 +25,7 @@ from cometmq.client.producer.presence import Presence
 from cometmq.client.producer.recalls import checked_handle, recall_request, recalled_id
 from cometmq.client.producer.replies import PendingReplies
 from cometmq.client.producer.request import reply_of, reply_topic, request_of
-from cometmq.client.producer.send_arguments import TEXT_OR_FUNCTION, WHERE, check_sent, listed
+from cometmq.client.producer.send_arguments import TEXT_OR_FUNCTION, WHERE, check_sent, compression_of, listed
 from cometmq.client.producer.send_result import SendResult, result_of_each
 from cometmq.client.producer.send_trace import SendTracer
 from cometmq.client.producer.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
@@ -36,12 +37,12 @@ from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, RequestTimeout, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.format.properties import IDEMPOTENCE_KEY
-from cometmq.format.sys_flag import CompressionType
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection, refuse_request
 from cometmq.net.tls.client import TLS, tls_of
+from cometmq.wire.acl import Credentials
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
@@ -71,6 +72,7 @@ class Producer:
         idempotent_by: the key by which a CometMQ broker recognises a message that it has stored already:
             ``message_id`` (this stops only duplicates by retries), ``keys``, or a function that returns a
             message's key, or None for its id.
+        credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
 
@@ -90,6 +92,7 @@ class Producer:
         linger_ms: int | None = None,
         batch_bytes: int = packing.BATCH_BYTES,
         idempotent_by: IdempotentBy | None = None,
+        credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -97,20 +100,17 @@ class Producer:
         check(number(1), timeout_ms=timeout_ms, tries=tries)
         check(or_none(number(0)), compress_over=compress_over, linger_ms=linger_ms)
         check(FLAG, latency_fault_tolerance=latency_fault_tolerance, trace=trace)
-        check(TEXT, compression=compression)
         check(several(instance_of(object), "SendHooks"), hooks=hooks)
         check(or_none(TEXT_OR_FUNCTION), idempotent_by=idempotent_by)
         if in_flight_max < 1:
             raise SettingsError(f"in_flight_max {in_flight_max}: at least one request must be under way")
         if not 0 < batch_bytes <= BATCH_BYTES_MAX:
             raise SettingsError(f"batch_bytes {batch_bytes}: give 1 to {BATCH_BYTES_MAX}")
-        if compression.upper() not in CompressionType.__members__:
-            raise SettingsError(f"compression {compression!r}: give zlib, lz4 or zstd")
         self.group = valid_group(group)
         self._addresses = parse_name_servers(name_servers)
         self._settings = SendSettings(group, timeout_ms, tries)
         self._compress_over = compress_over
-        self._compression = CompressionType[compression.upper()]
+        self._compression = compression_of(compression)
         self._in_flight_max = in_flight_max
         self._faults = BrokerFaults() if latency_fault_tolerance else None
         self._hooks = hooks
@@ -118,13 +118,14 @@ class Producer:
         self._linger_ms = linger_ms
         self._batch_bytes = batch_bytes
         self._key_of = None if idempotent_by is None else key_by(idempotent_by)
+        self._credentials = find_credentials(credentials)
         self._tls = tls_of(tls)
         self._clock = clock or SystemClock()
 
     async def __aenter__(self) -> Self:
         """Open the producer."""
         self._ids = new_id_maker()  # not before: forked processes would make the same ids
-        self._connections = Connections(self._on_request, tls=self._tls)
+        self._connections = Connections(self._on_request, credentials=self._credentials, tls=self._tls)
         self._routes = routes = Routes(self._connections, self._addresses, gone_s=GONE_S)
         hooks = Hooks(self._hooks)
         self._tracer: SendTracer | None = None

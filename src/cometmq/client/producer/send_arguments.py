@@ -1,10 +1,12 @@
-"""Check the arguments of the producers' send methods."""
+"""Check the arguments of producers and of their send methods."""
 
 from collections.abc import Iterable
 from typing import Final
 
-from cometmq.arguments import ArgumentKind, check, instance_of
+from cometmq.arguments import TEXT, ArgumentKind, check, instance_of
 from cometmq.client.producer.sending import Where
+from cometmq.errors import SettingsError
+from cometmq.format.sys_flag import CompressionType
 from cometmq.message import QUEUE, Message
 
 MESSAGE: Final = instance_of(Message)
@@ -23,6 +25,14 @@ _MESSAGES: Final = ArgumentKind(
         and (set(map(type, value)) <= {Message} or all(isinstance(one, Message) for one in value))
     ),
 )
+
+
+def compression_of(name: str) -> CompressionType:
+    """Return the compression with a name. Raises SettingsError if there is none."""
+    check(TEXT, compression=name)
+    if name.upper() not in CompressionType.__members__:
+        raise SettingsError(f"compression {name!r}: give zlib, lz4 or zstd")
+    return CompressionType[name.upper()]
 
 
 def check_sent(message: Message, where: Where) -> None:

@@ -41,6 +41,7 @@ from cometmq.io.clock import Clock
 from cometmq.message import Message
 from cometmq.net.connection import Connection
 from cometmq.net.tls.client import TLS
+from cometmq.wire.acl import Credentials
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
@@ -64,6 +65,7 @@ class ProducerOptions(TypedDict, total=False):
     linger_ms: int | None
     batch_bytes: int
     idempotent_by: IdempotentBy | None
+    credentials: Credentials | None
     tls: TLS | bool | None
     clock: Clock | None
 
