@@ -9,12 +9,13 @@ import pytest
 from msgspec.structs import fields
 from tests.docs.test_pages import ROOT
 
+from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.settings import BrokerSettings
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.store.settings import StoreSettings
 
 PAGE: Final = ROOT / "docs" / "settings.md"
-CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (BrokerSettings, StoreSettings, TlsSettings)
+CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (BrokerSettings, StoreSettings, TlsSettings, AuthSettings)
 TABLE: Final = re.compile(r"^\| setting \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
 ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
@@ -24,7 +25,7 @@ def table(settings: type[msgspec.Struct]) -> str:
     text = (getdoc(settings) or "").partition("Attributes:\n")[2]
     meanings = {name: " ".join(meaning.split()) for name, meaning in ATTRIBUTE.findall(text)}
     defaults = msgspec.to_builtins(settings()) | {"brokerName": "the host's name"}
-    inherited = () if settings is TlsSettings else TlsSettings.__struct_fields__
+    inherited: tuple[str, ...] = getattr(settings.__base__, "__struct_fields__", ())
     in_files = {field.name: field.encode_name for field in fields(settings) if field.name not in inherited}
     lines = ["| setting | default | what it says |", "|---|---|---|"]
     lines += [
@@ -47,7 +48,7 @@ def _as_markdown(meaning: str, in_files: dict[str, str]) -> str:
     return meaning.replace("``", "`").replace("|", "\\|")
 
 
-@pytest.mark.parametrize(("settings", "position"), list(zip(CLASSES, range(3), strict=True)))
+@pytest.mark.parametrize(("settings", "position"), list(zip(CLASSES, range(4), strict=True)))
 def test_the_page_has_each_setting_its_default_and_its_meaning(
     settings: type[msgspec.Struct], position: int
 ) -> None:

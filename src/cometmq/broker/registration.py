@@ -69,7 +69,7 @@ class NameServers:
         self._topics = topics
         self._settings = settings
         self._address = address
-        self._connections = Connections(tls=settings.name_server_tls)
+        self._connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
         for server in settings.name_servers:
             parse_address(server)
         self._servers = [_NameServer(server) for server in settings.name_servers]

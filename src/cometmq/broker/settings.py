@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import fields
 
+from cometmq.broker.auth.settings import AuthSettings
 from cometmq.errors import FormatError, SettingsError
 from cometmq.net.address import parse_address
 from cometmq.net.flow import (
@@ -28,7 +29,7 @@ from cometmq.net.flow import (
     UNSENT_MAX,
     FlowLimits,
 )
-from cometmq.net.tls.settings import HIDDEN, TlsSettings, settings_from
+from cometmq.net.tls.settings import HIDDEN, settings_from
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
 from cometmq.wire import settings_text
@@ -45,17 +46,18 @@ Size = Annotated[int, Meta(ge=1024, le=2**31 - 1)]
 BodySize = Annotated[int, Meta(ge=1024, le=FRAME_LENGTH_MAX)]
 
 
-class BrokerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
+class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
     """The broker's settings; intervals in ms (RocketMQ: ``BrokerConfig``, ``NettyServerConfig``).
 
-    Those of TLS are ``TlsSettings``.
+    Those of users are ``AuthSettings``, those of TLS ``TlsSettings``.
 
     Attributes:
         broker_name: the broker's name for name servers and in queues.
         broker_cluster_name: the cluster of the broker.
         broker_id: 0, a master: slaves are not supported.
         broker_ip: the address that clients connect to; by default the one that name servers see.
-        bind_address: the address to listen at; any address but loopback opens the broker to the network.
+        bind_address: the address to listen at; other machines reach any but loopback, so that needs
+            ``authentication_enabled``, or ``insecure``.
         listen_port: the port to listen at; 0 for any free one.
         vip_channel_enable: whether to listen at ``listen_port - 2`` too, where the dashboard and clients up
             to 4.4 connect first; if that port is in use the broker starts without. A Java broker always
@@ -226,6 +228,7 @@ class BrokerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
 
     def __post_init__(self) -> None:
         """Check settings that limit each other. Raises SettingsError."""
+        super().__post_init__()
         low, high, most, *_ = self.limits
         if not low <= high <= most:
             raise SettingsError(

@@ -45,7 +45,7 @@ class TopicRoutes:
         self._name_servers = list(settings.name_servers)
         self._fresh_ms = settings.load_balance_poll_name_server_interval
         self._clock = clock
-        self._connections = Connections(tls=settings.name_server_tls)
+        self._connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
         self._known: dict[str, _KnownRoute] = {}  # the oldest first
         self._waiting: dict[str, list[RouteCallback]] = {}
         self._waiting_count = 0

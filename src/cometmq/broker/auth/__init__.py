@@ -1,0 +1,1 @@
+"""A broker's users and access control lists: their files, and the requests that change them."""

@@ -1,0 +1,49 @@
+"""Who can reach a server: a server that strangers can reach and that asks nobody for a signature is refused."""
+
+import ipaddress
+import socket
+
+from cometmq.errors import SettingsError
+from cometmq.net import inproc
+from cometmq.net.address import remedy_of
+
+
+def is_loopback(host: str) -> bool:
+    """Check whether only programs of this machine reach an address, or all addresses of a name.
+
+    Raises SettingsError if it is no address and no known name.
+    """
+    if host == inproc.HOST:
+        return True
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM) if host else []
+    except (OSError, UnicodeError) as error:
+        reason = remedy_of(error) if isinstance(error, OSError) else str(error)
+        raise SettingsError(f"cannot listen on {host}: {reason}") from None
+    addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
+    return bool(addresses) and all(address.is_loopback for address in addresses)
+
+
+def check_exposure(host: str, *, authentication: str, is_on: bool, insecure: bool) -> str:
+    """Check that strangers cannot use a server that will listen on ``host``, unless that is wanted.
+
+    Args:
+        authentication: what switches authentication on, for the error.
+        is_on: whether it is on.
+        insecure: whether strangers may use the server.
+
+    Returns:
+        What is insecure about the server, for its log and its status; empty if nothing is.
+
+    Raises:
+        SettingsError: strangers could use it; the text names the three ways on.
+    """
+    if is_on or is_loopback(host):
+        return ""
+    if not insecure:
+        raise SettingsError(
+            f"cannot listen on {host}: other machines could reach it, and whoever does could read, send and "
+            f"delete everything. Listen on 127.0.0.1, or require signatures by {authentication}, or allow "
+            "that by --insecure (setting insecure = true)"
+        )
+    return f"insecure: whoever reaches {host} can read, send and delete everything, without a signature"
