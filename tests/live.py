@@ -16,6 +16,7 @@ from cometmq.broker.broker import Broker
 from cometmq.broker.settings import BrokerSettings
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
+from cometmq.namesrv.access import FOR_ALL, NameServerAccess
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.store.settings import StoreSettings
@@ -46,14 +47,17 @@ async def serving(
     clock: Clock | None = None,
     namesrv_port: int = 0,
     namesrv_kv: Path | None = None,
+    access: NameServerAccess = FOR_ALL,
     **settings: Any,
 ) -> AsyncIterator[Live]:
     """Run a name server and a broker over ``root``; the arguments are settings by their names in code.
 
-    Those of TLS are the name server's, too.
+    Those of TLS are the name server's, too; ``access`` says who may use that.
     """
     tls = TlsSettings(**{name: value for name, value in settings.items() if name.startswith("tls_")})
-    name_server = NameServer(port=namesrv_port, clock=clock, kv_config_path=namesrv_kv, tls=tls)
+    name_server = NameServer(
+        port=namesrv_port, clock=clock, kv_config_path=namesrv_kv, access=access, tls=tls
+    )
     await name_server.start()
     try:
         own: dict[str, Any] = {

@@ -208,6 +208,13 @@ async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         pass
 
 
+async def test_a_broker_that_strangers_could_use_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"cannot listen on 0\.0\.0\.0: other machines could reach it"):
+        async with running(tmp_path / "store", bind_address="0.0.0.0"):
+            pass
+    assert not (tmp_path / "store").exists()
+
+
 async def test_garbage_on_one_connection_does_not_harm_another(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         client = await Client.open(broker.address)

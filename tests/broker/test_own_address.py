@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from cometmq.broker.own_address import LOOPBACK, own_ip
+from cometmq.broker.own_address import LOOPBACK, exposure, own_ip
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import SettingsError
 
@@ -38,3 +38,11 @@ def test_a_name_server_at_all_addresses_tells_nothing() -> None:
 
 def test_without_a_name_server_some_address_of_the_machine_is_taken() -> None:
     assert own_ip(BrokerSettings(bind_address="0.0.0.0")).count(".") == 3
+
+
+def test_an_address_that_others_reach_needs_authentication_or_the_word_insecure() -> None:
+    assert exposure(BrokerSettings()) == ""
+    with pytest.raises(SettingsError, match=r"0\.0\.0\.0.*authenticationEnabled = true.*--insecure"):
+        exposure(BrokerSettings(bind_address="0.0.0.0"))
+    assert exposure(BrokerSettings(bind_address="0.0.0.0", authentication_enabled=True)) == ""
+    assert "whoever reaches 0.0.0.0" in exposure(BrokerSettings(bind_address="0.0.0.0", insecure=True))

@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import pytest
 from tests.cli.conftest import Ran, Run
-from tests.live import BROKER, Live
+from tests.live import BROKER, Live, in_thread
 
 from cometmq.cli.cluster import _short
+from cometmq.namesrv.access import NameServerAccess
+from cometmq.net import exposure
 from cometmq.testing import EmbeddedBroker, Fault
 from cometmq.wire.codes import RequestCode, ResponseCode
 
@@ -20,6 +24,19 @@ def test_the_brokers_are_listed_with_what_passes_through_them(cometmq: Run, live
         "0",
         live.broker,
     ]
+
+
+def test_a_broker_that_strangers_can_use_is_told(
+    cometmq: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(exposure, "is_loopback", lambda _: False)
+    told = "insecure: whoever reaches 127.0.0.1 can read, send and delete everything, without a signature"
+    with in_thread(tmp_path, insecure=True, access=NameServerAccess(insecure=True)) as live:
+        ran = cometmq("cluster", "-n", live.name_server)
+        status = cometmq("store", "status", "--broker", live.broker)
+    assert (ran.code, ran.err) == (0, f"warning: {BROKER} at {live.broker}: {told}\n")
+    assert f"warning: {told}\n" in status.out
+    assert f"broker {BROKER} is {told}" in caplog.text
 
 
 def test_a_broker_that_cannot_tell_just_now_is_asked_again(cometmq: Run, rocketmq: EmbeddedBroker) -> None:

@@ -28,6 +28,7 @@ class BrokerStatus(NamedTuple):
         kernels: the bulk operations in use, ``compiled`` or ``plain`` with the reason; None for a Java
             broker.
         failed_writes: the writes to its disk that fail; empty if none do, None for a Java broker.
+        insecure: who may use it, if that is insecure; empty if not.
         pointers: by the names of ``store.pointers.Pointers``; None for those that the broker does not report.
     """
 
@@ -37,6 +38,7 @@ class BrokerStatus(NamedTuple):
     not_writable: str
     kernels: str | None
     failed_writes: str | None
+    insecure: str
     pointers: Mapping[str, int | None]
 
 
@@ -76,6 +78,7 @@ def status_of(address: str, info: Mapping[str, str]) -> BrokerStatus:
         info.get("storeNotWritable", ""),
         info.get("kernels"),
         info.get("storeFailedWrites"),
+        info.get("insecure", ""),
         pointers_of(info),
     )
 

@@ -49,7 +49,8 @@ class BrokerLine(NamedTuple):
         up: its uptime, in words.
         kernels: the bulk operations in use, ``compiled`` or ``plain`` with the reason; None for a Java
             broker.
-        warning: why it stores no messages, and the writes to its disk that fail; None if all is well.
+        warning: why it stores no messages, the writes to its disk that fail, and who may use it if that is
+            insecure; None if all is well.
         trouble: why the broker did not report its version and the fields after it, which are then None.
     """
 
@@ -233,7 +234,7 @@ def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: di
         float(info.get("commitLogDiskRatio", "0")),
         info.get("runtime", "").strip("[ ]"),
         info.get("kernels"),
-        "; ".join(filter(None, map(info.get, ("storeNotWritable", "storeFailedWrites")))) or None,
+        "; ".join(filter(None, map(info.get, ("storeNotWritable", "storeFailedWrites", "insecure")))) or None,
     )
 
 

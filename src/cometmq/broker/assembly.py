@@ -17,6 +17,7 @@ from cometmq.broker.admin.timer import TimerAdmin
 from cometmq.broker.admin.topics import TopicRequests
 from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.handlers import Requests, merged
+from cometmq.broker.own_address import exposure
 from cometmq.broker.reads import Reads
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.additions import Additions
@@ -291,7 +292,10 @@ class Assembly:
                 self.reads,
                 broker_name=own.broker_name,
             ),
-            BrokerAdmin(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
+            BrokerAdmin(
+                *(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
+                insecure=exposure(own),
+            ),
             StoreAdmin(self.topics, store, self.offsets, self.modes, self.reads),
             self.statistics,
             self.schedule,

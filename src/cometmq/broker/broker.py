@@ -12,7 +12,7 @@ from cometmq import kernels
 from cometmq.broker.admin import live_settings
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.handlers import Starting
-from cometmq.broker.own_address import own_ip
+from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.registration import NameServers
 from cometmq.broker.requests.pop.handed_out import restore_offsets
 from cometmq.broker.settings import BrokerSettings, Settings
@@ -105,7 +105,7 @@ class Broker:
 
         Raises:
             SettingsError: an address or a file of TLS cannot be used, or a setting that was changed at run
-                time.
+                time; or strangers could use the broker.
             StoreLocked: another process has the store open.
             StoreDamaged: a file of the store cannot be used as it is.
             StoreNotWritable: the disk is full.
@@ -114,6 +114,8 @@ class Broker:
         table = JsonTable(self._files, layout.config_path(self._root, live_settings.TABLE))
         self._settings = live_settings.with_saved_changes(self._settings, table)
         settings = self._settings.broker
+        if insecure := exposure(settings):
+            _log.warning("broker %s is %s", settings.broker_name, insecure)
         tls = server_tls(settings)
         async with AsyncExitStack() as stack:
             self.store = store = await self._open_store()

@@ -1,4 +1,4 @@
-"""The IP address under which clients reach this broker."""
+"""The IP address under which clients reach this broker, and who else does."""
 
 import ipaddress
 import socket
@@ -7,6 +7,7 @@ from typing import Final
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import SettingsError
 from cometmq.net.address import parse_address
+from cometmq.net.exposure import check_exposure
 
 LOOPBACK: Final = "127.0.0.1"
 _ALL: Final = ("0.0.0.0", "::")  # noqa: S104 compared with, not listened at
@@ -28,6 +29,19 @@ def own_ip(settings: BrokerSettings) -> str:
     name_servers = [parse_address(address) for address in settings.name_servers]
     # A name server of this process may have the address of all interfaces, which has no route.
     return _source_address([*(peer for peer in name_servers if peer[0] not in _ALL), _SOMEWHERE])
+
+
+def exposure(settings: BrokerSettings) -> str:
+    """Return what is insecure about the address that the broker listens at; empty if nothing is.
+
+    Raises SettingsError if strangers could use the broker, which ``insecure`` allows, or for no address.
+    """
+    return check_exposure(
+        settings.bind_address,
+        authentication="authenticationEnabled = true",
+        is_on=settings.authentication_enabled,
+        insecure=settings.insecure,
+    )
 
 
 def _resolved(host: str, setting: str) -> str:

@@ -34,7 +34,8 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
     """List the brokers with the messages per second that they receive and deliver.
 
     A broker that does not answer, or refuses, is listed with what the name server knows of it; exit code 1.
-    For a broker that accepts no messages, or whose disk refuses writes, a warning gives the reason.
+    For a broker that accepts no messages, whose disk refuses writes, or that strangers can use, a warning
+    gives the reason.
     """
     lines = run_in_cluster(namesrv, brokers)
     if as_json:

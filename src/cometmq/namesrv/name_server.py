@@ -8,11 +8,14 @@ from typing import Final
 
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import FileLayer
+from cometmq.namesrv.access import FOR_ALL, NameServerAccess, NameServerGuard
 from cometmq.namesrv.kv_config import KvConfig
 from cometmq.namesrv.requests import ORDER_SETTING, SETTINGS_NAMESPACE, NameServerRequests, Registering
 from cometmq.namesrv.routes import RouteTable
 from cometmq.net.address import address_text
 from cometmq.net.boundary import attempt
+from cometmq.net.exposure import check_exposure
+from cometmq.net.guarded import Guarded
 from cometmq.net.server import Server, Session
 from cometmq.net.tls.server import server_tls
 from cometmq.net.tls.settings import TlsSettings
@@ -42,6 +45,7 @@ class NameServer:
         order_messages: whether routes contain the order of queues (RocketMQ: ``orderMessageEnable``); an
             operator's change at run time, saved in the file, comes first.
         limits: the limits of request bodies.
+        access: who may use it; by default everybody who reaches it, which is this machine.
         tls: whether connections are TLS, and with which certificate.
 
     Attributes:
@@ -49,7 +53,7 @@ class NameServer:
 
     Raises:
         StoreDamaged: the file at ``kv_config_path`` cannot be decoded.
-        SettingsError: a file of ``tls`` cannot be used.
+        SettingsError: a file of users or of ``tls`` cannot be used.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class NameServer:
         files: FileLayer | None = None,
         order_messages: bool = False,
         limits: BodyLimits = LIMITS,
+        access: NameServerAccess = FOR_ALL,
         tls: TlsSettings | None = None,
     ) -> None:
         self.host = host
@@ -70,7 +75,7 @@ class NameServer:
         self.routes = RouteTable()
         self._kv_config = KvConfig(kv_config_path, files)
         changed = self._kv_config.get(SETTINGS_NAMESPACE, ORDER_SETTING)
-        self._settings = _settings(limits) | {ORDER_SETTING: changed or str(order_messages).lower()}
+        self._settings = _settings(limits, access) | {ORDER_SETTING: changed or str(order_messages).lower()}
         self._requests = NameServerRequests(
             self.routes,
             self._kv_config,
@@ -78,7 +83,10 @@ class NameServer:
             self._settings,
             limits=limits,
         )
-        self._server = Server(self, clock=self._clock, tls=server_tls(tls or TlsSettings()))
+        self._access = access
+        self._guard = NameServerGuard(access, self._requests.decode_body) if access.has_users else None
+        handler = self if self._guard is None else Guarded(self, self._guard.refusal)
+        self._server = Server(handler, clock=self._clock, tls=server_tls(tls or TlsSettings()))
         self._expiry: asyncio.TimerHandle | None = None
 
     @property
@@ -87,7 +95,15 @@ class NameServer:
         return address_text(self.host, self.port)
 
     async def start(self) -> None:
-        """Start listening. Raises SettingsError if the address cannot be used."""
+        """Start listening. Raises SettingsError if the address cannot be used, or strangers could use it."""
+        insecure = check_exposure(
+            self.host,
+            authentication="users (--users FILE)",
+            is_on=self._access.has_users,
+            insecure=self._access.insecure,
+        )
+        if insecure:
+            _log.warning("the name server is %s", insecure)
         self.port = await self._server.start(self.host, self.port)
         self._settings["listenPort"] = str(self.port)
         self._tick()
@@ -166,17 +182,26 @@ class NameServer:
             decoding = loop.run_in_executor(None, work)
             decoding.add_done_callback(lambda done: attempt(session, (command,), go_on, done))
 
+    def refresh(self) -> None:
+        """Read the files of users again if they have changed; called every ``EXPIRY_INTERVAL_MS``."""
+        if self._guard is not None:
+            self._guard.users.refresh()
+
     def _tick(self) -> None:
         self.expire()
+        self.refresh()
         self._expiry = asyncio.get_running_loop().call_later(EXPIRY_INTERVAL_MS / 1000, self._tick)
 
 
-def _settings(limits: BodyLimits) -> dict[str, str]:
+def _settings(limits: BodyLimits, access: NameServerAccess) -> dict[str, str]:
     """Return this name server's behaviour under the names of RocketMQ's NamesrvConfig, and its limits."""
     return {
         "requestBodyBytesMax": str(limits.usual_bytes),
         "nonstandardBodyBytesMax": str(limits.nonstandard_bytes),
         "registrationTopicsMax": str(limits.registration_topics),
+        "authenticationEnabled": str(access.has_users).lower(),
+        "closedRoutes": str(access.closed_routes).lower(),
+        "insecure": str(access.insecure).lower(),
         "deleteTopicWithBrokerRegistration": "false",
         "enableAllTopicList": "true",
         "enableTopicList": "true",

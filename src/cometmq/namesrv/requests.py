@@ -173,6 +173,12 @@ class NameServerRequests:
                 f"{header.broker_name} ({header.broker_id}) of {header.cluster_name} at {header.broker_addr}"
             )
             _log.info("broker %s registered with %d topics", where, len(body.table.topics))
+        if registered.displaced is not None:
+            _log.warning(
+                "broker %s (%d) was at %s, and is at %s from now on, as %s has registered it: if both are "
+                "running they have the same name, or a stranger takes its place, which --users prevents",
+                *(header.broker_name, header.broker_id, registered.displaced, header.broker_addr, source),
+            )
         for topic in registered.refused:
             _log.warning("broker %s has a topic whose name is illegal: %.80r", header.broker_name, topic)
         return response(
@@ -193,7 +199,7 @@ class NameServerRequests:
         return response(command)
 
     def _data_version(self, command: Command, header: BrokerHeader) -> Command:
-        theirs = self._decode_small(DataVersion, command) if command.body else None
+        theirs = self.decode_body(DataVersion, command) if command.body else None
         ours = self._routes.data_version(header.cluster_name, header.broker_addr)
         self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
         changed = QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
@@ -265,7 +271,7 @@ class NameServerRequests:
         return response(command, ext_fields=fields(AddWritePermResponseHeader(count)))
 
     def _add_topic(self, command: Command, header: TopicHeader) -> Command:
-        queues = self._decode_small(_TopicQueues, command).queues if command.body else []
+        queues = self.decode_body(_TopicQueues, command).queues if command.body else []
         if not self._routes.add_topic(header.topic, queues):
             _log.warning(
                 "topic %s was not registered: the request names no broker, or an unknown one", header.topic
@@ -326,7 +332,7 @@ class NameServerRequests:
 
     # Bodies
 
-    def _decode_small(self, body_type: type[BodyType], command: Command) -> BodyType:
+    def decode_body(self, body_type: type[BodyType], command: Command) -> BodyType:
         """Decode a body of limited size. Raises FormatError."""
         size_max = self._limits.usual_bytes
         if len(command.body) > size_max:

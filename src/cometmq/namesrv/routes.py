@@ -57,12 +57,14 @@ class RegistrationResult(NamedTuple):
         master_addr: the master's address for clients.
         new: whether the broker was unknown before.
         refused: topics with illegal names, which were ignored.
+        displaced: the address of another broker of this name and id that was registered until now, if any.
     """
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
     new: bool = False
     refused: tuple[str, ...] = ()
+    displaced: str | None = None
 
 
 class RemovedBroker(NamedTuple):
@@ -125,6 +127,7 @@ class RouteTable:
         new = broker_id not in addrs
         if new and len(table.topics) == 1:
             return None
+        displaced = self._displaced(known, header)
         addrs[broker_id] = header.broker_addr
         self._brokers[name] = BrokerData(
             dict(sorted(addrs.items())),
@@ -150,8 +153,8 @@ class RouteTable:
         self._record_alive(key, header, table.data_version, source, now_ms)
         master = self._live.get((header.cluster_name, addrs.get(MASTER_ID, "")))
         if broker_id == MASTER_ID or master is None:
-            return RegistrationResult(new=new, refused=refused)
-        return RegistrationResult(master.ha_server_addr, addrs[MASTER_ID], new, refused)
+            return RegistrationResult(new=new, refused=refused, displaced=displaced)
+        return RegistrationResult(master.ha_server_addr, addrs[MASTER_ID], new, refused, displaced)
 
     def heartbeat(self, cluster: str, addr: str, now_ms: int) -> None:
         """Record a heartbeat of a broker."""
@@ -273,6 +276,13 @@ class RouteTable:
             header.ha_server_addr,
             header.broker_name,
         )
+
+    def _displaced(self, known: BrokerData | None, header: RegisterBrokerHeader) -> str | None:
+        """Return the address whose place in the routes a registration takes, if a broker is live there."""
+        addr = known.addrs.get(header.broker_id) if known else None
+        if known is None or addr is None or addr == header.broker_addr:
+            return None
+        return addr if (known.cluster, addr) in self._live else None
 
     def _outranked(self, header: RegisterBrokerHeader, addr: str | None, version: DataVersion) -> bool:
         """Check whether another process has registered as this broker, with a later state of the group."""

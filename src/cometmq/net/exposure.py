@@ -1,4 +1,4 @@
-"""Who can reach a server: a server that strangers can reach and that asks nobody for a signature is refused."""
+"""Refuse servers that strangers could reach and use, unless that is wanted."""
 
 import ipaddress
 import socket

@@ -113,10 +113,15 @@ def test_settings_that_cannot_be_used_are_named(
     [
         (("dev", "--port", "65536"), 2, ("--port", "65535", "cometmq dev --help")),
         (
-            ("dev", "--host", "192.0.2.1", "--namesrv-port", "0"),
+            ("dev", "--host", "192.0.2.1", "--namesrv-port", "0", "--insecure"),
             2,
             ("192.0.2.1", "not an address of this machine"),
         ),
+        (("dev", "--host", "192.0.2.1"), 2, ("other machines", "authenticationEnabled", "--insecure")),
+        (("namesrv", "--host", "::"), 2, ("other machines", "--users FILE", "--insecure")),
+        (("broker", "--host", "::"), 2, ("other machines", "authenticationEnabled", "--insecure")),
+        (("namesrv", "--users", "no-such-file"), 2, ("no-such-file", "No such file")),
+        (("namesrv", "--closed-routes"), 2, ("--users",)),
         (("namesrv", "--host", "no such host"), 2, ("no such host", "not an address of this machine")),
         (("broker", "--namesrv", "127.0.0.1"), 2, ("'127.0.0.1'", "host:port")),
         (("broker", "--config", "."), 2, ("--config", "directory")),

@@ -62,7 +62,11 @@ GROUPS_SHOWN: Final = 20
 
 
 class BrokerAdmin:
-    """Answers operators' requests about the broker."""
+    """Answers operators' requests about the broker.
+
+    Args:
+        insecure: what is insecure about the broker, for its runtime info; empty if nothing is.
+    """
 
     def __init__(
         self,
@@ -73,8 +77,11 @@ class BrokerAdmin:
         rates: Rates,
         consumers: Consumers[Session],
         clock: Clock,
+        *,
+        insecure: str = "",
     ) -> None:
         self._settings = settings
+        self._insecure = insecure
         self._store = store
         self._files = files
         self._reads = reads
@@ -145,14 +152,18 @@ class BrokerAdmin:
         }
 
     def _warnings(self) -> dict[str, str]:
-        """Return the groups whose members subscribe differently, if any, under a key of our own."""
+        """Return what operators should know of, under keys of our own, as far as there is any.
+
+        Who may use the broker, and groups whose members subscribe differently.
+        """
+        table = {"insecure": self._insecure} if self._insecure else {}
         found = islice(self._consumers.differences(), GROUPS_SHOWN)
         text = ". ".join(
             f"group {name}: {as_text(difference)}"
             for name, differences in found
             for difference in differences
         )
-        return {"subscriptionDifferences": text} if text else {}
+        return table | ({"subscriptionDifferences": text} if text else {})
 
     def _disk(self) -> dict[str, str]:
         store = self._store

@@ -14,6 +14,12 @@ from msgspec.structs import replace
 
 from cometmq.cli.output import json_option, print_json
 from cometmq.cli.paths import NamedPath
+from cometmq.cli.serve.access import (
+    access_in_dev,
+    insecure_option,
+    name_server_access,
+    name_server_access_options,
+)
 from cometmq.cli.serve.tls import server_tls_options, tls_settings
 from cometmq.errors import SettingsError
 from cometmq.extras import require
@@ -25,6 +31,7 @@ from cometmq.net.address import address_text
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
     from cometmq.broker.settings import BrokerSettings
+    from cometmq.namesrv.access import NameServerAccess
 
 DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
 """Settings of ``dev`` that a file may change, so that Spring listeners with SQL92 filters work at once."""
@@ -62,6 +69,7 @@ store_option = click.option(
 @config_option
 @click.option("--tls", "has_tls", is_flag=True, help="Make a certificate in the store's directory, for TLS.")
 @server_tls_options
+@insecure_option
 @json_option
 def dev(
     host: str | None,
@@ -70,6 +78,7 @@ def dev(
     store: Path | None,
     config: Path | None,
     has_tls: bool,
+    insecure: bool,
     as_json: bool,
     **tls: Any,
 ) -> None:
@@ -80,7 +89,12 @@ def dev(
     """
     if has_tls and tls["tls_cert"] is not None:
         raise SettingsError("--tls makes a certificate: leave it out with --tls-cert")
-    options = {"bindAddress": host, "listenPort": port, "storePathRootDir": store}
+    options = {
+        "bindAddress": host,
+        "listenPort": port,
+        "storePathRootDir": store,
+        "insecure": insecure or None,
+    }
     if namesrv_port is None:
         namesrv_port = 0 if port == 0 else NAME_SERVER_PORT
     values = tls_settings(**tls) | _given(options)
@@ -103,6 +117,7 @@ def dev(
     type=BODY_SIZE,
     help="… and of one that is not standard JSON.  [default: 24576]",
 )
+@name_server_access_options
 @server_tls_options
 @json_option
 def namesrv(
@@ -111,6 +126,10 @@ def namesrv(
     registration_topics_max: int | None,
     request_body_bytes_max: int | None,
     nonstandard_body_bytes_max: int | None,
+    users: Path | None,
+    closed_routes: bool,
+    cluster: str,
+    insecure: bool,
     as_json: bool,
     **tls: Any,
 ) -> None:
@@ -120,8 +139,9 @@ def namesrv(
         "usual_bytes": request_body_bytes_max,
         "nonstandard_bytes": nonstandard_body_bytes_max,
     }
+    access = name_server_access(users=users, closed_routes=closed_routes, cluster=cluster, insecure=insecure)
     values = tls_settings(**tls)
-    _run("namesrv", lambda: _namesrv(host, port, limits, values, as_json=as_json))
+    _run("namesrv", lambda: _namesrv(host, port, limits, access, values, as_json=as_json))
 
 
 @click.command()
@@ -131,6 +151,7 @@ def namesrv(
 @port_option
 @store_option
 @server_tls_options
+@insecure_option
 @json_option
 def broker(
     config: Path | None,
@@ -138,11 +159,18 @@ def broker(
     host: str | None,
     port: int | None,
     store: Path | None,
+    insecure: bool,
     as_json: bool,
     **tls: Any,
 ) -> None:
     """Run a broker. Options override FILE."""
-    options = {"bindAddress": host, "listenPort": port, "storePathRootDir": store, "namesrvAddr": namesrv}
+    options = {
+        "bindAddress": host,
+        "listenPort": port,
+        "storePathRootDir": store,
+        "namesrvAddr": namesrv,
+        "insecure": insecure or None,
+    }
     values = tls_settings(**tls) | _given(options)
     _run("broker", lambda: _broker(config, values, as_json=as_json))
 
@@ -163,7 +191,9 @@ async def _dev(
     if makes_certificate:
         settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings.broker))
     own = settings.broker
-    name_server = NameServer(own.bind_address, namesrv_port, limits=own.body_limits, tls=own)
+    name_server = NameServer(
+        own.bind_address, namesrv_port, limits=own.body_limits, access=access_in_dev(own), tls=own
+    )
     await name_server.start()
     try:
         own = replace(own, namesrv_addr=name_server.address)
@@ -184,7 +214,13 @@ async def _dev(
 
 
 async def _namesrv(
-    host: str, port: int, limits: Mapping[str, int | None], values: Mapping[str, Any], *, as_json: bool
+    host: str,
+    port: int,
+    limits: Mapping[str, int | None],
+    access: "NameServerAccess",
+    values: Mapping[str, Any],
+    *,
+    as_json: bool,
 ) -> None:
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
     from cometmq.net.tls.settings import TlsSettings, settings_from  # noqa: PLC0415 - as above
@@ -192,7 +228,7 @@ async def _namesrv(
 
     given = {name: limit for name, limit in limits.items() if limit is not None}
     tls = settings_from(TlsSettings, values)
-    server = NameServer(host, port, limits=LIMITS._replace(**given), tls=tls)
+    server = NameServer(host, port, limits=LIMITS._replace(**given), access=access, tls=tls)
     await server.start()
     try:
         address = address_text(host, server.port)

@@ -88,6 +88,8 @@ def _show_live(found: BrokerStatus, *, as_json: bool) -> None:
         click.echo(f"bulk operations: {printable(found.kernels)}")
     if found.failed_writes is not None:
         click.echo(f"writes to the disk: {printable(found.failed_writes) or 'none fail'}")
+    if found.insecure:
+        click.echo(f"warning: {printable(found.insecure)}")
     _print_pointers(found.pointers)
 
 

@@ -1,0 +1,65 @@
+"""Who may use a name server: with users, requests must be signed, and allowed to the users who sign.
+
+RocketMQ's name server has no authentication: whoever reaches it can take a broker's place in the routes.
+"""
+
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cometmq.access.guard import Guard, Rules
+from cometmq.access.needs import DecodeBody, Needs
+from cometmq.namesrv.user_files import UserFiles
+from cometmq.wire.acl import Credentials
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.command import Command
+from cometmq.wire.requests import TO_NAME_SERVERS
+
+ROUTES: Final = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC})
+"""The requests that need no signature unless routes are closed."""
+
+
+class NameServerAccess(NamedTuple):
+    """Who may use a name server. Without users everybody may do everything.
+
+    Attributes:
+        users_path: a broker's file of users (``user_files``); None for none.
+        supers: credentials of further users, who may do everything.
+        closed_routes: whether a topic's route is only for users with a permission on the topic.
+        cluster: the name of the cluster in policies: ``Cluster:NAME``.
+        insecure: whether it may listen where other machines reach it without users.
+    """
+
+    users_path: Path | None = None
+    supers: tuple[Credentials, ...] = ()
+    closed_routes: bool = False
+    cluster: str = "DefaultCluster"
+    insecure: bool = False
+
+    @property
+    def has_users(self) -> bool:
+        """Whether requests must be signed."""
+        return self.users_path is not None or bool(self.supers)
+
+
+FOR_ALL: Final = NameServerAccess()
+"""Everybody who reaches the name server may do everything; only programs of this machine do."""
+
+
+class NameServerGuard:
+    """Checks the requests to a name server that has users. Raises SettingsError for files of no use.
+
+    Attributes:
+        users: the users; ``refresh`` them from time to time.
+    """
+
+    def __init__(self, access: NameServerAccess, decode: DecodeBody[Any]) -> None:
+        self.users = UserFiles(access.users_path, access.supers)
+        self._open = frozenset[int]() if access.closed_routes else ROUTES
+        self._guard = Guard(self.users.directory, Needs(TO_NAME_SERVERS, access.cluster, decode), Rules())
+
+    def refusal(self, command: Command, address: str) -> str | None:
+        """Return why a request from an IP address is refused; None if it is to be handled.
+
+        Whoever signs requests for open routes may be a user of the brokers only, so nothing is checked then.
+        """
+        return None if command.code in self._open else self._guard.refusal(command, address)
