@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -8,14 +9,23 @@ from tests.certificates import Authority
 from tests.cli.conftest import Run
 from tests.live import Live, in_thread
 
-from cometmq.cli.access import access, tls_options
+from cometmq.cli.access import access, access_options
+from cometmq.namesrv.access import NameServerAccess
 from cometmq.net.tls.client import TLS
 from cometmq.net.tls.settings import TlsMode
+from cometmq.wire.acl import Credentials
 
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the credentials of whoever runs the tests."""
+    for name in ("COMETMQ_ACCESS_KEY", "COMETMQ_SECRET_KEY", "COMETMQ_CREDENTIALS", "ROCKETMQ_HOME"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -33,14 +43,23 @@ def enforcing(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         yield live
 
 
-def given(*arguments: str, **environment: str) -> TLS | None:
+def given(*arguments: str, **environment: str) -> Any:
     """Return the TLS that a command's options come to."""
-    found: list[TLS | None] = []
+    return access_of(*arguments, **environment)["tls"]
+
+
+def credentials(*arguments: str, **environment: str) -> Any:
+    """Return the credentials that a command's options come to."""
+    return access_of(*arguments, **environment)["credentials"]
+
+
+def access_of(*arguments: str, **environment: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = []
 
     @click.command()
-    @tls_options
+    @access_options
     def command() -> None:
-        found.append(access()["tls"])
+        found.append(access())
 
     ran = CliRunner().invoke(command, arguments, env=environment, catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
@@ -48,7 +67,7 @@ def given(*arguments: str, **environment: str) -> TLS | None:
 
 
 def test_without_options_connections_are_plain_also_outside_of_commands() -> None:
-    assert (given(), access()) == (None, {"tls": None})
+    assert (given(), access()) == (None, {"credentials": None, "tls": None})
 
 
 def test_each_option_means_tls() -> None:
@@ -88,3 +107,48 @@ def test_a_command_without_them_or_without_trust_says_what_to_give(cometmq: Run,
     assert cometmq("topic", "list", "--tls").failed(1, enforcing.name_server, "--tls-ca")
     assert cometmq("topic", "list", "--tls-ca", "missing.pem").failed(2, "missing.pem cannot be read")
     assert cometmq("topic", "list", "--tls-insecure").code == 0
+
+
+def test_credentials_come_from_a_file_else_from_the_environment_else_from_rocketmqs_tools(
+    tmp_path: Path,
+) -> None:
+    own, tools = tmp_path / "own.yml", tmp_path / "conf" / "tools.yml"
+    tools.parent.mkdir()
+    own.write_text("accessKey: own\nsecretKey: hidden\n")
+    tools.write_text("accessKey: tools\nsecretKey: hidden\n")
+    home = {"ROCKETMQ_HOME": str(tmp_path)}
+    environment = {"COMETMQ_ACCESS_KEY": "user", "COMETMQ_SECRET_KEY": "hidden"}
+    assert credentials("--credentials", str(own), **home, **environment) == Credentials("own", "hidden")
+    assert credentials(COMETMQ_CREDENTIALS=str(own), **environment) == Credentials("own", "hidden")
+    assert credentials(**home, **environment) is None  # the client reads them itself
+    assert credentials(**home) == Credentials("tools", "hidden")
+    tools.unlink()
+    assert credentials(**home) is None
+
+
+def test_a_file_without_credentials_is_refused_where_it_is_given(cometmq: Run, tmp_path: Path) -> None:
+    path = tmp_path / "empty.yml"
+    path.write_text("# nothing\n")
+    assert cometmq("topic", "list", "--credentials", str(path)).failed(2, "empty.yml", "no accessKey")
+    assert cometmq("topic", "list", "--credentials", "away.yml").failed(2, "away.yml", "No such file")
+
+
+def test_commands_sign_what_they_ask(cometmq: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    users, own = tmp_path / "users.json", tmp_path / "own.yml"
+    users.write_text('{"users": {"admin": {"password": "hidden", "type": "Super"}}}')
+    users.chmod(0o600)
+    own.write_text("accessKey: admin\nsecretKey: hidden\n")
+    inner = '{"accessKey": "admin", "secretKey": "hidden"}'
+    with in_thread(
+        tmp_path / "store",
+        access=NameServerAccess(users, closed_routes=True),
+        inner_client_authentication_credentials=inner,
+    ) as live:
+        monkeypatch.setenv("NAMESRV_ADDR", live.name_server)
+        assert cometmq("topic", "list").failed(1, "username cannot be null")
+        monkeypatch.setenv("COMETMQ_CREDENTIALS", str(own))
+        assert cometmq("topic", "create", "T").code == 0
+        assert cometmq("send", "T", "hidden").code == 0
+        assert [one["body"] for one in cometmq("consume", "T", "--json").values] == ["hidden"]
+        (line,) = cometmq("cluster", "--json").values[0]
+        assert line["trouble"] is None

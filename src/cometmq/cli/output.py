@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 import msgspec
 
-from cometmq.cli.access import CommandT, tls_options
+from cometmq.cli.access import CommandT, access_options
 from cometmq.message import StoredMessage
 
 if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay
@@ -27,7 +27,7 @@ _namesrv_option = click.option(
 
 def namesrv_option(command: CommandT) -> CommandT:
     """Add to a command the option that names servers, and those that say how to reach them."""
-    return _namesrv_option(tls_options(command))
+    return _namesrv_option(access_options(command))
 
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)

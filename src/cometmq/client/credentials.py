@@ -21,6 +21,11 @@ _ENTRY: Final = re.compile(
 """A line of a file of credentials: YAML, as far as it is one name and one text."""
 
 
+def in_environment() -> bool:
+    """Check whether the environment has a part of credentials, or both."""
+    return bool(os.environ.get(ACCESS_KEY_VARIABLE) or os.environ.get(SECRET_KEY_VARIABLE))
+
+
 def find_credentials(given: Credentials | None) -> Credentials | None:
     """Return the credentials of an argument, else of the environment; None if there are none.
 
@@ -31,10 +36,10 @@ def find_credentials(given: Credentials | None) -> Credentials | None:
     check(or_none(instance_of(Credentials)), credentials=given)
     if given is not None:
         return given
+    if not in_environment():
+        return None
     access_key = os.environ.get(ACCESS_KEY_VARIABLE, "")
     secret_key = os.environ.get(SECRET_KEY_VARIABLE, "")
-    if not access_key and not secret_key:
-        return None
     if not access_key or not secret_key:
         missing, there = ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
         if access_key:

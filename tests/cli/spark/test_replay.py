@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_all_is_replayed_unless_something_is_asked_for(cometmq: Run, asked: list[Any]) -> None:
     ran = cometmq("spark", "replay", "a/store", "--rate", "500", "--namesrv", "n:1")
     assert ran.out.splitlines() == ["a: 3 messages", "b: 4 messages", "a/store: 7 messages sent"]
-    options = {"rate": 500, "wanted": ReplayFilter(), "topic": None, "tls": None}
+    options = {"rate": 500, "wanted": ReplayFilter(), "topic": None, "credentials": None, "tls": None}
     assert asked == [(Path("a/store"), "n:1", options, True)]
 
 
@@ -36,5 +36,5 @@ def test_what_is_asked_for_arrives(cometmq: Run, asked: list[Any]) -> None:
     assert value == {"path": "a/store", "messages": {"a": 3, "b": 4}}
     ((_, _, options, _),) = asked
     wanted = ReplayFilter(frozenset("ab"), frozenset({"paid"}), 5, 9)
-    assert options == {"rate": 1, "wanted": wanted, "topic": "c", "tls": None}
+    assert options == {"rate": 1, "wanted": wanted, "topic": "c", "credentials": None, "tls": None}
     assert cometmq("spark", "replay", "a/store").failed(2, "--rate")

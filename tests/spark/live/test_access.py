@@ -1,20 +1,29 @@
-import re
-
 import pytest
 
 from cometmq.errors import SettingsError
 from cometmq.net.tls.client import TLS
-from cometmq.spark.live import access, options
-from cometmq.spark.live.access import TLS_OPTIONS, ClusterAccess, tls_of_options
+from cometmq.spark.live import options
+from cometmq.spark.live.access import (
+    ACCESS_OPTIONS,
+    TLS_OPTIONS,
+    ClusterAccess,
+    credentials_of_options,
+    tls_of_options,
+)
 from cometmq.spark.sink import sink
 from cometmq.spark.values import OptionTexts
+from cometmq.wire.acl import Credentials
 
+USER = Credentials("user", "hidden")
+KEYS = {"accessKey": "user", "secretKey": "hidden"}
 LEAST = {"namesrv": "127.0.0.1:9876"}
 
 
-def test_the_documented_options_are_those_that_exist() -> None:
-    documented = re.findall(r"^([a-z]\w+)  +\S", access.__doc__ or "", re.MULTILINE)
-    assert documented == ["option", *TLS_OPTIONS]
+@pytest.fixture(autouse=True)
+def _nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the credentials of whoever runs the tests."""
+    for name in ("COMETMQ_ACCESS_KEY", "COMETMQ_SECRET_KEY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +60,32 @@ def test_reads_and_writes_take_the_same_options(given: dict[str, str], tls: TLS 
 def test_what_contradicts_itself_is_refused(given: dict[str, str], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         tls_of_options(OptionTexts(given, TLS_OPTIONS))
+
+
+def test_reads_and_writes_are_signed_by_the_user_of_their_options() -> None:
+    read = options.parse(LEAST | {"subscribe": "orders"} | KEYS)
+    assert read.cluster == ClusterAccess(("127.0.0.1:9876",), None, USER)
+    write = sink.parse(LEAST | {"topic": "orders"} | KEYS)
+    assert write.credentials == USER
+    assert "hidden" not in f"{read} {read.cluster} {write}"
+
+
+def test_without_options_the_user_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert credentials_of_options(OptionTexts({}, ACCESS_OPTIONS)) is None
+    monkeypatch.setenv("COMETMQ_ACCESS_KEY", "user")
+    monkeypatch.setenv("COMETMQ_SECRET_KEY", "hidden")
+    assert credentials_of_options(OptionTexts({}, ACCESS_OPTIONS)) == USER
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"accessKey": "user"}, "accessKey is given alone"),
+        ({"secretKey": "hidden"}, "secretKey is given alone"),
+        ({"accessKey": "user", "secretKey": ""}, "secret_key is empty"),
+    ],
+)
+def test_half_of_the_credentials_is_refused_without_showing_it(given: dict[str, str], words: str) -> None:
+    with pytest.raises(SettingsError, match=words) as caught:
+        credentials_of_options(OptionTexts(given, ACCESS_OPTIONS))
+    assert "hidden" not in str(caught.value)

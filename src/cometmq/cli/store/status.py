@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from cometmq.admin.broker_status import BrokerStatus, broker_status
-from cometmq.cli.access import access, tls_options
+from cometmq.cli.access import access, access_options
 from cometmq.cli.output import json_option, print_json, print_table, printable, time_text
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.store.options import config_option, finding_fields, load_settings, size_text
@@ -34,7 +34,7 @@ STATES: Final = {
 @click.argument("path", required=False, type=NamedPath())
 @click.option("--broker", "address", metavar="HOST:PORT", help="Ask this broker, of CometMQ or Java.")
 @config_option
-@tls_options
+@access_options
 @json_option
 def status(path: Path | None, address: str | None, config: Path | None, as_json: bool) -> None:
     """Show how much of a store is written, on the disk, and readable.

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from cometmq.client.credentials import find_credentials
 from cometmq.client.producer.producer import Producer
 from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_topic
@@ -36,6 +37,7 @@ from cometmq.spark.live.survey import is_user_topic
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.sink.rows import rows_of
 from cometmq.spark.sink.sink import SinkOptions, send_rows
+from cometmq.wire.acl import Credentials
 
 GROUP: Final = "cometmq-spark-replay"
 BORN_TIME: Final = "ORIGIN_BORN_TIME"
@@ -102,6 +104,7 @@ def replay(
     wanted: ReplayFilter = ReplayFilter(),  # noqa: B008  an immutable value
     topic: str | None = None,
     retry_s: int = RETRY_SECONDS,
+    credentials: Credentials | None = None,
     tls: TLS | bool | None = None,
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
@@ -117,6 +120,7 @@ def replay(
         topic: where all are sent; each to its own topic by default. Topics must exist, unless the broker
             creates them.
         retry_s: how long sends that fail are retried.
+        credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
         bytes_per_task: bytes of the log that one task reads.
 
@@ -128,7 +132,9 @@ def replay(
     if rate < 1:
         raise SettingsError(f"rate {rate}: give 1 message a second or more")
     target = None if topic is None else valid_topic(topic)
-    options = SinkOptions(name_servers("namesrv", namesrv), target, GROUP, retry_s, tls=tls_of(tls))
+    servers = name_servers("namesrv", namesrv)
+    signer = find_credentials(credentials)
+    options = SinkOptions(servers, target, GROUP, retry_s, tls=tls_of(tls), credentials=signer)
     tasks = spark.sparkContext.defaultParallelism
 
     def chosen(columns: tuple[str, ...], wanted: ReplayFilter) -> DataFrame:
@@ -203,7 +209,7 @@ async def send_all(
     """Send the rows of a task at its rate; return how many were sent, by topic."""
     sent: Counter[str] = Counter()
     loop = asyncio.get_running_loop()
-    async with Producer(";".join(options.name_servers), options.group, tls=options.tls) as producer:
+    async with options.producer() as producer:
         pace: Pace | None = None
         for batch in (batch for batch in batches if batch.num_rows):
             pace = pace or Pace(rates[batch.column("task")[0].as_py()])

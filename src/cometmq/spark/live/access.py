@@ -1,8 +1,10 @@
-"""How the servers of a cluster are connected to; the options of TLS, for reads and writes of live topics.
+"""How the servers of a cluster are connected to; the options for that, of reads and writes of live topics.
 
 ==============  ================================================================================
 option          meaning
 ==============  ================================================================================
+accessKey       the user who signs the requests; that of the driver's environment when not given
+secretKey       and its secret: ``COMETMQ_ACCESS_KEY``, ``COMETMQ_SECRET_KEY``
 tls             true connects to name servers and brokers by TLS; the other options imply it
 tlsCaFile       PEM file of the authorities that are trusted; the system's when not given
 tlsCertFile     PEM file of the certificate to show to servers …
@@ -21,6 +23,7 @@ from cometmq.errors import SettingsError
 from cometmq.net.tls.client import TLS
 from cometmq.spark import values
 from cometmq.spark.values import OptionTexts
+from cometmq.wire.acl import Credentials
 
 TLS_OPTIONS: Final = (
     "tls",
@@ -33,11 +36,32 @@ TLS_OPTIONS: Final = (
 )
 
 
+ACCESS_OPTIONS: Final = ("accessKey", "secretKey", *TLS_OPTIONS)
+
+
 class ClusterAccess(NamedTuple):
-    """The name servers of a cluster, and how its servers are connected to: by TLS, or plainly if None."""
+    """The name servers of a cluster, and how its servers are connected to.
+
+    Attributes:
+        tls: by TLS, or plainly if None.
+        credentials: sign the requests; None if they are not signed.
+    """
 
     name_servers: tuple[str, ...]
     tls: TLS | None = None
+    credentials: Credentials | None = None
+
+
+def credentials_of_options(texts: OptionTexts) -> Credentials | None:
+    """Return the credentials of the options, else of the environment. Raises SettingsError for one half."""
+    from cometmq.client.credentials import find_credentials  # noqa: PLC0415  asyncio and more
+
+    given = [name for name in ("accessKey", "secretKey") if name in texts]
+    if not given:
+        return find_credentials(None)
+    if len(given) == 1:
+        raise SettingsError(f"option {given[0]} is given alone: give accessKey and secretKey")
+    return Credentials(texts["accessKey"], texts["secretKey"])
 
 
 def tls_of_options(texts: OptionTexts) -> TLS | None:

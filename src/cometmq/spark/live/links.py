@@ -53,7 +53,7 @@ class Link:
         self._runner.close()
 
     async def _open(self) -> tuple[Connections, Routes]:
-        connections = Connections(tls=self.cluster.tls)
+        connections = Connections(credentials=self.cluster.credentials, tls=self.cluster.tls)
         return connections, Routes(connections, self.cluster.name_servers)
 
 

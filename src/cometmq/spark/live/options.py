@@ -44,6 +44,7 @@ pushFilters             whether WHERE clauses choose what is pulled, for a batch
                         ``spark.sql.python.filterPushdown.enabled`` is on, as it is in
                         ``cometmq.spark.session``; with true it is an error if it is off
 mode                    PERMISSIVE logs damaged records and skips them; FAILFAST fails
+accessKey, secretKey    the user who signs the requests: see ``access``
 tls, tlsCaFile …        TLS: see ``access``
 ======================  ========================================================================
 
@@ -76,10 +77,11 @@ from cometmq.message import MessageQueue
 from cometmq.net.tls.client import TLS
 from cometmq.spark import values
 from cometmq.spark.live import positions
-from cometmq.spark.live.access import TLS_OPTIONS, ClusterAccess, tls_of_options
+from cometmq.spark.live.access import ACCESS_OPTIONS, ClusterAccess, credentials_of_options, tls_of_options
 from cometmq.spark.live.offsets import EACH_BROKER
 from cometmq.spark.live.positions import THE_END, Position
 from cometmq.spark.values import OptionTexts
+from cometmq.wire.acl import Credentials
 
 RETRY_SECONDS: Final = 60
 TRIGGER_DELAY_SECONDS: Final = 900
@@ -129,7 +131,7 @@ OPTIONS: Final = (
     "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
-    *TLS_OPTIONS,
+    *ACCESS_OPTIONS,
 )
 
 
@@ -188,11 +190,12 @@ class LiveOptions:
     push_filters: bool | None = None
     fail_on_damage: bool = False
     tls: TLS | None = None
+    credentials: Credentials | None = None
 
     @property
     def cluster(self) -> ClusterAccess:
         """The servers to read from, and how they are connected to."""
-        return ClusterAccess(self.name_servers, self.tls)
+        return ClusterAccess(self.name_servers, self.tls, self.credentials)
 
     @property
     def expression(self) -> str:
@@ -237,6 +240,7 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
         push_filters=texts.read("pushFilters", values.flag, None),
         fail_on_damage=texts.read("mode", values.fails_on_damage, False),
         tls=tls_of_options(texts),
+        credentials=credentials_of_options(texts),
     )
     values.check_times(texts, starting, ending)
     least, most = parsed.offsets_per_trigger_min, parsed.offsets_per_trigger

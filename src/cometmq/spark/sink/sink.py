@@ -16,7 +16,8 @@ idempotenceKey          a column that names each row: of those with the same one
 onBadRow                what happens to rows that make no message: ``fail`` (when not given),
                         ``drop`` or ``deadLetter``
 deadLetterTopic         where ``onBadRow`` ``deadLetter`` sends them, with the reason
-tls, tlsCaFile …        TLS: see ``spark/live/access.py``
+accessKey, secretKey    the user who signs the requests: see ``spark/live/access.py``
+tls, tlsCaFile …        TLS: see there
 ======================  ========================================================================
 """
 
@@ -36,13 +37,14 @@ from cometmq.errors import CometMQError, NetworkError, PartlySent, SettingsError
 from cometmq.message import Message, MessageQueue
 from cometmq.net.tls.client import TLS
 from cometmq.spark import values
-from cometmq.spark.live.access import TLS_OPTIONS, tls_of_options
+from cometmq.spark.live.access import ACCESS_OPTIONS, credentials_of_options, tls_of_options
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
 from cometmq.spark.live.retries import is_retriable, with_retries
 from cometmq.spark.sink.bad_rows import BadRows, OnBadRow
 from cometmq.spark.sink.row_keys import RowKeys
 from cometmq.spark.sink.rows import MessageRow, rows_of
 from cometmq.spark.values import OptionTexts
+from cometmq.wire.acl import Credentials
 
 OPTIONS: Final = (
     "namesrv",
@@ -52,7 +54,7 @@ OPTIONS: Final = (
     "idempotenceKey",
     "onBadRow",
     "deadLetterTopic",
-    *TLS_OPTIONS,
+    *ACCESS_OPTIONS,
 )
 PRODUCER_GROUP: Final = "cometmq-spark-sink"
 BATCH_ID: Final = "streaming.sql.batchId"
@@ -77,6 +79,12 @@ class SinkOptions(NamedTuple):
     on_bad_row: OnBadRow = OnBadRow.FAIL
     dead_letter_topic: str | None = None
     tls: TLS | None = None
+    credentials: Credentials | None = None
+
+    def producer(self) -> Producer:
+        """Return a producer that sends as the options say."""
+        servers = ";".join(self.name_servers)
+        return Producer(servers, self.group, credentials=self.credentials, tls=self.tls)
 
 
 @dataclass
@@ -114,6 +122,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         on_bad_row=on_bad_row,
         dead_letter_topic=dead_letter_topic,
         tls=tls_of_options(texts),
+        credentials=credentials_of_options(texts),
     )
 
 
@@ -185,7 +194,7 @@ async def _send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBat
     bad = BadRows(options.dead_letter_topic, write)
     on_bad = None if options.on_bad_row == OnBadRow.FAIL else bad.add
     sent = 0
-    async with Producer(";".join(options.name_servers), options.group, tls=options.tls) as producer:
+    async with options.producer() as producer:
         for batch in batches:
             rows = rows_of(batch, options.topic, keys.key, on_bad)
             letters = [MessageRow(letter, None) for letter in bad.take_letters()]
