@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
-from tests.signatures import USER, Signatures, listening
+from tests.signatures import USER, Watched, watching
 
 from cometmq import (
     Consumer,
@@ -28,59 +27,15 @@ from cometmq.admin.cluster import brokers
 from cometmq.admin.messages import by_id
 from cometmq.admin.topics import TopicAdmin
 from cometmq.blocking import Producer as BlockingProducer
-from cometmq.broker.broker import Broker
-from cometmq.broker.settings import BrokerSettings
-from cometmq.namesrv.name_server import NameServer
-from cometmq.store.settings import StoreSettings
 from cometmq.wire.codes import RequestCode
 
 WAIT_S: Final = 10
-SMALL: Final = StoreSettings(
-    mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=20_000, max_index_num=1_000
-)
-INNER: Final = f'{{"accessKey":"{USER.access_key}","secretKey":"{USER.secret_key}"}}'
-
-
-class Watched(NamedTuple):
-    """A name server and a broker that remember who has not signed."""
-
-    name_server: str
-    broker: str
-    at_name_server: Signatures
-    at_broker: Signatures
-
-    def check(self, *codes: RequestCode) -> None:
-        """Check that these requests have come, and none that is not signed."""
-        assert set(codes) <= self.at_name_server.codes | self.at_broker.codes
-        assert self.at_name_server.unsigned == self.at_broker.unsigned == []
 
 
 @pytest.fixture
 async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
     async with watching(tmp_path) as found:
         yield found
-
-
-@asynccontextmanager
-async def watching(root: Path) -> AsyncIterator[Watched]:
-    at_name_server = Signatures(NameServer())
-    async with listening(at_name_server) as name_server:
-        settings = BrokerSettings(
-            broker_name="broker-a",
-            listen_port=0,
-            namesrv_addr=name_server,
-            store_path_root_dir=str(root),
-            vip_channel_enable=False,
-            inner_client_authentication_credentials=INNER,
-        )
-        broker = Broker(settings, SMALL, load_kernels=False)
-        await broker.start()
-        broker.server.handler = at_broker = Signatures(broker.parts.requests)
-        broker.server.bulk = None
-        try:
-            yield Watched(name_server, broker.address, at_name_server, at_broker)
-        finally:
-            await broker.stop()
 
 
 async def test_a_broker_signs_its_registration(watched: Watched) -> None:
