@@ -143,6 +143,27 @@ def test_a_process_with_an_older_state_does_not_take_anothers_place() -> None:
     assert route_of(routes, "T").brokers[0].addrs == {0: SLAVE}
 
 
+def test_who_takes_the_place_of_a_live_broker_is_told_whose_it_was() -> None:
+    routes = RouteTable()
+    table = registration("T", "U")
+    assert routes.register(header(), table, "link", 0) == RegistrationResult(new=True)
+    again = routes.register(header(), table, "link", 1)
+    assert again is not None and again.displaced is None
+    taken = routes.register(header(SLAVE), table, "stranger", 2)
+    assert taken is not None and taken.displaced == MASTER
+    slave = routes.register(header("192.0.2.3:10911", 1), table, "slave", 3)
+    assert slave is not None and slave.displaced is None
+
+
+def test_the_place_of_a_broker_that_is_gone_is_free() -> None:
+    routes = RouteTable()
+    routes.register(header(), registration("T", "U"), "link", 0)
+    routes.register(header(SLAVE, 1), registration("T", "U"), "other", 0)
+    routes.disconnect("link")
+    found = routes.register(header("192.0.2.3:10911"), registration("T", "U"), "new", 1)
+    assert found is not None and found.displaced is None
+
+
 def test_a_broker_goes_with_its_topics_when_it_unregisters() -> None:
     routes = known()
     routes.unregister(BrokerHeader("broker-a", MASTER, "c", 0))

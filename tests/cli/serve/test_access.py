@@ -1,0 +1,67 @@
+"""Who may use the servers that commands run."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.processes import Process
+
+from cometmq import Credentials, Message
+from cometmq.blocking import Producer
+from cometmq.broker.settings import BrokerSettings
+from cometmq.cli.serve.access import access_in_dev, name_server_access
+from cometmq.errors import RemoteError, SettingsError
+from cometmq.namesrv.access import NameServerAccess
+
+INNER = '{"accessKey":"inner","secretKey":"hidden"}'
+
+
+def test_the_options_of_a_name_server_are_its_access() -> None:
+    users = Path("users.json")
+    found = name_server_access(users=users, closed_routes=True, cluster="c", insecure=False)
+    assert found == NameServerAccess(users, closed_routes=True, cluster="c")
+    with pytest.raises(SettingsError, match="--closed-routes needs --users"):
+        name_server_access(users=None, closed_routes=True, cluster="c", insecure=False)
+
+
+def test_without_authentication_dev_is_for_all() -> None:
+    assert access_in_dev(BrokerSettings()) == NameServerAccess()
+    assert access_in_dev(BrokerSettings(insecure=True)) == NameServerAccess(insecure=True)
+
+
+def test_with_it_the_name_server_of_dev_has_the_users_of_the_broker(tmp_path: Path) -> None:
+    settings = BrokerSettings(
+        authentication_enabled=True,
+        store_path_root_dir=str(tmp_path),
+        broker_cluster_name="c",
+        init_authentication_user='{"username":"admin","password":"hidden"}',
+        inner_client_authentication_credentials=INNER,
+    )
+    assert access_in_dev(settings) == NameServerAccess(
+        tmp_path / "config" / "users.json",
+        (Credentials("admin", "hidden"), Credentials("inner", "hidden")),
+        cluster="c",
+    )
+
+
+def test_with_it_a_broker_that_could_not_register_does_not_start() -> None:
+    with pytest.raises(SettingsError, match="needs innerClientAuthenticationCredentials"):
+        access_in_dev(BrokerSettings(authentication_enabled=True))
+
+
+def test_a_name_server_with_closed_routes_tells_only_its_users_where_topics_are(tmp_path: Path) -> None:
+    users = tmp_path / "users.json"
+    users.write_text(json.dumps({"users": {"inner": {"password": "hidden", "type": "Super"}}}))
+    users.chmod(0o600)
+    config = tmp_path / "broker.conf"
+    config.write_text(f"innerClientAuthenticationCredentials={INNER}\n")
+    options = ("--port", "0", "--json")
+    with Process("namesrv", *options, "--users", str(users), "--closed-routes") as name_server:
+        address = json.loads(name_server.line())["name_server"]
+        store = ("--config", str(config), "--store", str(tmp_path / "store"))
+        with Process("broker", *options, *store, "--namesrv", address) as broker:
+            broker.line()
+            with Producer(address, credentials=Credentials("inner", "hidden")) as producer:
+                producer.send(Message("Orders", b"signed"))
+            with Producer(address) as stranger, pytest.raises(RemoteError, match="username cannot be null"):
+                stranger.queues("Orders")
