@@ -112,7 +112,7 @@ async def test_what_operators_and_lookups_ask_is_signed(watched: Watched) -> Non
         assert [line.trouble for line in await brokers(admin)] == [None]
     async with Lookup(watched.name_server, credentials=USER) as lookup:
         await lookup.by_key("Orders", "42")
-    await broker_status(watched.broker, USER)
+    await broker_status(watched.broker, credentials=USER)
     watched.check(
         RequestCode.UPDATE_AND_CREATE_TOPIC,
         RequestCode.QUERY_MESSAGE,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.processes import Process
+from tests.cli.conftest import Process
 
 from cometmq import Credentials, Message
 from cometmq.blocking import Producer
