@@ -38,9 +38,9 @@ def test_half_of_the_environment_is_refused(
         find_credentials(None)
 
 
-def test_what_is_no_credentials_is_refused() -> None:
+def test_what_is_no_credentials_is_refused_without_being_shown() -> None:
     pair: Any = ("user", "secret")
-    with pytest.raises(IllegalType, match="credentials"):
+    with pytest.raises(IllegalType, match=r"^credentials \(tuple\): give Credentials\(name, secret\)$"):
         find_credentials(pair)
 
 

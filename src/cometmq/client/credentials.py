@@ -5,8 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cometmq.arguments import check, instance_of, or_none
-from cometmq.errors import SettingsError
+from cometmq.errors import IllegalType, SettingsError
 from cometmq.wire.acl import Credentials
 
 ACCESS_KEY_VARIABLE: Final = "COMETMQ_ACCESS_KEY"
@@ -33,8 +32,9 @@ def find_credentials(given: Credentials | None) -> Credentials | None:
         SettingsError: the environment has only one of the two variables; IllegalType if the argument is no
             Credentials.
     """
-    check(or_none(instance_of(Credentials)), credentials=given)
     if given is not None:
+        if not isinstance(given, Credentials):  # its value may be a secret, and must not appear in an error
+            raise IllegalType(f"credentials ({type(given).__name__}): give Credentials(name, secret)")
         return given
     if not in_environment():
         return None
