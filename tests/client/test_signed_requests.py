@@ -76,7 +76,7 @@ async def test_a_consumer_signs(watched: Watched, pop: bool) -> None:
     async with consumer, asyncio.timeout(WAIT_S):
         await got.wait()
     own = (
-        (RequestCode.POP_MESSAGE, RequestCode.ACK_MESSAGE)
+        (RequestCode.POP_MESSAGE, RequestCode.BATCH_ACK_MESSAGE)
         if pop
         else (RequestCode.PULL_MESSAGE, RequestCode.UPDATE_CONSUMER_OFFSET)
     )

@@ -144,7 +144,7 @@ async def test_without_users_a_stranger_can_and_the_log_names_both_addresses(
         with caplog.at_level(logging.WARNING):
             assert await client.code(registration(STRANGER)) == ResponseCode.SUCCESS
         assert await client.address() == STRANGER
-    (told,) = (record.getMessage() for record in caplog.records if "broker-a" in record.getMessage())
+    (told,) = (record.getMessage() for record in caplog.records if "from now on" in record.getMessage())
     assert SAFE in told and STRANGER in told and "127.0.0.1" in told
 
 

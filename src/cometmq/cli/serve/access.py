@@ -56,11 +56,16 @@ def name_server_access(
 
 
 def access_in_dev(settings: "BrokerSettings") -> "NameServerAccess":
-    """Return who may use the name server of ``dev``: the broker's users, if requests to it must be signed."""
+    """Return who may use the name server of ``dev``: the broker's users, if requests to it must be signed.
+
+    Raises SettingsError: the broker could not register, or strangers could use it.
+    """
+    from cometmq.broker.own_address import exposure  # noqa: PLC0415 - as above
     from cometmq.format.layout import config_path  # noqa: PLC0415 - as above
     from cometmq.namesrv.access import NameServerAccess  # noqa: PLC0415 - as above
     from cometmq.namesrv.user_files import USERS  # noqa: PLC0415 - as above
 
+    exposure(settings)  # the name server's own error would name options that dev does not have
     if not settings.authentication_enabled:
         return NameServerAccess(insecure=settings.insecure)
     if settings.inner_credentials is None:
