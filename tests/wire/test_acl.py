@@ -28,6 +28,12 @@ def test_the_signature_is_that_of_rocketmq_for_the_content_of_its_own_test() -> 
     assert signature_of("12345678", b"RocketMQ") == "IUc8rrO/0gDch8CjObLQsW2rsiA="  # AclSignerTest.java
 
 
+@given(secret=st.text(min_size=1, max_size=100), content=st.binary(max_size=200))
+def test_the_signature_is_hmac_with_secrets_of_any_length(secret: str, content: bytes) -> None:
+    digest = hmac.digest(secret.encode(errors="replace"), content, "sha1")
+    assert signature_of(secret, content) == base64.b64encode(digest).decode()
+
+
 def test_the_values_are_signed_in_the_order_of_their_names_and_the_body_follows() -> None:
     fields = {"topic": "T", "b": "2", "AccessKey": "user", "Signature": "old", "B": "1"}
     assert signed_content(fields, b"body", VERSION) == b"user12Tbody"

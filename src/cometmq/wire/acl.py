@@ -9,9 +9,10 @@ RocketMQ: ``AclClientRPCHook.java``, ``AclUtils.java``, ``AclSigner.java``; how 
 """
 
 import binascii
-import hmac
-from collections.abc import Iterator, Mapping
-from typing import Final
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
 
 import msgspec
 
@@ -55,8 +56,8 @@ class Credentials(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"Credentials({self.access_key!r}, ***)"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, str]]:
-        yield "access_key", self.access_key
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("access_key", self.access_key)]
 
 
 def signed_content(ext_fields: Mapping[str, str], body: Buffer, version: int) -> bytes:
@@ -77,8 +78,10 @@ def signed_text(values: str) -> bytes:
 
 def signature_of(secret: str, content: bytes) -> str:
     """Return the signature of a request's signed content."""
-    digest = hmac.digest(secret.encode(errors="replace"), content, "sha1")
-    return binascii.b2a_base64(digest, newline=False).decode()
+    inner, outer = (keyed.copy() for keyed in _keyed(secret))
+    inner.update(content)
+    outer.update(inner.digest())
+    return binascii.b2a_base64(outer.digest(), newline=False).decode()
 
 
 def signed_fields(
@@ -88,3 +91,21 @@ def signed_fields(
     fields = {**ext_fields, ACCESS_KEY: credentials.access_key}
     fields[SIGNATURE] = signature_of(credentials.secret_key, signed_content(fields, body, version))
     return fields
+
+
+_BLOCK_SIZE: Final = 64
+"""Bytes of a block of SHA-1."""
+
+
+@lru_cache(maxsize=1_024)
+def _keyed(secret: str) -> "tuple[hashlib._Hash, hashlib._Hash]":
+    """Return the two hashes of HMAC (RFC 2104) up to the content, which are copied for each signature.
+
+    That takes half of the time of ``hmac.digest``, which prepares the key each time.
+    """
+    key = secret.encode(errors="replace")
+    if len(key) > _BLOCK_SIZE:
+        key = hashlib.sha1(key, usedforsecurity=False).digest()
+    key = key.ljust(_BLOCK_SIZE, b"\0")
+    inner, outer = (bytes(byte ^ pad for byte in key) for pad in (0x36, 0x5C))
+    return hashlib.sha1(inner, usedforsecurity=False), hashlib.sha1(outer, usedforsecurity=False)
