@@ -1,6 +1,7 @@
 """Reads and writes of Spark are signed, and no text of a plan has the secret."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -16,17 +17,17 @@ from cometmq.spark.jobs.replay import replay
 KEYS = {"accessKey": USER.access_key, "secretKey": USER.secret_key}
 
 
-def plans(frame: object, kinds: tuple[str, ...] = ("simple", "extended", "formatted", "cost")) -> str:
+def plans(frame: Any, kinds: tuple[str, ...] = ("simple", "extended", "formatted", "cost")) -> str:
     """Return all that Spark tells of a plan."""
-    execution = frame._jdf.queryExecution()  # type: ignore[attr-defined]
+    execution = frame._jdf.queryExecution()
     texts = [execution.explainString(mode(frame, kind)) for kind in kinds]
     texts += [execution.toString(), execution.logical().toJSON(), execution.optimizedPlan().toJSON()]
     return "\n".join(texts)
 
 
-def mode(frame: object, kind: str) -> object:
+def mode(frame: Any, kind: str) -> Any:
     """Return Java's name of a kind of plan."""
-    java = frame.sparkSession._jvm  # type: ignore[attr-defined]
+    java = frame.sparkSession._jvm
     return java.org.apache.spark.sql.execution.ExplainMode.fromString(kind)
 
 
