@@ -1,8 +1,10 @@
+import re
+
 import pytest
 
 from cometmq.errors import SettingsError
 from cometmq.net.tls.client import TLS
-from cometmq.spark.live import options
+from cometmq.spark.live import access, options
 from cometmq.spark.live.access import (
     ACCESS_OPTIONS,
     TLS_OPTIONS,
@@ -89,3 +91,8 @@ def test_half_of_the_credentials_is_refused_without_showing_it(given: dict[str, 
     with pytest.raises(SettingsError, match=words) as caught:
         credentials_of_options(OptionTexts(given, ACCESS_OPTIONS))
     assert "hidden" not in str(caught.value)
+
+
+def test_the_documented_options_are_those_that_exist() -> None:
+    documented = re.findall(r"^([a-z]\w+)  +\S", access.__doc__ or "", re.MULTILINE)
+    assert tuple(documented[1:]) == ACCESS_OPTIONS

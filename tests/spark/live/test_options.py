@@ -5,7 +5,7 @@ import pytest
 from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark.live import options
-from cometmq.spark.live.access import TLS_OPTIONS
+from cometmq.spark.live.access import ACCESS_OPTIONS
 from cometmq.spark.live.options import OPTIONS, READER_GROUP, TopicChoice, parse
 from cometmq.spark.live.positions import At, Committed, Earliest, Latest, Since, Until
 
@@ -184,4 +184,4 @@ def test_what_a_session_sets_is_passed_over_where_it_does_not_fit() -> None:
 def test_the_documented_options_are_those_that_exist() -> None:
     documented = re.findall(r"^([a-z]\w+)  +\S", options.__doc__ or "", re.MULTILINE)
     assert documented[0] == "option"
-    assert (*documented[1:], *TLS_OPTIONS) == OPTIONS
+    assert (*documented[1:], *ACCESS_OPTIONS) == OPTIONS

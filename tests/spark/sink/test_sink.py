@@ -14,7 +14,7 @@ from cometmq import blocking
 from cometmq.errors import MessageIllegal, NetworkError, SettingsError
 from cometmq.message import StoredMessage
 from cometmq.net.address import free_port
-from cometmq.spark.live.access import TLS_OPTIONS
+from cometmq.spark.live.access import ACCESS_OPTIONS
 from cometmq.spark.sink import sink
 from cometmq.spark.sink.sink import OPTIONS, PRODUCER_GROUP, Sent, SinkOptions, parse, send
 
@@ -38,7 +38,7 @@ def test_options_are_read() -> None:
     given = {"namesrv": "a:1", "TOPIC": "orders", "checkpointLocation": "somewhere"}
     assert parse(given) == SinkOptions(("a:1",), "orders", PRODUCER_GROUP, 60)
     documented = re.findall(r"^([a-z]\w+)  +\S", sink.__doc__ or "", re.MULTILINE)
-    assert (*documented[1:], *TLS_OPTIONS) == OPTIONS
+    assert (*documented[1:], *ACCESS_OPTIONS) == OPTIONS
 
 
 @pytest.mark.parametrize(
