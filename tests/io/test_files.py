@@ -51,6 +51,30 @@ def test_save_replaces_the_content_whole(layer: FileLayer, tmp_path: Path) -> No
     assert layer.names(tmp_path) == ["table"]
 
 
+def test_a_private_file_is_for_its_owner_only_from_the_first_byte(tmp_path: Path) -> None:
+    path, left = tmp_path / "users", tmp_path / "users.tmp"
+    left.write_bytes(b"of a crash")
+    left.chmod(0o666)
+    Disk().save(path, b"public")
+    assert not left.exists()
+    left.write_bytes(b"of another crash")
+    left.chmod(0o666)
+    Disk().save_private(path, b"private")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_bytes() == b"private" and not left.exists()
+    path.chmod(0o644)
+    Disk().make_private(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_private_file_of_memory_is_known_as_such(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    disk.make_directory(tmp_path)
+    disk.save(tmp_path / "a", b"public")
+    disk.save_private(tmp_path / "b", b"private")
+    assert disk.private == {tmp_path / "b"} and disk.load(tmp_path / "b") == b"private"
+
+
 def test_names_are_sorted_and_of_a_missing_directory_there_are_none(layer: FileLayer, tmp_path: Path) -> None:
     layer.make_directory(tmp_path / "b" / "c")
     layer.save(tmp_path / "a", b"")

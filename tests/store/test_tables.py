@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cometmq.errors import StoreDamaged
 from cometmq.format.layout import backup_path
+from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -54,6 +56,42 @@ def test_what_has_not_changed_is_not_written() -> None:
     with pytest.raises(OSError, match="No space left"):
         table.save({"version": 2})
     assert JsonTable(disk, PATH).load() == {"version": 1}
+
+
+@pytest.mark.parametrize(("broken", "why"), [(b"{", "broken"), (b"[]", "broken"), (None, "missing")])
+def test_who_needs_the_last_content_gets_no_backup(broken: bytes | None, why: str) -> None:
+    disk = MemoryDisk()
+    table = JsonTable(disk, PATH)
+    table.save({"version": 1})
+    table.save({"version": 2})
+    assert JsonTable(disk, PATH).load_latest() == {"version": 2}
+    if broken is None:
+        disk.remove(PATH)
+    else:
+        disk.put(PATH, broken)
+    with pytest.raises(StoreDamaged, match=rf"topics.json is {why}.*put topics.json.bak in its place"):
+        JsonTable(disk, PATH).load_latest()
+
+
+def test_the_last_content_of_a_table_that_was_never_saved_is_none() -> None:
+    assert JsonTable(MemoryDisk(), PATH).load_latest() is None
+
+
+def test_a_private_table_is_for_its_owner_only_and_so_is_its_backup(tmp_path: Path) -> None:
+    path = tmp_path / "users.json"
+    paths = path, backup_path(path)
+    table = JsonTable(Disk(), path, private=True)
+    for version in range(2):
+        table.save({"version": version})
+    assert [mode_of(path) for path in paths] == [0o600, 0o600]
+    for path in paths:
+        path.chmod(0o644)
+    assert JsonTable(Disk(), paths[0], private=True).load_latest() == {"version": 1}
+    assert [mode_of(path) for path in paths] == [0o600, 0o600], "a start makes copied files private again"
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
 
 
 class Interrupted(MemoryDisk):

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cometmq.io import file_lock, syncing
 from cometmq.io.clock import boot_id
@@ -21,6 +21,7 @@ from cometmq.io.mapped import MappedPages
 from cometmq.message import Buffer
 
 TEMPORARY_SUFFIX = ".tmp"
+PRIVATE_MODE: Final = 0o600
 
 
 class Usage(NamedTuple):
@@ -167,6 +168,14 @@ class FileLayer(Protocol):
         """Replace the content of ``path`` atomically: a crash leaves the old or the new one, complete."""
         ...
 
+    def save_private(self, path: Path, data: bytes) -> None:
+        """Replace the content of ``path`` as ``save`` does; only its owner may read and write the file."""
+        ...
+
+    def make_private(self, path: Path) -> None:
+        """Allow only the owner of a file to read and write it."""
+        ...
+
     def load(self, path: Path) -> bytes:
         """Return the content of a small file."""
         ...
@@ -270,9 +279,21 @@ class Disk:
 
     def save(self, path: Path, data: bytes) -> None:
         """Replace the content of ``path`` by write, sync, rename, and sync of the directory."""
+        self._save(path, data, 0o644)
+
+    def save_private(self, path: Path, data: bytes) -> None:
+        """Replace the content of ``path`` like ``save``; the file never has a wider mode than 0600."""
+        self._save(path, data, PRIVATE_MODE)
+
+    def make_private(self, path: Path) -> None:
+        """Set the mode of a file to 0600."""
+        path.chmod(PRIVATE_MODE)
+
+    def _save(self, path: Path, data: bytes, mode: int) -> None:
         temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        temporary.unlink(missing_ok=True)  # a crash may have left one, of another mode
         try:
-            fd = SPARES.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            fd = SPARES.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             try:
                 write_all(fd, 0, data)
                 os.fsync(fd)

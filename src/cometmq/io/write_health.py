@@ -15,7 +15,11 @@ from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
 
 WRITES: Final = frozenset(
-    {"save", "create", "rename", "make_directory", "remove", "remove_directory", "write", "reserve", "window"}
+    {
+        *("save", "save_private", "make_private"),
+        *("create", "rename", "make_directory", "remove", "remove_directory"),
+        *("write", "reserve", "window"),
+    }
 )
 SYNCS: Final = frozenset({"sync", "sync_all"})
 OPENERS: Final = frozenset({"create", "open"})

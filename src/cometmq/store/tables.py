@@ -10,7 +10,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from cometmq.errors import FormatError
+from cometmq.errors import FormatError, StoreDamaged
 from cometmq.format import layout
 from cometmq.format.java import fastjson
 from cometmq.io.files import FileLayer
@@ -19,11 +19,16 @@ log = logging.getLogger(__name__)
 
 
 class JsonTable:
-    """One table, in a JSON file and its backup."""
+    """One table, in a JSON file and its backup.
 
-    def __init__(self, layer: FileLayer, path: Path) -> None:
+    Args:
+        private: whether only the owner of the files may read and write them.
+    """
+
+    def __init__(self, layer: FileLayer, path: Path, *, private: bool = False) -> None:
         self.path = path
         self._layer = layer
+        self._private = private
         self._verified: bytes | None = None
 
     def load(self) -> dict[str, Any] | None:
@@ -31,16 +36,34 @@ class JsonTable:
         for path in (self.path, layout.backup_path(self.path)):
             if not self._layer.exists(path):
                 continue
-            data = self._layer.load(path)
             try:
-                value = fastjson.loads(data.decode())
-            except (FormatError, UnicodeDecodeError) as error:
+                return self._read(path)
+            except FormatError as error:
                 log.warning("%s cannot be read (%s); trying its backup", path, error)
-                continue
-            if isinstance(value, dict):
-                self._verified = data
-                return value
         return None
+
+    def load_latest(self) -> dict[str, Any] | None:
+        """Read the table, never from the backup, which may lack its last change; None without both files.
+
+        Raises StoreDamaged, with the remedies, if the main file is broken, or missing beside a backup.
+        """
+        backup = layout.backup_path(self.path)
+        present = [path for path in (self.path, backup) if self._layer.exists(path)]
+        if not present:
+            return None
+        if self._private:  # an operator may have copied them with another mode
+            for path in present:
+                self._layer.make_private(path)
+        try:
+            return self._read(self.path)
+        except FileNotFoundError:
+            wrong = "missing, but its backup is there"
+        except FormatError as error:
+            wrong = f"broken ({error})"
+        raise StoreDamaged(
+            f"{self.path} is {wrong}: repair it, or put {backup.name} in its place, which lacks the last "
+            "change, or remove both to begin with an empty table"
+        )
 
     def save(self, value: dict[Any, Any]) -> None:
         """Save the table's new content, durably. Raises OSError; the old content then stays."""
@@ -48,7 +71,20 @@ class JsonTable:
         if data == self._verified and self._layer.exists(self.path):
             return
         self._layer.make_directory(self.path.parent)
+        save = self._layer.save_private if self._private else self._layer.save
         if self._verified is not None:
-            self._layer.save(layout.backup_path(self.path), self._verified)
-        self._layer.save(self.path, data)
+            save(layout.backup_path(self.path), self._verified)
+        save(self.path, data)
         self._verified = data
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        """Read one of the files. Raises FormatError, FileNotFoundError."""
+        data = self._layer.load(path)
+        try:
+            value = fastjson.loads(data.decode())
+        except UnicodeDecodeError as error:
+            raise FormatError(f"not UTF-8 at byte {error.start}") from None
+        if not isinstance(value, dict):
+            raise FormatError("not a JSON object")
+        self._verified = data
+        return value

@@ -147,6 +147,7 @@ class MemoryDisk:
         cold: if True, no byte can be read without waiting for the disk.
         sync_count: number of file syncs.
         now_ms: returns the time at which files are modified, in ms.
+        private: the files that only their owner may read and write.
     """
 
     def __init__(self, space_bytes: int = 2**40) -> None:
@@ -155,6 +156,7 @@ class MemoryDisk:
         self.cold = False
         self.sync_count = 0
         self.now_ms: Callable[[], int] = lambda: 0
+        self.private: set[Path] = set()
         self._life = f"life {next(_LIVES)}"
         self._files: dict[Path, Content] = {}
         self._directories: set[Path] = {Path("/")}
@@ -201,6 +203,15 @@ class MemoryDisk:
             raise os_error(errno.ENOSPC, path)
         content.data[:] = data
         self._files[path] = content
+
+    def save_private(self, path: Path, data: bytes) -> None:
+        """Replace the content of ``path``, durably; it is private from then on."""
+        self.save(path, data)
+        self.make_private(path)
+
+    def make_private(self, path: Path) -> None:
+        """Add a file to ``private``."""
+        self.private.add(path)
 
     def load(self, path: Path) -> bytes:
         """Return the content of a small file."""
@@ -321,6 +332,7 @@ class MemoryDisk:
     def _copy(self, files: dict[Path, bytes]) -> Self:
         other = type(self)(self.space_bytes)
         other.now_ms = self.now_ms
+        other.private = self.private.copy()
         other.make_directory(Path("/"))
         for directory in self._directories:
             other.make_directory(directory)

@@ -8,13 +8,13 @@ that is how the brokers of CVE-2023-33246 and CVE-2023-37582 were taken over.
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from cometmq.broker import settings as all_settings
 from cometmq.broker.refused import Refused
 from cometmq.broker.settings import Settings, as_properties, known_names, shown_properties
+from cometmq.broker.state import table_files
 from cometmq.broker.state.saved_entries import SavedCallback
 from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.io.clock import Clock
@@ -165,9 +165,9 @@ def _why_not(name: str) -> str:
 
 def _save(table: JsonTable, changes: Mapping[str, str]) -> StoreNotWritable | None:
     try:
-        table.save({_MEMBER: dict(sorted(changes.items()))})
-    except OSError as error:
-        return StoreNotWritable(f"{table.path} is not saved: {os.strerror(error.errno or 0)}")
+        table_files.save(table, {_MEMBER: dict(sorted(changes.items()))})
+    except StoreNotWritable as error:
+        return error
     return None
 
 

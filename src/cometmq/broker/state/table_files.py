@@ -55,10 +55,15 @@ class EntryFile(Generic[EntryT]):
                 self._texts[name] = _text_of(name, entry)
         plain: dict[str, Any] = to_plain(replace(rest, **{self._attribute: {}}))
         plain[self._member] = fastjson.Written(_object(self._texts))
-        try:
-            self.table.save(plain)
-        except OSError as error:
-            raise StoreNotWritable(_refusal(error, self.table.path)) from error
+        save(self.table, plain)
+
+
+def save(table: JsonTable, content: dict[str, Any]) -> None:
+    """Save a table. Raises StoreNotWritable, with the remedy, if the disk refuses; it keeps its content."""
+    try:
+        table.save(content)
+    except OSError as error:
+        raise StoreNotWritable(_refusal(error, table.path)) from error
 
 
 def load(table: JsonTable, body_type: type[BodyType]) -> BodyType | None:
