@@ -96,11 +96,24 @@ def test_a_directory_is_restored_from_its_snapshot() -> None:
     users = directory("ann", "bob")
     users.update("bob", type=UserType.SUPER, status=UserStatus.DISABLE)
     users.put_acl(Acl("ann", (entry("Topic:T*"), entry("*")), (entry("Group:*"),)))
-    saved = json.loads(json.dumps(users.snapshot()))
+    snapshot = users.snapshot()
+    plain = json.loads(json.dumps([snapshot.plain_users(), snapshot.plain_acls()]))
     restored = Directory()
-    restored.restore(*saved)
-    assert restored.users() == users.users()
+    restored.restore(*plain)
+    assert restored.users() == users.users() and restored.user_count == 2
     assert restored.acls() == users.acls()
+
+
+def test_a_change_is_reverted_and_no_snapshot_changes_with_its_directory() -> None:
+    users = directory("ann", "bob")
+    users.put_acl(Acl("ann", (entry("Topic:T"),)))
+    snapshot = users.snapshot()
+    users.delete("ann")
+    users.create(User("eve", "x"))
+    users.revert(snapshot)
+    users.delete("bob")
+    assert [user.name for user in users.users()] == ["ann"] and users.acl("ann") is not None
+    assert set(snapshot.users) == {"ann", "bob"}
 
 
 @pytest.mark.parametrize(
@@ -131,5 +144,5 @@ def test_each_change_is_told() -> None:
     users.put_acl(Acl("bob", (entry("*"),)))
     users.delete_acl("bob")
     users.delete("bob")
-    users.restore(*directory().snapshot())
+    users.revert(directory().snapshot())
     assert len(changes) == 6

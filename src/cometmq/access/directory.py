@@ -1,7 +1,7 @@
 """The users of a server and their policies, in memory.
 
-Whoever holds the directory saves it: ``snapshot`` returns its content as plain values, ``restore`` reads it,
-and ``on_change`` tells of each change.
+Whoever holds the directory saves it: ``snapshot`` returns its content, which a thread can convert to plain
+values, ``restore`` reads these, and ``on_change`` is called after each change.
 
 RocketMQ: ``AuthenticationMetadataManagerImpl.java``, ``AuthorizationMetadataManagerImpl.java``.
 """
@@ -18,15 +18,21 @@ from cometmq.errors import AccessError, FormatError
 
 
 class Snapshot(NamedTuple):
-    """The content of a directory as plain values, for a file.
+    """The content of a directory at one time: users and acls by the user's name."""
 
-    Attributes:
-        users: by name, without the name.
-        acls: by the user's name, the entries of each policy.
-    """
+    users: Mapping[str, User]
+    acls: Mapping[str, Acl]
 
-    users: dict[str, Any]
-    acls: dict[str, Any]
+    def plain_users(self) -> dict[str, Any]:
+        """Return the users as plain values, by name and without it, for a file. Safe from any thread."""
+        return {name: _plain_user(user) for name, user in sorted(self.users.items())}
+
+    def plain_acls(self) -> dict[str, Any]:
+        """Return the entries of each user's policies as plain values. Safe from any thread."""
+        return {
+            name: {kind.value: [_plain(entry) for entry in acl.entries(kind)] for kind in PolicyType}
+            for name, acl in sorted(self.acls.items())
+        }
 
 
 class Directory:
@@ -132,19 +138,22 @@ class Directory:
             del self._acls[name]
         self._changed()
 
+    @property
+    def user_count(self) -> int:
+        """The number of users."""
+        return len(self._users)
+
     def snapshot(self) -> Snapshot:
-        """Return the content as plain values."""
-        users = {name: msgspec.to_builtins(user) for name, user in self._users.items()}
-        for user in users.values():
-            del user["name"]
-        acls = {
-            name: {kind.value: [_plain(entry) for entry in acl.entries(kind)] for kind in PolicyType}
-            for name, acl in self._acls.items()
-        }
-        return Snapshot(users, acls)
+        """Return the content; later changes do not change it."""
+        return Snapshot(self._users.copy(), self._acls.copy())
+
+    def revert(self, snapshot: Snapshot) -> None:
+        """Replace the content by that of a snapshot."""
+        self._users, self._acls = dict(snapshot.users), dict(snapshot.acls)
+        self._changed()
 
     def restore(self, users: Mapping[str, Any], acls: Mapping[str, Any]) -> None:
-        """Replace the content by that of a snapshot. Raises FormatError; the content then stays."""
+        """Replace the content by plain values of a file. Raises FormatError; the content then stays."""
         try:
             read = {name: msgspec.convert({"name": name, **user}, User) for name, user in users.items()}
             kept = {name: _acl(name, policies) for name, policies in acls.items()}
@@ -162,6 +171,10 @@ class Directory:
 
 def _with_resource(entries: Iterable[PolicyEntry], part: str) -> tuple[PolicyEntry, ...]:
     return tuple(entry for entry in entries if part in str(entry.resource))
+
+
+def _plain_user(user: User) -> dict[str, Any]:
+    return {"password": user.password, "type": user.type.value, "status": user.status.value}
 
 
 def _plain(entry: PolicyEntry) -> dict[str, Any]:
