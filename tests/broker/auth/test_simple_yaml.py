@@ -1,0 +1,172 @@
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cometmq.broker.auth.simple_yaml import DEPTH_MAX, loads
+from cometmq.errors import FormatError
+
+SAMPLE = """\
+# Licensed to the Apache Software Foundation (ASF) under one or more
+
+globalWhiteRemoteAddresses:
+  - 10.10.103.*
+  - 192.168.0.{1,2}   # two of them
+
+accounts:
+  - accessKey: RocketMQ
+    secretKey: 12345678
+    whiteRemoteAddress:
+    admin: false
+    defaultTopicPerm: DENY
+    topicPerms:
+      - topicA=DENY
+      - topicB=PUB|SUB
+      # the group should convert to retry topic
+    groupPerms:
+    - groupA=DENY
+
+  - accessKey: rocketmq2
+    secretKey: "a # b: \\"c\\""
+    whiteRemoteAddress: '*'
+    # if it is admin, it could access all resources
+    admin: true
+"""
+SAMPLE_READ = {
+    "globalWhiteRemoteAddresses": ["10.10.103.*", "192.168.0.{1,2}"],
+    "accounts": [
+        {
+            "accessKey": "RocketMQ",
+            "secretKey": "12345678",
+            "whiteRemoteAddress": None,
+            "admin": "false",
+            "defaultTopicPerm": "DENY",
+            "topicPerms": ["topicA=DENY", "topicB=PUB|SUB"],
+            "groupPerms": ["groupA=DENY"],
+        },
+        {"accessKey": "rocketmq2", "secretKey": 'a # b: "c"', "whiteRemoteAddress": "*", "admin": "true"},
+    ],
+}
+
+
+def test_reads_the_file_that_rocketmq_is_delivered_with() -> None:
+    assert loads(SAMPLE) == SAMPLE_READ
+
+
+def test_reads_what_a_broker_writes_on_several_lines_in_brackets() -> None:
+    text = """\
+accounts:
+- accessKey: RocketMQ
+  topicPerms: [topicA=DENY,
+    'topicB=PUB|SUB',  # ]
+    topicC=SUB]
+dataVersion:
+- {counter: 1, timestamp: 1599000000000}
+empty: []
+"""
+    assert loads(text) == {
+        "accounts": [
+            {"accessKey": "RocketMQ", "topicPerms": ["topicA=DENY", "topicB=PUB|SUB", "topicC=SUB"]}
+        ],
+        "dataVersion": [{"counter": "1", "timestamp": "1599000000000"}],
+        "empty": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("# nothing\n", None),
+        ("---\na: b", {"a": "b"}),
+        ("a: it's # comment's", {"a": "it's"}),
+        ("a: x#y", {"a": "x#y"}),
+        ("a: null\nb: ~\nc:", {"a": None, "b": None, "c": None}),
+        ("a: 'it''s'", {"a": "it's"}),
+        (r'a: "\\x\"\n"', {"a": '\\x"\n'}),
+        ("- a\n-\n  - b\n- c: d\n  e: f", ["a", ["b"], {"c": "d", "e": "f"}]),
+        (
+            "a: yes\nb: 010\nc: 1.5e3\nd: 2001-12-14",
+            {"a": "yes", "b": "010", "c": "1.5e3", "d": "2001-12-14"},
+        ),
+    ],
+)
+def test_a_scalar_is_a_text_or_nothing(text: str, value: Any) -> None:
+    assert loads(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: b\na: c", "line 2: a is there twice"),
+        ("a: b\n c: d", "line 2: it is not indented like the lines above it"),
+        ("a:\n\t- b", "line 2: a tab cannot indent: use blanks"),
+        ("a: *b", "line 1: put the text in quotes: it begins with *, which has a meaning in YAML"),
+        ("a: !!python/object/apply:os.system [x]", "it begins with !"),
+        ("a: &b c", "it begins with &"),
+        ("a: |\n  b", "it begins with |"),
+        ("a: b: c", "line 1: put the text in quotes: it has a colon"),
+        ("a: 'b", "does not end with its quote"),
+        ("a: 'b' c", "does not end with its quote"),
+        (r'a: "\x41"', "an escape that is not read here"),
+        ("x: y\na: [b,\nc", "line 2: a bracket that begins here is not closed"),
+        ("a: [b] c", "something follows a closing bracket"),
+        ("a: [b 'c']", "expected ',' or ']'"),
+        ("a: {b: c, b: d}", "expected a new `name: value` in brackets"),
+        ("a: {b}", "expected a new `name: value` in brackets"),
+        ("a: b\n---\nc: d", "line 2: expected `name: value`"),
+        ("a: b\n- c", "line 2: it is not indented like the lines above it"),
+        ("- " * (DEPTH_MAX + 2) + "a", f"nested deeper than {DEPTH_MAX} levels"),
+        ("a: " + "[" * (DEPTH_MAX + 2) + "]" * (DEPTH_MAX + 2), f"nested deeper than {DEPTH_MAX} levels"),
+    ],
+)
+def test_what_is_not_read_is_refused_with_its_line(text: str, reason: str) -> None:
+    with pytest.raises(FormatError, match=re.escape(reason)):
+        loads(text)
+
+
+texts = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
+names = st.from_regex(r"[A-Za-z_]\w{0,8}", fullmatch=True).filter(str.isascii)
+values = st.recursive(
+    texts | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(values.filter(lambda value: value is not None))
+def test_what_is_written_in_quotes_and_brackets_is_read(value: Any) -> None:
+    assert loads(f"a: {flow(value)}") == {"a": value}
+    assert loads(f"a:\n{block(value, 2)}") == {"a": value}
+
+
+@given(st.text("ab:-#[]{},'\" \n\t\\*&|%", max_size=40))
+def test_any_text_is_read_or_refused_and_nothing_worse(text: str) -> None:
+    with suppress(FormatError):
+        loads(text)
+
+
+def flow(value: Any) -> str:
+    """Write a value in brackets, its texts in single quotes."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {flow(member)}' for name, member in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow, value))}]"
+    quoted = "" if value is None else value.replace("'", "''")
+    return "~" if value is None else f"'{quoted}'"
+
+
+def block(value: Any, indent: int) -> str:
+    """Write a value by indentation, its texts in double quotes."""
+    blanks = " " * indent
+    if isinstance(value, dict) and value:
+        return "\n".join(f"{blanks}{name}:\n{block(member, indent + 1)}" for name, member in value.items())
+    if isinstance(value, list) and value:
+        return "\n".join(f"{blanks}-\n{block(item, indent + 1)}" for item in value)
+    if isinstance(value, str):
+        return blanks + json.dumps(value)
+    return blanks + ("~" if value is None else "[]" if isinstance(value, list) else "{}")
