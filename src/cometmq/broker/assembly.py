@@ -15,6 +15,9 @@ from cometmq.broker.admin.statistics import SAMPLE_MS, Statistics
 from cometmq.broker.admin.store import StoreAdmin
 from cometmq.broker.admin.timer import TimerAdmin
 from cometmq.broker.admin.topics import TopicRequests
+from cometmq.broker.auth.opening import open_users
+from cometmq.broker.auth.plain_acl import FOLLOW_MS
+from cometmq.broker.auth.requests import NoAccessRequests
 from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.own_address import exposure
@@ -242,6 +245,7 @@ class Assembly:
         )
         self._transactions = Transactions(store, self.reads, self.ops, self.rates, delays, rules)
         self._store, self._rare = store, rare
+        self.users = users = open_users(own, files, store.root) if own.authentication_enabled else None
         parts = (
             self.pulls,
             *pops,
@@ -299,11 +303,16 @@ class Assembly:
             StoreAdmin(self.topics, store, self.offsets, self.modes, self.reads),
             self.statistics,
             self.schedule,
+            NoAccessRequests()
+            if users is None
+            else users.requests(self.reads, RequestBodies(own.body_limits)),
         )
         self.rounds: dict[str, tuple[int, Callable[[], Coroutine[Any, Any, None]]]] = {
             "statistics": (SAMPLE_MS, self.statistics.sample),
             "transactions": (own.transaction_check_interval, self.transaction_check.round),
         }
+        if users is not None and users.plain_acl is not None:
+            self.rounds["plain_acl.yml"] = (FOLLOW_MS, users.plain_acl.round)
         self.bulk = Bulk(sends, self.pulls, queries, acks)
         self.requests = Requests(
             sends.handle,
@@ -339,6 +348,8 @@ class Assembly:
         await self.topics.stop()
         await self.groups.stop()
         await self.modes.stop()
+        if self.users is not None:
+            await self.users.tables.stop()
 
 
 def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:

@@ -1,6 +1,6 @@
 """A request that the broker refuses: RocketMQ's response code and a text for people."""
 
-from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
+from cometmq.errors import AccessError, CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 
@@ -23,6 +23,8 @@ def code_of(error: CometMQError) -> ResponseCode:
     """Return the response code of an error; the response's remark is the error's text."""
     if isinstance(error, Refused):
         return error.code
+    if isinstance(error, AccessError):
+        return ResponseCode.NO_PERMISSION
     if isinstance(error, MessageIllegal):
         return ResponseCode.MESSAGE_ILLEGAL
     if isinstance(error, StoreNotWritable):

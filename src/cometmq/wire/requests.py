@@ -23,6 +23,7 @@ from cometmq.wire.bodies import (
     MessageModeRequest,
     TopicConfigs,
 )
+from cometmq.wire.bodies.access import AclInfo, UserInfo
 from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import (
@@ -96,6 +97,13 @@ from cometmq.wire.headers import (
     ViewMessageHeader,
     WipeWritePermResponseHeader,
 )
+from cometmq.wire.headers.access import (
+    AclFilterHeader,
+    DeleteAclHeader,
+    SubjectHeader,
+    UserFilterHeader,
+    UserHeader,
+)
 from cometmq.wire.headers.admin import (
     BrokerConsumeStatsHeader,
     ConsumerStatusHeader,
@@ -110,7 +118,7 @@ from cometmq.wire.headers.admin import (
 
 
 class Resource(StrEnum):
-    """The kind of resource that a permission is for. Policies may name namespaces, but no request needs one."""
+    """The kind of resource that a permission is for. Policies may name namespaces, no request needs one."""
 
     TOPIC = "Topic"
     GROUP = "Group"
@@ -283,6 +291,16 @@ TO_BROKERS: Final = {
     RequestCode.GET_BROKER_RUNTIME_INFO: Request(access=_CLUSTER_GET),
     RequestCode.VIEW_BROKER_STATS_DATA: Request(StatisticHeader, NoFields, _CLUSTER_GET),
     RequestCode.GET_BROKER_HA_STATUS: Request(access=_CLUSTER_GET),
+    RequestCode.AUTH_CREATE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE, UserInfo),
+    RequestCode.AUTH_UPDATE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE, UserInfo),
+    RequestCode.AUTH_DELETE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.AUTH_GET_USER: Request(UserHeader, NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_LIST_USER: Request(UserFilterHeader, NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_CREATE_ACL: Request(SubjectHeader, NoFields, _CLUSTER_UPDATE, AclInfo),
+    RequestCode.AUTH_UPDATE_ACL: Request(SubjectHeader, NoFields, _CLUSTER_UPDATE, AclInfo),
+    RequestCode.AUTH_DELETE_ACL: Request(DeleteAclHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.AUTH_GET_ACL: Request(SubjectHeader, NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_LIST_ACL: Request(AclFilterHeader, NoFields, _CLUSTER_GET),
 }
 """The requests to brokers."""
 

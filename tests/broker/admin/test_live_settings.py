@@ -96,7 +96,9 @@ async def test_changes_are_saved_together_with_those_before(tmp_path: Path) -> N
     [
         ("storePathRootDir=/tmp/evil", ResponseCode.NO_PERMISSION, "is read when the broker starts"),
         ("listenPort=1", ResponseCode.NO_PERMISSION, "these can be changed: allowRecall"),
-        ("rocketmqHome=/tmp", ResponseCode.NO_PERMISSION, "this broker has no setting rocketmqHome"),
+        ("rocketmqHome=/tmp", ResponseCode.NO_PERMISSION, "is read when the broker starts"),
+        ("authenticationEnabled=false", ResponseCode.NO_PERMISSION, "is read when the broker starts"),
+        ("filterServerNums=1", ResponseCode.NO_PERMISSION, "this broker has no setting filterServerNums"),
         ("fileReservedTime=many", ResponseCode.INVALID_PARAMETER, "fileReservedTime = 'many'"),
         ("transactionCheckMax=0", ResponseCode.INVALID_PARAMETER, "`int` >= 1"),
         ("recallMessageEnable=maybe", ResponseCode.INVALID_PARAMETER, "recallMessageEnable = 'maybe'"),

@@ -43,6 +43,22 @@ def test_authorization_without_authentication_is_refused() -> None:
         BrokerSettings(authorization_enabled=True)
 
 
+@pytest.mark.parametrize("name", ["aclEnable", "migrateAuthFromV1Enabled"])
+def test_accounts_of_4_x_need_authorization_and_their_home(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name} = true needs authenticationEnabled = true and"):
+        from_properties({name: "true", "authenticationEnabled": "true"})
+    on = {"authenticationEnabled": "true", "authorizationEnabled": "true", name: "true"}
+    with pytest.raises(SettingsError, match=f"{name} = true needs rocketmqHome"):
+        from_properties(on)
+    assert from_properties(on | {"rocketmqHome": "home"}).rocketmq_home == "home"
+
+
+def test_accounts_of_4_x_are_either_followed_or_migrated() -> None:
+    on = {"authenticationEnabled": "true", "authorizationEnabled": "true", "rocketmqHome": "home"}
+    with pytest.raises(SettingsError, match="aclEnable and migrateAuthFromV1Enabled are both true"):
+        from_properties(on | {"aclEnable": "true", "migrateAuthFromV1Enabled": "true"})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -3,9 +3,10 @@
 RocketMQ: ``AuthConfig.java``. Its classes of providers, strategies and caches cannot be chosen here.
 """
 
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
+from msgspec import Meta
 
 from cometmq.errors import SettingsError
 from cometmq.net.tls.settings import TlsSettings
@@ -29,9 +30,15 @@ class AuthSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
         inner_client_authentication_credentials: with what the broker signs its own requests, to name servers
             for example: ``{"accessKey":"NAME","secretKey":"SECRET"}``. This user may do everything, and is
             created like that one.
+        acl_enable: whether the accounts of RocketMQ 4.x, in ``plain_acl.yml``, are users, and changes of that
+            file hold at once; needs ``authorization_enabled`` and ``rocketmq_home``.
+        migrate_auth_from_v1_enabled: whether accounts of that file that are no users yet become some when the
+            broker starts; needs the same.
+        rocketmq_home: the directory that has ``conf/plain_acl.yml``, and ``conf/acl`` with more such files.
+        users_max: most users that requests create. Not RocketMQ's, as are the next two.
+        acl_entries_max: most entries of a user's acl.
         insecure: whether the broker may listen where other machines reach it without
-            ``authentication_enabled``: then whoever reaches it can read, send and delete everything. Not
-            RocketMQ's.
+            ``authentication_enabled``: then whoever reaches it can read, send and delete everything.
     """
 
     secrets: ClassVar[frozenset[str]] = TlsSettings.secrets | {
@@ -45,6 +52,11 @@ class AuthSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
     authorization_whitelist: str = ""
     init_authentication_user: str = ""
     inner_client_authentication_credentials: str = ""
+    acl_enable: bool = False
+    migrate_auth_from_v1_enabled: bool = False
+    rocketmq_home: str = ""
+    users_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
+    acl_entries_max: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
     insecure: bool = False
 
     def __post_init__(self) -> None:
@@ -54,7 +66,31 @@ class AuthSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
                 "setting authorizationEnabled = true needs authenticationEnabled = true: without signatures "
                 "nobody knows which user sends a request"
             )
+        self._check_plain_acl()
         _ = self.unsigned_codes, self.allowed_codes, self.initial_user, self.inner_credentials
+
+    def _check_plain_acl(self) -> None:
+        used = [
+            name
+            for name, is_set in (
+                ("aclEnable", self.acl_enable),
+                ("migrateAuthFromV1Enabled", self.migrate_auth_from_v1_enabled),
+            )
+            if is_set
+        ]
+        if len(used) > 1:
+            raise SettingsError(
+                "settings aclEnable and migrateAuthFromV1Enabled are both true: plain_acl.yml stays in force "
+                "with the one, its accounts become users with the other"
+            )
+        if used and not self.authorization_enabled:
+            raise SettingsError(
+                f"setting {used[0]} = true needs authenticationEnabled = true and authorizationEnabled = true"
+            )
+        if used and not self.rocketmq_home:
+            raise SettingsError(
+                f"setting {used[0]} = true needs rocketmqHome, the directory that has conf/plain_acl.yml"
+            )
 
     @property
     def unsigned_codes(self) -> frozenset[int]:
