@@ -47,6 +47,8 @@ COMMANDS: Final = {
     "offset": ("cometmq.cli.offset:offset", "Show, reset, skip and clone the offsets of groups."),
     "lag": ("cometmq.cli.lag:lag", "Show the lag of groups; --watch for a live view."),
     "dlq": ("cometmq.cli.dlq:dlq", "List, resend and export dead letters."),
+    "user": ("cometmq.cli.users.user:user", "List, show, create, change and remove users."),
+    "acl": ("cometmq.cli.users.acl:acl", "List, show, change and check what users may do."),
     "cluster": ("cometmq.cli.cluster:cluster", "List the brokers and their throughput."),
     "kernels": ("cometmq.cli.kernels:kernels", "Compile the bulk operations in advance, for an image."),
     "store": (

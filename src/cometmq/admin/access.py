@@ -1,0 +1,292 @@
+"""Users and access control lists (acls): list, change and remove them, and check what a user may do.
+
+Each broker has users and acls of its own, slaves too, so a change is made on every broker of the cluster, or
+on one whose address is given. What is equal on several brokers is returned once, with their names.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple, TypeVar
+
+from cometmq.access.decision import Need, decide
+from cometmq.access.infos import SUBJECT_PREFIX, acl_of, info_of_entry, user_of
+from cometmq.access.policies import PolicyType
+from cometmq.admin.cluster import ClusterAdmin, nearest
+from cometmq.arguments import TEXT, check, instance_of, or_none
+from cometmq.cluster.route import MASTER
+from cometmq.errors import NoRoute, NotFound, RemoteError
+from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo, decode_list
+from cometmq.wire.bodies.body import Body, decode, encode
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import Header
+from cometmq.wire.headers.access import (
+    AclFilterHeader,
+    DeleteAclHeader,
+    SubjectHeader,
+    UserFilterHeader,
+    UserHeader,
+)
+
+ValueT = TypeVar("ValueT")
+
+
+class KnownUser(NamedTuple):
+    """A user, and the names of the brokers that know it as this."""
+
+    user: UserInfo
+    brokers: list[str]
+
+
+class KnownAcl(NamedTuple):
+    """The acl of a user, and the names of the brokers that have it so."""
+
+    acl: AclInfo
+    brokers: list[str]
+
+    @property
+    def user(self) -> str:
+        """The name of the user."""
+        return (self.acl.subject or "").removeprefix(SUBJECT_PREFIX)
+
+
+class KnownVerdict(NamedTuple):
+    """Whether a user may do something, and the names of the brokers that decide so.
+
+    Attributes:
+        refusal: why it may not, in RocketMQ's words; None if it may.
+        policy: the policy that decides, ``Custom`` or ``Default``; None if the user itself does, or nothing.
+        entry: the entry of it that decides; None without one.
+    """
+
+    refusal: str | None
+    policy: str | None
+    entry: PolicyEntryInfo | None
+    brokers: list[str]
+
+
+async def users(cluster: ClusterAdmin, part: str = "", *, broker: str | None = None) -> list[KnownUser]:
+    """Return the users whose name contains ``part``, sorted.
+
+    Args:
+        broker: the address of the only broker to ask.
+
+    Raises:
+        NoRoute: the name server knows no broker.
+        RemoteError: a broker refuses.
+        NetworkError: a server does not answer.
+    """
+    check(TEXT, part=part)
+    header = UserFilterHeader(part or None)
+    answers = await _ask_all(cluster, broker, RequestCode.AUTH_LIST_USER, header)
+    pairs = ((name, user) for name, body in answers.items() for user in decode_list(UserInfo, body))
+    found = _grouped(pairs, encode)
+    return sorted((KnownUser(*one) for one in found), key=lambda known: known.user.username or "")
+
+
+async def find_user(cluster: ClusterAdmin, name: str, *, broker: str | None = None) -> list[KnownUser]:
+    """Return a user as the brokers know it. Raises NotFound if none does, else as ``users``."""
+    check(TEXT, name=name)
+    answers = await _ask_all(cluster, broker, RequestCode.AUTH_GET_USER, UserHeader(name))
+    pairs = ((source, decode(UserInfo, body)) for source, body in answers.items() if body)
+    found = _grouped(pairs, encode)
+    if not found:
+        known = [one.user.username or "" for one in await users(cluster, broker=broker)]
+        raise missing_user(name, known)
+    return [KnownUser(*one) for one in found]
+
+
+async def add_user(cluster: ClusterAdmin, info: UserInfo, *, broker: str | None = None) -> list[str]:
+    """Create a user; return the names of the brokers.
+
+    Raises RemoteError if a broker has a user of this name, else as ``users``.
+    """
+    return await _change_user(cluster, RequestCode.AUTH_CREATE_USER, info, broker)
+
+
+async def update_user(cluster: ClusterAdmin, info: UserInfo, *, broker: str | None = None) -> list[str]:
+    """Change what is not None of a user; return the names of the brokers.
+
+    Raises RemoteError if a broker does not know the user, else as ``users``.
+    """
+    return await _change_user(cluster, RequestCode.AUTH_UPDATE_USER, info, broker)
+
+
+async def remove_user(cluster: ClusterAdmin, name: str, *, broker: str | None = None) -> list[str]:
+    """Remove a user and its acl; return the names of the brokers.
+
+    Raises NotFound if no broker knows the user, else as ``users``.
+    """
+    await find_user(cluster, name, broker=broker)  # brokers report success for one that does not exist
+    return await _change(cluster, broker, RequestCode.AUTH_DELETE_USER, UserHeader(name))
+
+
+async def acls(
+    cluster: ClusterAdmin, user_part: str = "", resource_part: str = "", *, broker: str | None = None
+) -> list[KnownAcl]:
+    """Return the acls of users whose name contains ``user_part``, sorted.
+
+    Args:
+        resource_part: only the entries whose resource contains this.
+        broker: as in ``users``, which also says what is raised.
+    """
+    check(TEXT, user_part=user_part, resource_part=resource_part)
+    header = AclFilterHeader(user_part or None, resource_part or None)
+    answers = await _ask_all(cluster, broker, RequestCode.AUTH_LIST_ACL, header)
+    pairs = ((name, acl) for name, body in answers.items() for acl in decode_list(AclInfo, body))
+    found = _grouped(pairs, encode)
+    named = (KnownAcl(*one) for one in found)
+    return sorted((one for one in named if user_part in one.user), key=lambda known: known.user)
+
+
+async def find_acl(cluster: ClusterAdmin, name: str, *, broker: str | None = None) -> list[KnownAcl]:
+    """Return the acl of a user as the brokers have it; empty if none has one.
+
+    Raises RemoteError if a broker does not know the user, else as ``users``.
+    """
+    check(TEXT, name=name)
+    answers = await _ask_all(cluster, broker, RequestCode.AUTH_GET_ACL, SubjectHeader(SUBJECT_PREFIX + name))
+    pairs = ((source, decode(AclInfo, body)) for source, body in answers.items() if body)
+    return [KnownAcl(*one) for one in _grouped(pairs, encode)]
+
+
+async def add_entry(
+    cluster: ClusterAdmin,
+    name: str,
+    entry: PolicyEntryInfo,
+    *,
+    policy_type: str = "Custom",
+    broker: str | None = None,
+) -> list[str]:
+    """Add an entry to a user's acl, or replace that of the same resource; return the names of the brokers.
+
+    Raises RemoteError if a broker does not know the user or refuses the entry, else as ``users``.
+    """
+    check(TEXT, name=name, policy_type=policy_type)
+    check(instance_of(PolicyEntryInfo), entry=entry)
+    subject = SUBJECT_PREFIX + name
+    body = AclInfo(subject, [PolicyInfo(policy_type, [entry])])
+    return await _change(cluster, broker, RequestCode.AUTH_UPDATE_ACL, SubjectHeader(subject), body)
+
+
+async def remove_entry(
+    cluster: ClusterAdmin,
+    name: str,
+    resource: str | None = None,
+    *,
+    policy_type: str = "Custom",
+    broker: str | None = None,
+) -> list[str]:
+    """Remove the entry of a resource from a user's acl, or the whole acl; return the names of the brokers.
+
+    Raises RemoteError if a broker has no such acl, else as ``users``.
+    """
+    check(TEXT, name=name, policy_type=policy_type)
+    check(or_none(TEXT), resource=resource)
+    header = DeleteAclHeader(SUBJECT_PREFIX + name, policy_type if resource else None, resource)
+    return await _change(cluster, broker, RequestCode.AUTH_DELETE_ACL, header)
+
+
+async def verdicts(
+    cluster: ClusterAdmin, name: str, need: Need, address: str, *, broker: str | None = None
+) -> list[KnownVerdict]:
+    """Return whether a user may do something from an address, by the users and acls of each broker.
+
+    Raises as ``users``.
+    """
+    check(TEXT, name=name, address=address)
+    subject = SUBJECT_PREFIX + name
+    users_found, acls_found = await asyncio.gather(
+        _ask_all(cluster, broker, RequestCode.AUTH_GET_USER, UserHeader(name)),
+        _ask_all(cluster, broker, RequestCode.AUTH_LIST_ACL, AclFilterHeader(subject)),
+    )
+    pairs = (
+        (source, _verdict(name, body, acls_found[source], need, address))
+        for source, body in users_found.items()
+    )
+    return [KnownVerdict(*one, brokers) for one, brokers in _grouped(pairs, str)]
+
+
+def _verdict(
+    name: str, user: bytes, acls: bytes, need: Need, address: str
+) -> tuple[str | None, str | None, PolicyEntryInfo | None]:
+    """Decide by what one broker has sent of a user and its acl."""
+    if not user:
+        return f"User:{name} not found.", None, None
+    lists = [acl_of(info) for info in decode_list(AclInfo, acls) if info.subject == SUBJECT_PREFIX + name]
+    acl = lists[0] if lists else None
+    refusal, entry = decide(user_of(decode(UserInfo, user)), acl, need, address)
+    if acl is None or entry is None:
+        return refusal, None, None
+    policy = PolicyType.CUSTOM if entry in acl.custom else PolicyType.DEFAULT
+    return refusal, policy.value, info_of_entry(entry)
+
+
+def missing_user(name: str, known: list[str]) -> NotFound:
+    """Build the error for a missing user: the number of users, the nearest name, and how to create it."""
+    return NotFound(
+        f"no user {name!r}: the brokers know {len(known)} users{nearest(name, known)}"
+        f"; create it with: cometmq user add {name}"
+    )
+
+
+async def brokers_of(cluster: ClusterAdmin, only: str | None) -> dict[str, str]:
+    """Return the addresses of all brokers by name, slaves by name and id; or one address, by itself.
+
+    Raises NoRoute if there are none.
+    """
+    check(or_none(TEXT), only=only)
+    if only is not None:
+        return {only: only}
+    found = {
+        name if broker_id == MASTER else f"{name}:{broker_id}": address
+        for name, data in sorted((await cluster.info()).brokers.items())
+        for broker_id, address in sorted(data.addrs.items())
+    }
+    if not found:
+        raise NoRoute(f"name server {cluster.name_servers[0]} knows no broker: start one, or check --namesrv")
+    return found
+
+
+async def _ask_all(
+    cluster: ClusterAdmin, only: str | None, code: RequestCode, header: Header
+) -> dict[str, bytes]:
+    """Send a request to all brokers; return the bodies of the responses by broker name."""
+    brokers = await brokers_of(cluster, only)
+    answers = await asyncio.gather(*(cluster.ask(address, code, header) for address in brokers.values()))
+    return {name: answer.body for name, answer in zip(brokers, answers, strict=True)}
+
+
+async def _change_user(
+    cluster: ClusterAdmin, code: RequestCode, info: UserInfo, broker: str | None
+) -> list[str]:
+    check(instance_of(UserInfo), info=info)
+    check(TEXT, username=info.username)
+    return await _change(cluster, broker, code, UserHeader(info.username or ""), info)
+
+
+async def _change(
+    cluster: ClusterAdmin, only: str | None, code: RequestCode, header: Header, body: Body | None = None
+) -> list[str]:
+    """Send a change to all brokers, one after the other; return their names.
+
+    Raises RemoteError that names the broker that refuses, and those that have the change already.
+    """
+    changed: list[str] = []
+    for name, address in (await brokers_of(cluster, only)).items():
+        try:
+            await cluster.ask(address, code, header, b"" if body is None else encode(body))
+        except RemoteError as error:
+            already = f", changed on {', '.join(changed)}" if changed else ""
+            raise RemoteError(error.code, f"{error.remark} [by broker {name}{already}]") from None
+        changed.append(name)
+    return changed
+
+
+def _grouped(
+    found: Iterable[tuple[str, ValueT]], key: Callable[[ValueT], Hashable]
+) -> list[tuple[ValueT, list[str]]]:
+    """Return each value of another key once, with the names of the brokers that sent it."""
+    groups: dict[Hashable, tuple[ValueT, list[str]]] = {}
+    for name, value in found:
+        groups.setdefault(key(value), (value, []))[1].append(name)
+    return list(groups.values())

@@ -1,0 +1,1 @@
+"""The commands for users and their access control lists."""
