@@ -54,6 +54,7 @@ def test_numbers_must_be_numbers(reader: Reader, changes: dict[str, Any]) -> Non
     [
         (b'"e":"1"', b'"e":"1","e":"1"'),
         (b'"flag":0', b'"flag":0,"flag":0'),
+        (b'"flag":0', b'"flag":0,"extFields":{"zz":"1"}'),
         (b'"a":', b'"\\u0061":'),
         (b'"flag":0', b'"flag":00'),
         (b'"flag":0', b'"flag":0.0'),

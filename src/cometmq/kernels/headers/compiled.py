@@ -180,6 +180,7 @@ def _json_reader(read_fields: Any) -> Any:
         if position >= end or byte_at(data, position) != _OPEN:
             return False
         position = skip_blanks(data, position + 1, end)
+        has_fields = False
         while position < end and byte_at(data, position) == _QUOTE:
             name = position + 1
             name_end = plain_end(data, name, end)
@@ -187,8 +188,9 @@ def _json_reader(read_fields: Any) -> Any:
             if position < 0:
                 return False
             if byte_at(data, position) == _OPEN:
-                if not _is_name(data, name, name_end, _EXT_FIELDS):
+                if has_fields or not _is_name(data, name, name_end, _EXT_FIELDS):
                     return False
+                has_fields = True
                 position = read_fields(data, position + 1, end, places, texts)
                 if position < 0:
                     return False
