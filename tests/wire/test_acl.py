@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import IllegalType, SettingsError
+from cometmq.wire import acl
 from cometmq.wire.acl import (
     ACCESS_KEY,
+    ADDED_AFTER_SIGNING,
     SIGNATURE,
     Credentials,
     signature_of,
@@ -94,3 +96,19 @@ def test_a_secret_of_a_wrong_type_is_not_shown() -> None:
     secret: Any = b"12345678"
     with pytest.raises(IllegalType, match=r"^secret_key \(bytes\): give a text$"):
         Credentials("user", secret)
+
+
+@given(st.permutations(["b", "a", "z", SIGNATURE, ADDED_AFTER_SIGNING]), st.sampled_from([479, 399]))
+def test_fields_are_signed_alike_in_whatever_order_they_come(names: list[str], version: int) -> None:
+    content = signed_content({name: f"<{name}>" for name in names}, b"!", version)
+    flag = b"" if version == 399 else b"<_UNIQUE_KEY_QUERY>"
+    assert content == flag + b"<a><b><z>!"
+
+
+def test_the_orders_of_fields_that_peers_send_take_little_memory() -> None:
+    for number in range(acl._ORDERS_MAX + 10):
+        assert signed_content({f"k{number}": "1", "a": "2"}, b"", 479) == b"21"
+    assert len(acl._ORDERS) <= acl._ORDERS_MAX
+    kept = len(acl._ORDERS)
+    signed_content({"k" * acl._ORDER_LENGTH_MAX: "1", "a": "2"}, b"", 479)
+    assert len(acl._ORDERS) == kept

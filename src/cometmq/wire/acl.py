@@ -66,9 +66,11 @@ def signed_content(ext_fields: Mapping[str, str], body: Buffer, version: int) ->
     Args:
         version: the version of the request's sender.
     """
-    left_out = (SIGNATURE, ADDED_AFTER_SIGNING) if version <= Version.V4_9_3 else (SIGNATURE,)
-    values = [ext_fields[name] for name in sorted(ext_fields) if name not in left_out]
-    return b"".join((signed_text("".join(values)), body))
+    names = tuple(ext_fields)
+    signed_names = _ORDERS.get(names) if version > Version.V4_9_3 else None
+    if signed_names is None:
+        signed_names = _signed_names(names, version)
+    return b"".join((signed_text("".join([ext_fields[name] for name in signed_names])), body))
 
 
 def signed_text(values: str) -> bytes:
@@ -78,7 +80,8 @@ def signed_text(values: str) -> bytes:
 
 def signature_of(secret: str, content: bytes) -> str:
     """Return the signature of a request's signed content."""
-    inner, outer = (keyed.copy() for keyed in _keyed(secret))
+    inner, outer = _keyed(secret)
+    inner, outer = inner.copy(), outer.copy()
     inner.update(content)
     outer.update(inner.digest())
     return binascii.b2a_base64(outer.digest(), newline=False).decode()
@@ -91,6 +94,25 @@ def signed_fields(
     fields = {**ext_fields, ACCESS_KEY: credentials.access_key}
     fields[SIGNATURE] = signature_of(credentials.secret_key, signed_content(fields, body, version))
     return fields
+
+
+_ORDERS: Final[dict[tuple[str, ...], list[str]]] = {}
+"""For the names of fields as they came, the signed ones in their order: a client always writes the same."""
+_ORDERS_MAX: Final = 256
+_ORDER_LENGTH_MAX: Final = 256
+"""Most characters of names that are kept: a peer could send any."""
+
+
+def _signed_names(names: tuple[str, ...], version: int) -> list[str]:
+    """Return the names of signed fields in the order in which their values are signed; keep them if usual."""
+    is_old = version <= Version.V4_9_3
+    left_out = (SIGNATURE, ADDED_AFTER_SIGNING) if is_old else (SIGNATURE,)
+    signed_names = [name for name in sorted(names) if name not in left_out]
+    if not is_old and sum(map(len, names)) <= _ORDER_LENGTH_MAX:
+        if len(_ORDERS) >= _ORDERS_MAX:
+            _ORDERS.clear()
+        _ORDERS[names] = signed_names
+    return signed_names
 
 
 _BLOCK_SIZE: Final = 64
