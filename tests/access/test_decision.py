@@ -2,13 +2,13 @@ from itertools import permutations
 
 import pytest
 
-from cometmq.access.decision import Need, decide
+from cometmq.access.decision import Permission, decide
 from cometmq.access.policies import Acl, PolicyEntry
 from cometmq.access.users import User, UserStatus, UserType
 from cometmq.wire.requests import Action, Resource
 
 ANN = User("ann", "x")
-PUB = Need(Resource.TOPIC, "orders", (Action.PUB,))
+PUB = Permission(Resource.TOPIC, "orders", (Action.PUB,))
 HERE = "127.0.0.1"
 
 
@@ -66,7 +66,7 @@ def test_an_entry_for_other_actions_or_sources_decides_nothing() -> None:
 
 
 def test_any_of_the_wanted_actions_is_enough() -> None:
-    need = Need(Resource.TOPIC, "orders", (Action.SUB, Action.GET))
+    need = Permission(Resource.TOPIC, "orders", (Action.SUB, Action.GET))
     assert decide(ANN, Acl("ann", (entry("Topic:orders", action="Get"),)), need, HERE).is_allowed
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.access_settings import ADMIN, SECURED
 from tests.live import BROKER, SMALL, serving
 
-from cometmq.access.decision import Need
+from cometmq.access.decision import Permission
 from cometmq.admin import access
 from cometmq.admin.access import KnownAcl, KnownUser, KnownVerdict
 from cometmq.admin.cluster import ClusterAdmin
@@ -21,7 +21,7 @@ from cometmq.wire.requests import Action, Resource
 
 ROOT = KnownUser(UserInfo("admin", "secret-of-admin", "Super", "enable"), [BROKER])
 ENTRY = PolicyEntryInfo("Topic:orders*", ["Pub", "Sub"], ["127.0.0.1"], "Allow")
-PUB = Need(Resource.TOPIC, "orders-1", (Action.PUB,))
+PUB = Permission(Resource.TOPIC, "orders-1", (Action.PUB,))
 
 
 @asynccontextmanager

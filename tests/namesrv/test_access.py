@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from cometmq.errors import SettingsError
+from cometmq.errors import NetworkError, SettingsError
 from cometmq.namesrv.access import NameServerAccess, NameServerGuard
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net import exposure
@@ -164,8 +164,16 @@ async def test_each_change_needs_a_user_who_may_update_the_cluster(users: Path, 
 
 @pytest.mark.parametrize("code", sorted(TO_NAME_SERVERS.keys() - {RequestCode.GET_ROUTEINFO_BY_TOPIC}))
 def test_no_request_but_an_open_route_is_answered_without_a_signature(users: Path, code: int) -> None:
-    guard = NameServerGuard(NameServerAccess(users), _no_body)
+    guard = NameServerGuard(NameServerAccess(users), _no_body, lambda: 0)
     assert guard.refusal(Command(code), "127.0.0.1") == "username cannot be null."
+
+
+async def test_who_sends_too_many_requests_of_nobody_loses_the_connection(users: Path) -> None:
+    async with client_of(NameServerAccess(users, failed_signatures_max=2)) as client:
+        for _ in range(2):
+            assert await client.code(registration(), None) == ResponseCode.NO_PERMISSION
+        with pytest.raises(NetworkError):
+            await client.code(registration(), None)
 
 
 async def test_an_open_route_is_for_all_even_with_a_signature_that_only_brokers_know(users: Path) -> None:

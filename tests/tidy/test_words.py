@@ -15,6 +15,7 @@ PACKAGE: Final = Path(__file__).parents[2] / "src" / "cometmq"
 
 PLAIN: Final = {
     "__init__.py",
+    "access",
     "admin",
     "arguments.py",
     "blocking.py",

@@ -34,4 +34,4 @@ def test_sends_have_the_headers_that_the_table_has_for_them() -> None:
 
 def test_an_access_reads_like_rocketmqs() -> None:
     needed = TO_BROKERS[RequestCode.QUERY_CONSUMER_OFFSET].access
-    assert [str(access) for access in needed] == ["Group Sub|Get", "Topic Sub|Get"]
+    assert [str(access) for access in needed] == ["Topic Sub|Get", "Group Sub|Get"]

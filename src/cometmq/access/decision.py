@@ -14,12 +14,12 @@ RocketMQ: ``UserAuthorizationHandler.java``, ``AclAuthorizationHandler.java``.
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from cometmq.access.policies import Acl, Decision, PolicyEntry, PolicyType
+from cometmq.access.policies import Acl, Address, Decision, PolicyEntry, PolicyType
 from cometmq.access.users import User
 from cometmq.wire.requests import Action, Resource
 
 
-class Need(NamedTuple):
+class Permission(NamedTuple):
     """A permission that a request needs: any of the actions on one resource."""
 
     kind: Resource
@@ -30,7 +30,7 @@ class Need(NamedTuple):
         return f"{self.kind.value}:{self.name}"
 
 
-class Verdict(NamedTuple):
+class Ruling(NamedTuple):
     """A decision.
 
     Attributes:
@@ -47,25 +47,25 @@ class Verdict(NamedTuple):
         return self.refusal is None
 
 
-def decide(user: User, acl: Acl | None, need: Need, address: str) -> Verdict:
+def decide(user: User, acl: Acl | None, need: Permission, address: str) -> Ruling:
     """Decide whether a user may do what a request needs, sent from an IP address."""
     if not user.is_enabled:
-        return Verdict(f"User:{user.name} is disabled.")
+        return Ruling(f"User:{user.name} is disabled.")
     if user.is_super:
-        return Verdict(None)
+        return Ruling(None)
     refusal = f"User:{user.name} has no permission to access {need} from {address}, "
-    for kind in PolicyType if acl is not None else ():
-        entry = _narrowest(acl, kind, need, address)
+    source = ip_address(address)
+    for kind in PolicyType:
+        entry = None if acl is None else _narrowest(acl, kind, need, source)
         if entry is None:
             continue
         if entry.decision is Decision.ALLOW:
-            return Verdict(None, entry)
-        return Verdict(refusal + "the decision is deny.", entry)
-    return Verdict(refusal + "no matched policies.")
+            return Ruling(None, entry)
+        return Ruling(refusal + "the decision is deny.", entry)
+    return Ruling(refusal + "no matched policies.")
 
 
-def _narrowest(acl: Acl, kind: PolicyType, need: Need, address: str) -> PolicyEntry | None:
-    source = ip_address(address)
+def _narrowest(acl: Acl, kind: PolicyType, need: Permission, source: Address) -> PolicyEntry | None:
     entries = (
         entry for entry in acl.entries(kind) if entry.is_for(need.kind, need.name, need.actions, source)
     )

@@ -13,11 +13,12 @@ RocketMQ: ``AuthenticationPipeline.java``, ``AuthorizationPipeline.java``; the t
 """
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
-from cometmq.access.decision import Need, decide
+from cometmq.access.decision import Permission, decide
 from cometmq.access.directory import Directory
+from cometmq.access.failures import Failures
 from cometmq.access.needs import Needs
 from cometmq.access.users import User
 from cometmq.errors import CometMQError
@@ -26,12 +27,14 @@ from cometmq.wire.command import Command
 
 REMEMBERED_MAX: Final = 10_000
 """Most decisions that are remembered; with one more all are forgotten."""
+NAMES_LENGTH_MAX: Final = 512
+"""Most characters of names for which a decision is remembered: longer ones would fill the memory."""
 
 NAMELESS: Final = "username cannot be null."
 """The refusal of a request without a user."""
 
 
-class Rules(NamedTuple):
+class GuardRules(NamedTuple):
     """What is checked.
 
     Attributes:
@@ -47,15 +50,14 @@ class Rules(NamedTuple):
 
 
 class Guard:
-    """Checks requests.
+    """Checks requests (a ``net.guarded.RequestCheck``).
 
-    Attributes:
-        refused: number of requests that were refused, for a wrong signature or user …
-        forbidden: … and for a missing permission.
+    Args:
+        failures: counts requests whose sender is not known.
     """
 
-    def __init__(self, directory: Directory, needs: Needs, rules: Rules) -> None:
-        self.refused = self.forbidden = 0
+    def __init__(self, directory: Directory, needs: Needs, rules: GuardRules, failures: Failures) -> None:
+        self._failures = failures
         self._directory = directory
         self._needs = needs
         self._rules = rules
@@ -70,13 +72,38 @@ class Guard:
             user = self._directory.find(name) if name else None
             refusal = _unauthentic(command, name, user)
             if refusal is not None:
-                self.refused += 1
+                self._failures.add(address)
                 return refusal
         if not self._rules.authorizes or command.code in self._rules.unauthorized:
             return None
-        refusal = NAMELESS if user is None else self._forbidden(command, user, address)
-        self.forbidden += refusal is not None
-        return refusal
+        return NAMELESS if user is None else self._forbidden(command, user, address)
+
+    def refusal_of_stored(self, command: Command, address: str, topic: str) -> str | None:
+        """Return why a request that names a message by its place is refused, now that its topic is known."""
+        if self.may_all(command):
+            return None
+        user = self._directory.find(command.ext_fields.get(ACCESS_KEY, ""))
+        if user is None:
+            return NAMELESS
+        return self._first_refusal(user, self._needs.of_stored(command, topic), address)
+
+    def may_all(self, command: Command) -> bool:
+        """Return whether permissions do not matter to a request that was not refused."""
+        if not self._rules.authorizes or command.code in self._rules.unauthorized:
+            return True
+        user = self._directory.find(command.ext_fields.get(ACCESS_KEY, ""))
+        return user is not None and user.is_super
+
+    def may(self, user: str, code: int, need: Permission, address: str) -> bool:
+        """Return whether a user at an address may do what a request of this code would need."""
+        if not self._rules.authorizes or code in self._rules.unauthorized:
+            return True
+        known = self._directory.find(user)
+        return known is not None and self._decision(known, need, address) is None
+
+    def is_suspect(self, address: str) -> bool:
+        """Return whether an IP address has sent more requests of nobody that is known than it may."""
+        return self._failures.is_suspect(address)
 
     def _forbidden(self, command: Command, user: User, address: str) -> str | None:
         if user.is_super:
@@ -85,31 +112,39 @@ class Guard:
         if names is None:
             return self._decided(command, user, address)
         key = (user.name, command.code, address, *names)
-        if key not in self._remembered:
-            self._remember(key, self._decided(command, user, address))
-        return self._remembered[key]
+        if key in self._remembered:
+            return self._remembered[key]
+        return self._remember(key, names, self._decided(command, user, address))
 
     def _decided(self, command: Command, user: User, address: str) -> str | None:
         try:
             needs = self._needs.of(command)
         except CometMQError as error:
             return f"parse authorization context error. {error}"
+        return self._first_refusal(user, needs, address)
+
+    def _first_refusal(self, user: User, needs: Iterable[Permission], address: str) -> str | None:
         for need in needs:
             if (refusal := self._decision(user, need, address)) is not None:
                 return refusal
         return None
 
-    def _decision(self, user: User, need: Need, address: str) -> str | None:
+    def _decision(self, user: User, need: Permission, address: str) -> str | None:
         key = (user.name, need, address)
-        if key not in self._remembered:
-            acl = self._directory.acl(user.name)
-            self._remember(key, decide(user, acl, need, address).refusal)
-        return self._remembered[key]
+        if key in self._remembered:
+            return self._remembered[key]
+        acl = self._directory.acl(user.name)
+        return self._remember(key, (need.name,), decide(user, acl, need, address).refusal)
 
-    def _remember(self, key: tuple[object, ...], refusal: str | None) -> None:
-        if len(self._remembered) >= REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[key] = refusal
+    def _remember(
+        self, key: tuple[object, ...], names: Iterable[str | None], refusal: str | None
+    ) -> str | None:
+        """Remember a decision by its key, which has these names from a peer; return it."""
+        if sum(len(name) for name in names if name) <= NAMES_LENGTH_MAX:
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            self._remembered[key] = refusal
+        return refusal
 
 
 def _unauthentic(command: Command, name: str | None, user: User | None) -> str | None:

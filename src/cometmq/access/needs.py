@@ -1,9 +1,11 @@
 """What a request needs: the permissions of its code, on the topics and groups that it names.
 
 ``wire.requests`` has the permissions of each code; this module finds the names, in the header or in the body.
-A retry topic stands for its group: whoever consumes in a group needs no permission for its retry topics. A
-request that names no topic or group where it should needs its permission on the whole cluster; so nothing is
-allowed because somebody left a field out.
+A retry topic stands for its group: whoever consumes in a group needs no permission for its retry topics.
+``%RETRY%a_b`` may be the one of group ``a_b``, or where pops of topic ``b`` in group ``a`` are tried
+again: only for acknowledgements, which name what was popped, it is the latter. A request that names no topic
+or group where it should needs its permission on the whole cluster; so nothing is allowed because somebody
+left a field out.
 
 RocketMQ: ``DefaultAuthorizationContextBuilder.java``, which leaves much unchecked that is checked here.
 """
@@ -11,7 +13,7 @@ RocketMQ: ``DefaultAuthorizationContextBuilder.java``, which leaves much uncheck
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from cometmq.access.decision import Need
+from cometmq.access.decision import Permission
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.pop.names import normal_topic
 from cometmq.wire.bodies import (
@@ -29,7 +31,6 @@ from cometmq.wire.bodies.body import BodyType
 from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.command import Command
-from cometmq.wire.headers import Header, parse
 from cometmq.wire.requests import Access, Action, Request, Resource
 
 NAMELESS: Final = {
@@ -40,8 +41,27 @@ NAMELESS: Final = {
 }
 """The requests that need nothing if they name no topic and no group, and why."""
 
+_OF_STORED: Final = {
+    RequestCode.VIEW_MESSAGE_BY_ID: Action.GET,
+    RequestCode.CONSUMER_SEND_MSG_BACK: Action.SUB,
+    RequestCode.END_TRANSACTION: Action.PUB,
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: Action.UPDATE,
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: Action.SUB,
+}
+"""The requests that name a message by its place, and what they need on its topic, which is known later."""
 
-class Names(NamedTuple):
+
+_OF_POPPED: Final = frozenset(
+    (
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+    )
+)
+"""The requests about popped messages, which name the topic that a message was popped from."""
+
+
+class NamedResources(NamedTuple):
     """The topics and groups that a request names; a topic with the group that it is requested for."""
 
     groups: tuple[str, ...]
@@ -62,117 +82,145 @@ class Needs:
     """
 
     def __init__(self, table: Mapping[RequestCode, Request], cluster: str, decode: DecodeBody[Any]) -> None:
-        self._table = table
         self._cluster = cluster
         self._decode = decode
-        self._fields = {code: _naming_fields(request.header) for code, request in table.items()}
+        self._table = {int(code): request for code, request in table.items()}
+        self._fields = {int(code): _naming_fields(request) for code, request in table.items()}
 
     def key(self, command: Command) -> tuple[str | None, ...] | None:
         """Return the fields by which ``of`` decides; None if it reads the body, or does not know the code."""
-        fields = self._fields.get(command.code)  # type: ignore[call-overload]  # a code is an int
-        if fields is None or self._table[RequestCode(command.code)].body is not None:
+        fields = self._fields.get(command.code)
+        if fields is None or fields.are_in_body:
             return None
-        return tuple([command.ext_fields.get(name) for name in fields])
+        return tuple([command.ext_fields.get(name) for name in fields.all])
 
-    def of(self, command: Command) -> tuple[Need, ...]:
+    def of(self, command: Command) -> tuple[Permission, ...]:
         """Return what a request needs; nothing if its code is unknown. Raises CometMQError."""
-        request = self._table.get(command.code)  # type: ignore[call-overload]  # a code is an int
+        request = self._table.get(command.code)
         if request is None:
             return ()
-        if request.body is None:
-            names = _names_in_header(parse(request.header, command.ext_fields))
-        else:
+        fields = self._fields[command.code]
+        if fields.are_in_body:
+            assert request.body is not None
             names = _BODIES[request.body](self._decode(request.body, command))
-        needs = dict.fromkeys(need for access in request.access for need in self._of(access, names))
+        else:
+            names = _names_in(fields, command.ext_fields)
+        code = command.code
+        needs = dict.fromkeys(need for access in request.access for need in self._of(code, access, names))
         if needs or command.code in NAMELESS:
             return tuple(needs)
         return tuple(
-            Need(Resource.CLUSTER, self._cluster, _on_cluster(access.actions)) for access in request.access
+            Permission(Resource.CLUSTER, self._cluster, _on_cluster(access.actions))
+            for access in request.access
         )
 
-    def _of(self, access: Access, names: Names) -> Iterable[Need]:
+    def of_stored(self, command: Command, topic: str) -> tuple[Permission, ...]:
+        """Return what a request that names a message by its place needs, once the topic of that is known."""
+        groups = _values(self._fields[command.code].groups, command.ext_fields)
+        names = NamedResources((), ((topic, groups[0] if groups else ""),))
+        access = Access(Resource.TOPIC, (_OF_STORED[RequestCode(command.code)],))
+        return tuple(self._of(command.code, access, names))
+
+    def _of(self, code: int, access: Access, names: NamedResources) -> Iterable[Permission]:
         if access.resource is Resource.CLUSTER:
-            yield Need(Resource.CLUSTER, self._cluster, access.actions)
+            yield Permission(Resource.CLUSTER, self._cluster, access.actions)
         elif access.resource is Resource.GROUP:
             for group in names.groups:
-                yield Need(Resource.GROUP, group.removeprefix(RETRY_PREFIX), access.actions)
+                yield Permission(Resource.GROUP, group.removeprefix(RETRY_PREFIX), access.actions)
         else:
             for topic, group in names.topics:
                 if topic == RETRY_PREFIX + group:
                     continue  # the group's own
-                name = normal_topic(topic, group)
+                name = normal_topic(topic, group) if code in _OF_POPPED else topic
                 if name.startswith(RETRY_PREFIX):
-                    yield Need(Resource.GROUP, name.removeprefix(RETRY_PREFIX), _on_group(access.actions))
+                    yield Permission(
+                        Resource.GROUP, name.removeprefix(RETRY_PREFIX), _on_group(access.actions)
+                    )
                 else:
-                    yield Need(Resource.TOPIC, name, access.actions)
+                    yield Permission(Resource.TOPIC, name, access.actions)
+
+
+class _Fields(NamedTuple):
+    """The fields of a request's header, by their names on the wire, that name topics and groups."""
+
+    topics: tuple[str, ...]
+    groups: tuple[str, ...]
+    all: tuple[str, ...]
+    are_in_body: bool
 
 
 _TOPIC_ATTRIBUTES: Final = ("topic", "topics")
 _GROUP_ATTRIBUTES: Final = (
     *("consumer_group", "group", "target_group", "source_group", "compare_group", "left_out"),
 )
-_LISTS: Final = {"topics": ";", "left_out": ","}
-"""The attributes that hold several names, and what separates them."""
+_LISTS: Final = {"topicList": ";", "filterGroups": ","}
+"""The fields that hold several names, and what separates them."""
 
 
-def _naming_fields(header: type[Header]) -> tuple[str, ...]:
-    """Return the names on the wire of the fields that hold names of topics and groups."""
-    names = zip(header.__struct_fields__, header.__struct_encode_fields__, strict=True)
-    return tuple(wire for attribute, wire in names if attribute in _TOPIC_ATTRIBUTES + _GROUP_ATTRIBUTES)
+def _naming_fields(request: Request) -> _Fields:
+    """Return where a request names topics and groups; an operator's that needs the cluster names none."""
+    if all(access.resource is Resource.CLUSTER for access in request.access):
+        return _Fields((), (), (), are_in_body=False)
+    header = request.header
+    wire_names = dict(zip(header.__struct_fields__, header.__struct_encode_fields__, strict=True))
+    topics, groups = (
+        tuple(wire_names[one] for one in attributes if one in wire_names)
+        for attributes in (_TOPIC_ATTRIBUTES, _GROUP_ATTRIBUTES)
+    )
+    return _Fields(topics, groups, topics + groups, are_in_body=request.body is not None)
 
 
-def _names_in_header(header: Header) -> Names:
-    groups = _values(header, _GROUP_ATTRIBUTES)
+def _names_in(fields: _Fields, ext_fields: Mapping[str, str]) -> NamedResources:
+    groups = _values(fields.groups, ext_fields)
     group = groups[0] if groups else ""
-    return Names(groups, tuple((topic, group) for topic in _values(header, _TOPIC_ATTRIBUTES)))
+    return NamedResources(groups, tuple((topic, group) for topic in _values(fields.topics, ext_fields)))
 
 
-def _values(header: Header, attributes: Iterable[str]) -> tuple[str, ...]:
+def _values(fields: Iterable[str], ext_fields: Mapping[str, str]) -> tuple[str, ...]:
     found: list[str] = []
-    for attribute in attributes:
-        value = getattr(header, attribute, None)
-        if value:
-            found += value.split(_LISTS[attribute]) if attribute in _LISTS else [value]
+    for field in fields:
+        value = ext_fields.get(field, "")
+        found += value.split(_LISTS[field]) if field in _LISTS else [value]
     return tuple(name for name in found if name)
 
 
-def _of_heartbeat(body: Heartbeat) -> Names:
+def _of_heartbeat(body: Heartbeat) -> NamedResources:
     groups = tuple(consumer.group for consumer in body.consumers)
     topics = ((one.topic, consumer.group) for consumer in body.consumers for one in consumer.subscriptions)
-    return Names(groups, tuple(topics))
+    return NamedResources(groups, tuple(topics))
 
 
-def _of_locks(body: LockRequest) -> Names:
+def _of_locks(body: LockRequest) -> NamedResources:
     group = body.consumer_group
-    return Names((group,), tuple((queue.topic, group) for queue in body.queues))
+    return NamedResources((group,), tuple((queue.topic, group) for queue in body.queues))
 
 
-def _of_check(body: ClientConfigCheck) -> Names:
-    return Names((body.group,), ((body.subscription.topic, body.group),))
+def _of_check(body: ClientConfigCheck) -> NamedResources:
+    return NamedResources((body.group,), ((body.subscription.topic, body.group),))
 
 
-def _of_one_topic(body: AssignmentRequest | MessageModeRequest) -> Names:
-    return Names((body.consumer_group,), ((body.topic, body.consumer_group),))
+def _of_one_topic(body: AssignmentRequest | MessageModeRequest) -> NamedResources:
+    return NamedResources((body.consumer_group,), ((body.topic, body.consumer_group),))
 
 
-def _of_acks(body: BatchAckRequest) -> Names:
+def _of_acks(body: BatchAckRequest) -> NamedResources:
     groups = tuple(dict.fromkeys(one.consumer_group for one in body.acks))
-    return Names(groups, tuple(dict.fromkeys((one.topic, one.consumer_group) for one in body.acks)))
+    return NamedResources(groups, tuple(dict.fromkeys((one.topic, one.consumer_group) for one in body.acks)))
 
 
-def _of_topics(body: TopicConfigs) -> Names:
-    return Names((), tuple((config.topic, "") for config in body.topics))
+def _of_topics(body: TopicConfigs) -> NamedResources:
+    return NamedResources((), tuple((config.topic, "") for config in body.topics))
 
 
-def _of_group(body: GroupConfig) -> Names:
-    return Names((body.group,), ())
+def _of_group(body: GroupConfig) -> NamedResources:
+    return NamedResources((body.group,), ())
 
 
-def _of_groups(body: GroupConfigList) -> Names:
-    return Names(tuple(config.group for config in body.groups), ())
+def _of_groups(body: GroupConfigList) -> NamedResources:
+    return NamedResources(tuple(config.group for config in body.groups), ())
 
 
-_BODIES: Final[dict[type[Body], Callable[[Any], Names]]] = {
+_BODIES: Final[dict[type[Body], Callable[[Any], NamedResources]]] = {
     Heartbeat: _of_heartbeat,
     LockRequest: _of_locks,
     ClientConfigCheck: _of_check,

@@ -3,8 +3,8 @@
 RocketMQ: ``User.java``, ``UserType.java``, ``UserStatus.java``.
 """
 
-from collections.abc import Iterator
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -48,7 +48,5 @@ class User(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"User({self.name!r}, ***, {self.type.value}, {self.status.value})"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, str]]:
-        yield "name", self.name
-        yield "type", self.type.value
-        yield "status", self.status.value
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name), ("type", self.type.value), ("status", self.status.value)]

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple, TypeVar
 
-from cometmq.access.decision import Need, decide
+from cometmq.access.decision import Permission, decide
 from cometmq.access.infos import SUBJECT_PREFIX, acl_of, info_of_entry, user_of
 from cometmq.access.policies import PolicyType
 from cometmq.admin.cluster import ClusterAdmin, nearest
@@ -187,7 +187,7 @@ async def remove_entry(
 
 
 async def verdicts(
-    cluster: ClusterAdmin, name: str, need: Need, address: str, *, broker: str | None = None
+    cluster: ClusterAdmin, name: str, need: Permission, address: str, *, broker: str | None = None
 ) -> list[KnownVerdict]:
     """Return whether a user may do something from an address, by the users and acls of each broker.
 
@@ -207,7 +207,7 @@ async def verdicts(
 
 
 def _verdict(
-    name: str, user: bytes, acls: bytes, need: Need, address: str
+    name: str, user: bytes, acls: bytes, need: Permission, address: str
 ) -> tuple[str | None, str | None, PolicyEntryInfo | None]:
     """Decide by what one broker has sent of a user and its acl."""
     if not user:

@@ -3,10 +3,12 @@
 RocketMQ's name server has no authentication: whoever reaches it can take a broker's place in the routes.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cometmq.access.guard import Guard, Rules
+from cometmq.access.failures import FAILURES_MAX, Failures
+from cometmq.access.guard import Guard, GuardRules
 from cometmq.access.needs import DecodeBody, Needs
 from cometmq.namesrv.user_files import UserFiles
 from cometmq.wire.acl import Credentials
@@ -26,6 +28,8 @@ class NameServerAccess(NamedTuple):
         supers: credentials of further users, who may do everything.
         closed_routes: whether a topic's route is only for users with a permission on the topic.
         cluster: the name of the cluster in policies: ``Cluster:NAME``.
+        failed_signatures_max: requests of an IP address in a minute that no user has signed, before each
+            further one closes its connection; 0 for any number.
         insecure: whether it may listen where other machines reach it without users.
     """
 
@@ -33,6 +37,7 @@ class NameServerAccess(NamedTuple):
     supers: tuple[Credentials, ...] = ()
     closed_routes: bool = False
     cluster: str = "DefaultCluster"
+    failed_signatures_max: int = FAILURES_MAX
     insecure: bool = False
 
     @property
@@ -46,16 +51,26 @@ FOR_ALL: Final = NameServerAccess()
 
 
 class NameServerGuard:
-    """Checks the requests to a name server that has users. Raises SettingsError for files of no use.
+    """Checks the requests to a name server that has users (a ``net.guarded.RequestCheck``).
+
+    Raises SettingsError for files of no use.
+
+    Args:
+        now_ms: returns a monotonic time, in ms.
 
     Attributes:
         users: the users; ``refresh`` them from time to time.
     """
 
-    def __init__(self, access: NameServerAccess, decode: DecodeBody[Any]) -> None:
+    def __init__(self, access: NameServerAccess, decode: DecodeBody[Any], now_ms: Callable[[], int]) -> None:
         self.users = UserFiles(access.users_path, access.supers)
         self._open = frozenset[int]() if access.closed_routes else ROUTES
-        self._guard = Guard(self.users.directory, Needs(TO_NAME_SERVERS, access.cluster, decode), Rules())
+        self._guard = Guard(
+            self.users.directory,
+            Needs(TO_NAME_SERVERS, access.cluster, decode),
+            GuardRules(),
+            Failures(access.failed_signatures_max, now_ms),
+        )
 
     def refusal(self, command: Command, address: str) -> str | None:
         """Return why a request from an IP address is refused; None if it is to be handled.
@@ -63,3 +78,7 @@ class NameServerGuard:
         Whoever signs requests for open routes may be a user of the brokers only, so nothing is checked then.
         """
         return None if command.code in self._open else self._guard.refusal(command, address)
+
+    def is_suspect(self, address: str) -> bool:
+        """Return whether an IP address has sent more requests that no user has signed than it may."""
+        return self._guard.is_suspect(address)

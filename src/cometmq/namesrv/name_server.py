@@ -84,8 +84,12 @@ class NameServer:
             limits=limits,
         )
         self._access = access
-        self._guard = NameServerGuard(access, self._requests.decode_body) if access.has_users else None
-        handler = self if self._guard is None else Guarded(self, self._guard.refusal)
+        self._guard = (
+            NameServerGuard(access, self._requests.decode_body, self._clock.monotonic_ms)
+            if access.has_users
+            else None
+        )
+        handler = self if self._guard is None else Guarded(self, self._guard)
         self._server = Server(handler, clock=self._clock, tls=server_tls(tls or TlsSettings()))
         self._expiry: asyncio.TimerHandle | None = None
 

@@ -3,7 +3,7 @@
 (RocketMQ: RequestPipeline.java, NettyRemotingAbstract.java.)
 """
 
-from collections.abc import Callable
+from typing import Protocol
 
 from cometmq.net.boundary import attempt
 from cometmq.net.server import RequestHandler
@@ -11,8 +11,17 @@ from cometmq.net.session import Session
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 
-Refusal = Callable[[Command, str], str | None]
-"""Returns why a request, sent from an IP address, is refused; None if it is to be handled."""
+
+class RequestCheck(Protocol):
+    """What decides whether requests are handled."""
+
+    def refusal(self, command: Command, address: str) -> str | None:
+        """Return why a request, sent from an IP address, is refused; None if it is to be handled."""
+        ...
+
+    def is_suspect(self, address: str) -> bool:
+        """Return whether an IP address has sent so many forged requests that it should lose connections."""
+        ...
 
 
 class Guarded:
@@ -20,31 +29,42 @@ class Guarded:
 
     Args:
         handler: handles the requests that are not refused.
-        refusal: checks each request.
+        check: checks each request.
     """
 
-    def __init__(self, handler: RequestHandler, refusal: Refusal) -> None:
+    def __init__(self, handler: RequestHandler, check: RequestCheck) -> None:
         self._handler = handler
-        self._refusal = refusal
+        self._check = check
 
     def handle(self, session: Session, commands: list[Command]) -> None:
-        """Answer refused commands with NO_PERMISSION, unless they are one-way; pass the others on, in order."""
+        """Answer refused commands, unless they are one-way; pass the others on, in order."""
         passed: list[Command] = []
         for command in commands:
+            if session.closed:
+                break
             if command.is_response:
                 passed.append(command)
             else:
-                attempt(session, (command,), self._check, session, command, passed)
+                attempt(session, (command,), self._check_one, session, command, passed)
         if passed:
             self._handler.handle(session, passed)
 
     def closed(self, session: Session) -> None:
-        """Tell the handler that a session's connection is closed."""
+        """Pass a session whose connection is closed on to the handler."""
         self._handler.closed(session)
 
-    def _check(self, session: Session, command: Command, passed: list[Command]) -> None:
-        refusal = self._refusal(command, session.peer[0])
+    def _check_one(self, session: Session, command: Command, passed: list[Command]) -> None:
+        refusal = self._check.refusal(command, session.peer[0])
         if refusal is None:
             passed.append(command)
-        elif not command.is_oneway:
-            session.send(response(command, ResponseCode.NO_PERMISSION, refusal))
+        else:
+            refuse(session, command, refusal, self._check)
+
+
+def refuse(session: Session, command: Command, refusal: str, check: RequestCheck) -> None:
+    """Answer a refused request with NO_PERMISSION, unless it is one-way; or close a suspect's connection."""
+    session.server.refused_requests += 1
+    if check.is_suspect(session.peer[0]):
+        session.abort("too many requests from its address were not signed by a user that is known")
+    elif not command.is_oneway:
+        session.send(response(command, ResponseCode.NO_PERMISSION, refusal))

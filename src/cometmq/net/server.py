@@ -59,6 +59,7 @@ class Server:
 
     Attributes:
         bulk: handles received frames in bulk before the handler does, or None.
+        refused_requests: number of requests that a check has refused: see ``net.guarded``.
         turn: collects the work of the loop's current turn.
         unfinished: reserves memory for long frames that are arriving.
     """
@@ -75,6 +76,7 @@ class Server:
     ) -> None:
         self.handler = handler
         self.bulk: BulkHandler | None = None
+        self.refused_requests = 0
         self.turn = Turn(self)
         self.unfinished = UnfinishedFrames(self)
         self.clock = clock or SystemClock()

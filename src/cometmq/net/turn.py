@@ -40,14 +40,15 @@ class Read:
     Attributes:
         commands_end: the frames from ``position`` to here are to be handled as commands next.
         commands: these commands, if they are decoded already.
+        checked_end: the frames before this position were checked by a server that checks its requests.
     """
 
-    __slots__ = ("commands", "commands_end", "data", "position", "session")
+    __slots__ = ("checked_end", "commands", "commands_end", "data", "position", "session")
 
     def __init__(self, session: "Session", data: bytes) -> None:
         self.session = session
         self.data = data
-        self.position = self.commands_end = 0
+        self.position = self.commands_end = self.checked_end = 0
         self.commands: list[Command] = []
 
 

@@ -175,11 +175,13 @@ def _group(*actions: Action) -> Access:
 
 _PUB: Final = (_topic(Action.PUB),)
 _SUB: Final = (_group(Action.SUB), _topic(Action.SUB))
+_PULL: Final = (_topic(Action.SUB), _group(Action.SUB))
+"""The same, in the order in which RocketMQ checks pulls: its first refusal is answered."""
 _TOPIC_GET: Final = (_topic(Action.GET),)
 _GROUP_GET: Final = (_group(Action.GET),)
 _BOTH_GET: Final = (_group(Action.GET), _topic(Action.GET))
 _BOTH_UPDATE: Final = (_group(Action.UPDATE), _topic(Action.UPDATE))
-_SUB_OR_GET: Final = (_group(Action.SUB, Action.GET), _topic(Action.SUB, Action.GET))
+_SUB_OR_GET: Final = (_topic(Action.SUB, Action.GET), _group(Action.SUB, Action.GET))
 _CLUSTER_GET: Final = (Access(Resource.CLUSTER, (Action.GET,)),)
 _CLUSTER_UPDATE: Final = (Access(Resource.CLUSTER, (Action.UPDATE,)),)
 
@@ -197,8 +199,8 @@ TO_BROKERS: Final = {
     RequestCode.SEND_REPLY_MESSAGE_V2: Request(SendHeaderV2, SendResponseHeader, _PUB),
     RequestCode.RECALL_MESSAGE: Request(RecallHeader, RecallResponseHeader, _PUB),
     RequestCode.END_TRANSACTION: Request(EndTransactionHeader, NoFields, _PUB),
-    RequestCode.PULL_MESSAGE: Request(PullHeader, PullResponseHeader, _SUB),
-    RequestCode.LITE_PULL_MESSAGE: Request(PullHeader, PullResponseHeader, _SUB),
+    RequestCode.PULL_MESSAGE: Request(PullHeader, PullResponseHeader, _PULL),
+    RequestCode.LITE_PULL_MESSAGE: Request(PullHeader, PullResponseHeader, _PULL),
     RequestCode.CONSUMER_SEND_MSG_BACK: Request(SendBackHeader, NoFields, (_group(Action.SUB),)),
     RequestCode.QUERY_MESSAGE: Request(
         QueryMessageHeader, QueryMessageResponseHeader, (_topic(Action.SUB, Action.GET),)
@@ -208,7 +210,7 @@ TO_BROKERS: Final = {
     RequestCode.UPDATE_CONSUMER_OFFSET: Request(
         UpdateConsumerOffsetHeader,
         NoFields,
-        (_group(Action.SUB, Action.UPDATE), _topic(Action.SUB, Action.UPDATE)),
+        (_topic(Action.SUB, Action.UPDATE), _group(Action.SUB, Action.UPDATE)),
     ),
     RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: Request(SearchOffsetHeader, OffsetResponseHeader, _TOPIC_GET),
     RequestCode.GET_MAX_OFFSET: Request(GetMaxOffsetHeader, OffsetResponseHeader, _TOPIC_GET),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.broker.auth.test_simple_yaml import SAMPLE
 
-from cometmq.access.decision import Need, decide
+from cometmq.access.decision import Permission, decide
 from cometmq.access.directory import Directory
 from cometmq.access.infos import info_of_acl
 from cometmq.access.policies import Acl
@@ -114,7 +114,9 @@ def test_what_an_account_may_do_is_what_its_file_says(tmp_path: Path) -> None:
     assert user is not None
 
     def may(kind: Resource, name: str, action: Action) -> bool:
-        return decide(user, directory.acl("RocketMQ"), Need(kind, name, (action,)), "127.0.0.1").is_allowed
+        return decide(
+            user, directory.acl("RocketMQ"), Permission(kind, name, (action,)), "127.0.0.1"
+        ).is_allowed
 
     topic, group = Resource.TOPIC, Resource.GROUP
     assert may(topic, "topicB", Action.PUB) and may(topic, "topicC", Action.SUB)

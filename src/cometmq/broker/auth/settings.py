@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 from msgspec import Meta
 
+from cometmq.access.failures import FAILURES_MAX
 from cometmq.errors import SettingsError
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.wire.acl import Credentials
@@ -35,8 +36,10 @@ class AuthSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
         migrate_auth_from_v1_enabled: whether accounts of that file that are no users yet become some when the
             broker starts; needs the same.
         rocketmq_home: the directory that has ``conf/plain_acl.yml``, and ``conf/acl`` with more such files.
-        users_max: most users that requests create. Not RocketMQ's, as are the next two.
+        users_max: most users that requests create. Not RocketMQ's, as are the next three.
         acl_entries_max: most entries of a user's acl.
+        failed_signatures_max: requests of an IP address in a minute that no known user has signed, before
+            each further one closes its connection; 0 for any number.
         insecure: whether the broker may listen where other machines reach it without
             ``authentication_enabled``: then whoever reaches it can read, send and delete everything.
     """
@@ -57,6 +60,7 @@ class AuthSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
     rocketmq_home: str = ""
     users_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
     acl_entries_max: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
+    failed_signatures_max: Annotated[int, Meta(ge=0)] = FAILURES_MAX
     insecure: bool = False
 
     def __post_init__(self) -> None:

@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 
 import click
 
-from cometmq.access.decision import Need
+from cometmq.access.decision import Permission
 from cometmq.access.policies import Pattern
 from cometmq.admin import access
 from cometmq.admin.access import KnownAcl, KnownVerdict
 from cometmq.cli.main import EXIT_FAILED
 from cometmq.cli.output import json_option, print_json, print_table, printable
-from cometmq.cli.users.options import Target, target_options
+from cometmq.cli.users.options import BrokerChoice, target_options
 from cometmq.errors import AccessError, SettingsError
 from cometmq.wire.bodies.access import PolicyEntryInfo
 from cometmq.wire.bodies.body import to_plain
@@ -49,7 +49,7 @@ def acl() -> None:
 @click.option("--resource", default="", metavar="TEXT", help="Only entries whose resource contains this.")
 @target_options
 @json_option
-def list_acls(user_part: str, resource: str, target: Target, as_json: bool) -> None:
+def list_acls(user_part: str, resource: str, target: BrokerChoice, as_json: bool) -> None:
     """List the acls of all users, a line for each entry."""
     found = target.run(lambda cluster, broker: access.acls(cluster, user_part, resource, broker=broker))
     _print(found, as_json=as_json)
@@ -59,7 +59,7 @@ def list_acls(user_part: str, resource: str, target: Target, as_json: bool) -> N
 @click.argument("user")
 @target_options
 @json_option
-def show(user: str, target: Target, as_json: bool) -> None:
+def show(user: str, target: BrokerChoice, as_json: bool) -> None:
     """Show the acl of USER, a line for each entry."""
     found = target.run(lambda cluster, broker: access.find_acl(cluster, user, broker=broker))
     if found or as_json:
@@ -90,7 +90,7 @@ def add(
     sources: tuple[str, ...],
     deny: bool,
     is_default: bool,
-    target: Target,
+    target: BrokerChoice,
     as_json: bool,
 ) -> None:
     """Allow USER these ACTIONS on RESOURCE; replaces the entry of the same RESOURCE.
@@ -121,7 +121,7 @@ def add(
 @default_option
 @target_options
 @json_option
-def remove(user: str, resource: str | None, is_default: bool, target: Target, as_json: bool) -> None:
+def remove(user: str, resource: str | None, is_default: bool, target: BrokerChoice, as_json: bool) -> None:
     """Remove the entry of RESOURCE from the acl of USER; without RESOURCE the whole acl."""
     if resource is not None:
         _pattern(resource)
@@ -147,7 +147,7 @@ def remove(user: str, resource: str | None, is_default: bool, target: Target, as
 )
 @target_options
 @json_option
-def check(user: str, action: str, resource: str, address: str, target: Target, as_json: bool) -> None:
+def check(user: str, action: str, resource: str, address: str, target: BrokerChoice, as_json: bool) -> None:
     """Check whether USER may do ACTION on RESOURCE, and show the entry that decides.
 
     RESOURCE is one topic, group or cluster: Topic:orders, Group:billing, Cluster:DefaultCluster. Ends with 1
@@ -201,11 +201,11 @@ def _pattern(resource: str) -> Pattern:
         raise SettingsError(f"resource {resource!r}: give one such as {RESOURCES}") from None
 
 
-def _need(action: str, resource: str) -> Need:
+def _need(action: str, resource: str) -> Permission:
     pattern = _pattern(resource)
     if pattern.kind is None or pattern.is_prefix:
         raise SettingsError(f"resource {resource!r}: give a single one, such as Topic:orders")
-    return Need(pattern.kind, pattern.name, (Action(action),))
+    return Permission(pattern.kind, pattern.name, (Action(action),))
 
 
 def _address(text: str) -> str:

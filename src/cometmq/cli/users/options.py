@@ -19,7 +19,7 @@ stdin_option = click.option(
 )
 
 
-class Target(NamedTuple):
+class BrokerChoice(NamedTuple):
     """The brokers that a command is for.
 
     Attributes:
@@ -46,7 +46,7 @@ def target_options(command: Callable[..., None]) -> Callable[..., None]:
     @namesrv_option
     @functools.wraps(command)
     def with_target(*args: object, namesrv: str, broker: str | None, **more: object) -> None:
-        command(*args, target=Target(namesrv, broker), **more)
+        command(*args, target=BrokerChoice(namesrv, broker), **more)
 
     return with_target
 

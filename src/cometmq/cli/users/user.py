@@ -7,7 +7,7 @@ import click
 from cometmq.admin import access
 from cometmq.admin.access import KnownUser
 from cometmq.cli.output import json_option, print_json, print_table, printable
-from cometmq.cli.users.options import Target, read_password, stdin_option, target_options
+from cometmq.cli.users.options import BrokerChoice, read_password, stdin_option, target_options
 from cometmq.errors import SettingsError
 from cometmq.wire.bodies.access import UserInfo
 
@@ -29,7 +29,7 @@ def user() -> None:
 @click.option("--filter", "part", default="", metavar="TEXT", help="Only users whose name contains this.")
 @target_options
 @json_option
-def list_users(part: str, target: Target, as_json: bool) -> None:
+def list_users(part: str, target: BrokerChoice, as_json: bool) -> None:
     """List the users, without their passwords."""
     found = target.run(lambda cluster, broker: access.users(cluster, part, broker=broker))
     _print(found, as_json=as_json)
@@ -40,7 +40,7 @@ def list_users(part: str, target: Target, as_json: bool) -> None:
 @click.option("--reveal", is_flag=True, help="Show the password, too.")
 @target_options
 @json_option
-def show(name: str, reveal: bool, target: Target, as_json: bool) -> None:
+def show(name: str, reveal: bool, target: BrokerChoice, as_json: bool) -> None:
     """Show the user NAME; what differs between brokers, on several lines."""
     found = target.run(lambda cluster, broker: access.find_user(cluster, name, broker=broker))
     _print(found, as_json=as_json, reveal=reveal)
@@ -52,7 +52,7 @@ def show(name: str, reveal: bool, target: Target, as_json: bool) -> None:
 @stdin_option
 @target_options
 @json_option
-def add(name: str, user_type: str | None, password_stdin: bool, target: Target, as_json: bool) -> None:
+def add(name: str, user_type: str | None, password_stdin: bool, target: BrokerChoice, as_json: bool) -> None:
     """Create the user NAME, a normal one by default; asks for its password."""
     kind = user_type or "normal"
     info = UserInfo(name, read_password(from_stdin=password_stdin), TYPES[kind])
@@ -77,7 +77,7 @@ def update(
     password_stdin: bool,
     user_type: str | None,
     enabled: bool | None,
-    target: Target,
+    target: BrokerChoice,
     as_json: bool,
 ) -> None:
     """Change the password, the type or the status of the user NAME; it holds from the next request on."""
@@ -101,7 +101,7 @@ def update(
 @click.argument("name")
 @target_options
 @json_option
-def remove(name: str, target: Target, as_json: bool) -> None:
+def remove(name: str, target: BrokerChoice, as_json: bool) -> None:
     """Remove the user NAME and its acl."""
     brokers = target.run(lambda cluster, broker: access.remove_user(cluster, name, broker=broker))
     if as_json:
