@@ -15,9 +15,11 @@ from cometmq.broker.admin.statistics import SAMPLE_MS, Statistics
 from cometmq.broker.admin.store import StoreAdmin
 from cometmq.broker.admin.timer import TimerAdmin
 from cometmq.broker.admin.topics import TopicRequests
+from cometmq.broker.auth.guarding import guard_of
 from cometmq.broker.auth.opening import open_users
 from cometmq.broker.auth.plain_acl import FOLLOW_MS
 from cometmq.broker.auth.requests import NoAccessRequests
+from cometmq.broker.auth.stored_records import StoredRecords
 from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.own_address import exposure
@@ -101,6 +103,7 @@ class Assembly:
         peers_clock: measures the silence of peers and the age of their locks; by default the same clock.
 
     Attributes:
+        guard: checks requests before these parts see them; None without authentication.
         rounds: the parts' work in the background, by name: its interval, ms, and the coroutine function.
 
     Raises:
@@ -313,10 +316,14 @@ class Assembly:
         }
         if users is not None and users.plain_acl is not None:
             self.rounds["plain_acl.yml"] = (FOLLOW_MS, users.plain_acl.round)
+        handlers = merged(part.handlers() for part in parts)
+        self.guard = None if users is None else guard_of(users.directory, own, peers_clock)
+        if self.guard is not None:
+            handlers = StoredRecords(store, self.reads, self.guard).checked(handlers)
         self.bulk = Bulk(sends, self.pulls, queries, acks)
         self.requests = Requests(
             sends.handle,
-            merged(part.handlers() for part in parts),
+            handlers,
             calls.answered,
             [self.pulls.closed, waiting.closed, self.reads.closed, self.clients.closed, calls.closed],
         )

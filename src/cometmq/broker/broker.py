@@ -11,6 +11,7 @@ from typing import Any, Final
 from cometmq import kernels
 from cometmq.broker.admin import live_settings
 from cometmq.broker.assembly import Assembly
+from cometmq.broker.auth.guarding import serve
 from cometmq.broker.handlers import Starting
 from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.registration import NameServers
@@ -146,7 +147,7 @@ class Broker:
             name_servers = NameServers(parts.topics, settings, self.address)
             stack.push_async_callback(parts.stop_saving)
             name_servers.begin()
-            server.handler, server.bulk = parts.requests, parts.bulk
+            serve(server, parts.requests, parts.bulk, parts.guard)
             stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(parts.assignments.stop)
             stack.push_async_callback(self._finish_tasks)

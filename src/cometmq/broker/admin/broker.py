@@ -238,11 +238,12 @@ class BrokerAdmin:
 
 
 def _connections(server: Server) -> dict[str, str]:
-    """Return the counts of connections, by keys of our own."""
+    """Return the counts of connections, and of requests that a check refused, by keys of our own."""
     return {
         "connectionCount": str(len(server.sessions)),
         "connectionCountMax": str(server.connections_max or ""),
         "connectionsRefused": str(server.refused_connections),
+        "requestsRefused": str(server.refused_requests),
     }
 
 

@@ -8,26 +8,28 @@ from cometmq.broker.requests.pop.acks import Acks
 from cometmq.broker.requests.pull import PullRequests
 from cometmq.broker.requests.send import Sends
 from cometmq.kernels.headers.plain import HeaderStarts
+from cometmq.net.session import Session
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import PREFIX_SIZE, frame_end
 from cometmq.wire.requests import SENDS
 
 
-def _starts(*codes: int) -> tuple[bytes, ...]:
+def starts_of(*codes: int) -> tuple[bytes, ...]:
     """Return how the headers of requests begin: in JSON as the Java client writes it, and ROCKETMQ ones."""
     starts = HeaderStarts(*codes)
     return starts.json + starts.binary
 
 
-_SEND_STARTS: Final = _starts(*SENDS)
-_PULL_STARTS: Final = _starts(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
-_ACK_STARTS: Final = _starts(RequestCode.ACK_MESSAGE)
-_POP_STARTS: Final = _starts(RequestCode.POP_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
+SEND_STARTS: Final = starts_of(*SENDS)
+"""How the headers of sends begin, as a rule."""
+_PULL_STARTS: Final = starts_of(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+_ACK_STARTS: Final = starts_of(RequestCode.ACK_MESSAGE)
+_POP_STARTS: Final = starts_of(RequestCode.POP_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
 """Such requests are commands."""
-_COMMAND_STARTS: Final = _SEND_STARTS + _POP_STARTS
+_COMMAND_STARTS: Final = SEND_STARTS + _POP_STARTS
 """Requests that are neither pulls nor queries, and that sends have left."""
-_QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
+_QUERY_STARTS: Final = starts_of(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
 
 RARE_READS: Final = 8
 """After so many reads in a row that begin with a rare send a connection's next ones likely do, too …"""
@@ -65,11 +67,10 @@ class Bulk:
                 pops.append(read)
             elif read.data.startswith(_QUERY_STARTS, at):
                 queries.append(read)
-            elif (rare_reads := read.session.rare_reads) < RARE_READS or rare_reads % TRIED_READS == 0:
-                rest.append(read)
-            else:
-                read.session.rare_reads += 1
+            elif is_likely_rare(read.session):
                 read.commands_end = len(read.data)
+            else:
+                rest.append(read)
         if pulls:
             rest += self._pulls.take(pulls, [len(read.data) for read in pulls])
         if acks:
@@ -103,6 +104,15 @@ class Bulk:
             rest = self._pulls.take(rest, [read.commands_end for read in rest])
         if rest:
             self._queries.take(rest, [read.commands_end for read in rest])
+
+
+def is_likely_rare(session: Session) -> bool:
+    """Return whether a read of a connection likely begins with a rare send, and count it if so."""
+    rare_reads = session.rare_reads
+    if rare_reads < RARE_READS or rare_reads % TRIED_READS == 0:
+        return False
+    session.rare_reads += 1
+    return True
 
 
 def _end_of_pops(data: bytes, position: int) -> int:

@@ -1,0 +1,46 @@
+"""The guard of a broker, by its settings, and the server whose requests it checks."""
+
+from cometmq.access.directory import Directory
+from cometmq.access.failures import Failures
+from cometmq.access.guard import Guard, GuardRules
+from cometmq.access.needs import Needs
+from cometmq.broker.auth.checked_bulk import CheckedBulk
+from cometmq.broker.request_body import RequestBodies
+from cometmq.broker.settings import BrokerSettings
+from cometmq.io.clock import Clock
+from cometmq.net.guarded import Guarded
+from cometmq.net.server import RequestHandler, Server
+from cometmq.net.turn import BulkHandler
+from cometmq.wire.bodies import Heartbeat, TopicConfigs
+from cometmq.wire.bodies.body import BodyType
+from cometmq.wire.bodies.group import GroupConfigList
+from cometmq.wire.frame import Command
+from cometmq.wire.requests import TO_BROKERS
+
+
+def guard_of(directory: Directory, settings: BrokerSettings, clock: Clock) -> Guard:
+    """Build the guard that checks a broker's requests by a directory of users.
+
+    Args:
+        clock: measures the time in which failures are counted.
+    """
+    bodies = RequestBodies(settings.body_limits)
+
+    def decode(body_type: type[BodyType], command: Command) -> BodyType:
+        is_list = body_type in (Heartbeat, TopicConfigs, GroupConfigList)
+        return bodies.decode(body_type, command, is_list=is_list)
+
+    return Guard(
+        directory,
+        Needs(TO_BROKERS, settings.broker_cluster_name, decode),
+        GuardRules(settings.authorization_enabled, settings.unsigned_codes, settings.allowed_codes),
+        Failures(settings.failed_signatures_max, clock.monotonic_ms),
+    )
+
+
+def serve(server: Server, handler: RequestHandler, bulk: BulkHandler, guard: Guard | None) -> None:
+    """Begin to pass a server's requests to a handler, those in bulk and others, behind a guard if any."""
+    if guard is None:
+        server.handler, server.bulk = handler, bulk
+    else:
+        server.handler, server.bulk = Guarded(handler, guard), CheckedBulk(bulk, guard)

@@ -1,0 +1,246 @@
+"""Signed requests in bulk: those that are allowed become rows, those that are not are cut out."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.broker.auth.signing import ANN, ROOT
+from tests.broker.desk import ROOT as DIRECTORY
+from tests.broker.desk import USUAL, Desk, binary_frame, desk, framed, json_frame
+from tests.broker.requests.test_pull_rows import PUSH, heartbeat
+from tests.kernels.querying import BY_KEY
+
+from cometmq import kernels
+from cometmq.access.directory import Directory
+from cometmq.access.policies import Acl, PolicyEntry
+from cometmq.access.users import User, UserType
+from cometmq.broker.auth.guarding import guard_of, serve
+from cometmq.broker.requests.bulk import RARE_READS, TRIED_READS
+from cometmq.broker.settings import BrokerSettings
+from cometmq.format.record import Record, decode_many
+from cometmq.net.guarded import RequestCheck
+from cometmq.net.server import Session
+from cometmq.store.read.reading import Run
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.acl import Credentials, signed_fields
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, SerializeType, decode
+
+V2, QUERY, VIEW = RequestCode.SEND_MESSAGE_V2, RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID
+PULL = RequestCode.PULL_MESSAGE
+STATS = RequestCode.GET_TOPIC_STATS_INFO
+NO_PERMISSION, SUCCESS = ResponseCode.NO_PERMISSION, ResponseCode.SUCCESS
+
+
+def signed(frame: bytes, credentials: Credentials = ANN) -> bytes:
+    """Sign a frame as a client would have; its header is written as the Java client does."""
+    sent = decode(frame)
+    fields = signed_fields(sent.ext_fields, sent.body, sent.version, credentials)
+    write = json_frame if sent.serialize_type is SerializeType.JSON else binary_frame
+    return write(fields, sent.opaque, sent.body, code=sent.code, flag=sent.flag)
+
+
+def send(
+    topic: str = "TopicA", opaque: int = 1, frame: Callable[..., bytes] = json_frame, **changes: Any
+) -> bytes:
+    return signed(frame(USUAL | {"b": topic}, opaque, **changes))
+
+
+def pull(opaque: int, topic: str = "TopicA") -> bytes:
+    return signed(json_frame(PUSH | {"topic": topic, "sysFlag": "0"}, opaque, b"", code=PULL))
+
+
+@contextmanager
+def checked(*, compiled: bool = True, **changes: Any) -> Iterator[Desk]:
+    """Open a desk whose requests are checked: ann may use TopicA in the group cg."""
+    if compiled:
+        kernels.load()
+    with desk(DIRECTORY, bulk=True, files=MemoryDisk(), **changes) as made:
+        made.read(heartbeat("cg"))
+        directory = Directory()
+        directory.create(User("ann", ANN.secret_key))
+        directory.create(User("root", ROOT.secret_key, UserType.SUPER))
+        entries = [
+            PolicyEntry.parse("Topic:TopicA", ["Pub", "Sub", "Get"], None, "Allow"),
+            PolicyEntry.parse("Group:cg", ["Sub"], None, "Allow"),
+        ]
+        directory.put_acl(Acl("ann", tuple(entries)))
+        own = BrokerSettings(authentication_enabled=True, authorization_enabled=True)
+        guard = guard_of(directory, own, made.server.clock)
+        serve(made.server, made.parts.requests, made.bulk, guard)
+        made.wire.data, made.bulk.taken = b"", 0
+        yield made
+
+
+def answers(made: Desk) -> dict[int, int]:
+    """Return the codes of all answers since the last call, by the numbers of their requests."""
+    got, made.wire.data = FrameReader().receive_data(made.wire.data), b""
+    return {one.opaque: one.code for one in got}
+
+
+@pytest.mark.parametrize("frame", [json_frame, binary_frame])
+async def test_allowed_sends_are_stored_in_bulk_and_refused_ones_cut_out(frame: Callable[..., bytes]) -> None:
+    with checked() as made:
+        allowed = [send(opaque=1, frame=frame), send(opaque=3, frame=frame)]
+        made.read(allowed[0] + send("TopicB", 2, frame) + allowed[1] + frame(USUAL, 4))
+        assert answers(made) == {1: SUCCESS, 2: NO_PERMISSION, 3: SUCCESS, 4: NO_PERMISSION}
+        assert made.bulk.taken == sum(map(len, allowed))
+
+
+async def test_a_read_without_refused_frames_is_passed_on_as_it_is() -> None:
+    with checked() as made:
+        data = b"".join(send(opaque=number) for number in range(20))
+        made.read(data)
+        assert set(answers(made).values()) == {SUCCESS}
+        assert made.bulk.taken == len(data)
+
+
+async def test_a_read_of_refused_frames_only_stores_nothing() -> None:
+    with checked() as made:
+        before = made.store.written_offset
+        made.read(b"".join(send("TopicB", number) for number in range(5)))
+        assert answers(made) == dict.fromkeys(range(5), NO_PERMISSION)
+        assert made.store.written_offset == before
+
+
+async def test_sends_and_pulls_and_other_requests_come_in_any_order() -> None:
+    with checked() as made:
+        stats = signed(json_frame({"topic": "TopicA"}, 3, b"", code=STATS))
+        forbidden = signed(json_frame({"topic": "TopicB"}, 4, b"", code=STATS))
+        by_key = signed(json_frame(BY_KEY | {"topic": "TopicA"}, 5, b"", code=QUERY))
+        frames = [send(opaque=1), pull(2), stats, forbidden, by_key, pull(6, "TopicB"), send(opaque=7), stats]
+        made.read(b"".join(frames))
+        codes = answers(made)
+        assert {number for number, code in codes.items() if code == NO_PERMISSION} == {4, 6}
+        assert set(codes) == {1, 2, 3, 4, 5, 6, 7}
+        assert codes[1] == codes[2] == codes[3] == codes[7] == SUCCESS
+
+
+async def test_a_refused_one_way_send_is_cut_out_silently() -> None:
+    with checked() as made:
+        before = made.store.written_offset
+        made.read(send("TopicB", 1, flag=ONEWAY_FLAG) + send(opaque=2))
+        assert answers(made) == {2: SUCCESS}
+        assert made.store.written_offset > before
+
+
+async def test_a_frame_that_comes_in_parts_is_checked_once_it_is_complete() -> None:
+    with checked() as made:
+        for topic, expected in (("TopicA", SUCCESS), ("TopicB", NO_PERMISSION)):
+            frame = send(topic, 9)
+            for begin in range(0, len(frame), 100):
+                made.read(frame[begin : begin + 100])
+            assert answers(made) == {9: expected}
+
+
+async def test_a_view_by_place_is_no_row_since_only_the_message_tells_its_topic() -> None:
+    with checked() as made:
+        made.read(signed(json_frame({"offset": "0", "topic": "TopicA"}, 1, b"", code=VIEW), ROOT))
+        assert answers(made) == {1: SUCCESS}
+        assert made.bulk.taken == 0
+
+
+async def test_a_response_is_no_send_whatever_its_code() -> None:
+    with checked() as made:
+        before = made.store.written_offset
+        made.read(json_frame(USUAL, 1, flag=RESPONSE_FLAG) + send(opaque=2))
+        assert answers(made) == {2: SUCCESS}
+        assert len(list(_records(made, before))) == 1
+
+
+async def test_rare_sends_are_checked_as_commands_and_soon_only_so() -> None:
+    with checked() as made:
+        rare = signed(json_frame(USUAL | {"i": "DELAY\x011\x02"}))
+        for _ in range(RARE_READS):
+            made.read(rare)
+        assert made.session.rare_reads == RARE_READS
+        for _ in range(TRIED_READS):
+            made.read(rare + signed(json_frame(USUAL | {"b": "TopicB", "i": "DELAY\x011\x02"}, 2)))
+            assert answers(made) == {1: SUCCESS, 2: NO_PERMISSION}
+
+
+async def test_a_header_with_two_objects_of_fields_is_read_in_one_way_only() -> None:
+    """The one that is checked must be the one that is used."""
+    with checked() as made:
+        sent = decode(send("TopicA"))
+        head = {"code": int(V2), "flag": 0, "opaque": 1, "version": 479}
+        for first, second in (({"b": "TopicB"}, sent.ext_fields), (sent.ext_fields, {"b": "TopicB"})):
+            text = json.dumps(head, separators=(",", ":"))[:-1]
+            text += "".join(f',"extFields":{json.dumps(fields)}' for fields in (first, second)) + "}"
+            before = made.store.written_offset
+            made.read(framed(text.encode(), b"body"))
+            assert {record.topic for record in _records(made, before)} <= {"TopicA"}
+
+
+class Failing:
+    """A check that fails at one topic."""
+
+    def __init__(self, check: RequestCheck) -> None:
+        self._check = check
+
+    def refusal(self, command: Command, address: str) -> str | None:
+        if command.ext_fields.get("b") == "TopicB":
+            raise KeyError("a fault")
+        return self._check.refusal(command, address)
+
+    def is_suspect(self, address: str) -> bool:
+        return self._check.is_suspect(address)
+
+
+async def test_a_check_that_fails_lets_nothing_pass_and_harms_no_other_connection() -> None:
+    with checked() as made:
+        guard: Any = made.server.bulk
+        serve(made.server, made.parts.requests, made.bulk, Failing(guard._check))  # type: ignore[arg-type]  # as a check
+        other = Session(made.server)
+        other.connection_made(made.wire)  # type: ignore[arg-type]  # it is one as far as a session cares
+        other.data_received(send(opaque=4))
+        made.read(send(opaque=1) + send("TopicB", 2) + send(opaque=3))
+        assert answers(made) == {1: SUCCESS, 2: ResponseCode.SYSTEM_ERROR, 3: SUCCESS, 4: SUCCESS}
+        made.server.remove(other)
+
+
+async def test_a_suspects_connection_is_closed_in_bulk_too() -> None:
+    with checked() as made:
+        guard: Any = made.server.bulk
+        guard._check._failures.most = 2
+        made.read(b"".join(json_frame(USUAL, number) for number in range(5)) + send(opaque=9))
+        assert made.wire.is_closed
+        assert made.session.closed
+        assert not answers(made)  # those that were not sent yet are dropped with the connection
+        assert made.server.refused_requests == 3
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+async def test_no_frame_that_was_changed_stores_anything_else(data: st.DataObject) -> None:
+    with checked() as made:
+        for write in (json_frame, binary_frame):
+            frame = bytearray(send(frame=write))
+            at = data.draw(st.integers(4, len(frame) - 1))
+            frame[at] ^= data.draw(st.integers(1, 255))
+            before = made.store.written_offset
+            made.read(bytes(frame))
+            for record in _records(made, before):
+                assert (record.topic, record.body, record.flag) == ("TopicA", b"body", 0)
+                assert record.properties.startswith(USUAL["i"].encode())
+            if made.wire.is_closed:
+                return
+
+
+def _records(made: Desk, begin: int) -> list[Record]:
+    """Return the records from a place in the log on."""
+    found: list[Record] = []
+    offset = begin
+    while offset < made.store.written_offset:
+        run = Run(made.store.readings.record(offset))
+        assert run.go_on()
+        data = run.answer
+        assert data is not None
+        found += decode_many(data)
+        offset += len(data)
+    return found
