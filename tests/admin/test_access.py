@@ -17,6 +17,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import IllegalType, NotFound, RemoteError
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from cometmq.wire.codes import ResponseCode
 from cometmq.wire.requests import Action, Resource
 
 ROOT = KnownUser(UserInfo("admin", "secret-of-admin", "Super", "enable"), [BROKER])
@@ -128,6 +129,16 @@ async def test_what_differs_between_brokers_is_seen_and_one_can_be_changed_alone
         await access.remove_user(cluster, "u1", broker=address)
         with pytest.raises(RemoteError, match=rf"not exist \[by broker broker-b, changed on {BROKER}\]"):
             await access.update_user(cluster, UserInfo("u1", "p"))
+
+
+async def test_who_does_not_sign_changes_nothing(tmp_path: Path) -> None:
+    async with secured(tmp_path) as cluster, ClusterAdmin(cluster.name_servers[0]) as stranger:
+        with pytest.raises(RemoteError, match=r"username cannot be null\.") as refused:
+            await access.users(stranger)
+        assert refused.value.code == ResponseCode.NO_PERMISSION
+        with pytest.raises(RemoteError, match=r"username cannot be null\."):
+            await access.add_user(stranger, UserInfo("evil", "p", "Super"))
+        assert await access.users(cluster) == [ROOT]
 
 
 async def test_wrong_arguments_are_named(tmp_path: Path) -> None:

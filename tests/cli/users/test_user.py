@@ -52,6 +52,15 @@ def test_a_wrong_wish_is_refused_in_one_line(cometmq: Run) -> None:
     assert cometmq("user", "add", "u", "--type", "god").failed(2, "--type")
 
 
+def test_without_credentials_nothing_is_told(
+    cometmq: Run, secured: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COMETMQ_ACCESS_KEY")
+    monkeypatch.delenv("COMETMQ_SECRET_KEY")
+    assert cometmq("user", "list").failed(1, "code 16", "username cannot be null.")
+    assert cometmq("user", "list", "--broker", secured.broker).failed(1, "username cannot be null.")
+
+
 @pytest.mark.usefixtures("live")
 def test_a_broker_without_authentication_says_how_to_get_it(cometmq: Run) -> None:
     assert cometmq("user", "list").failed(1, "authenticationEnabled=true", "initAuthenticationUser")
