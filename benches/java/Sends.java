@@ -8,6 +8,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
@@ -15,6 +17,7 @@ import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
 
 /**
  * Sending to topics in turn (bench-0, bench-1, …) over one producer that all threads share, as an application's do.
@@ -64,13 +67,20 @@ final class Sends extends Window {
     static DefaultMQProducer producer(String namesrv) throws Exception {
         DefaultMQProducer producer = PRODUCERS.get(namesrv);
         if (producer == null) {
-            producer = new DefaultMQProducer("load");
+            producer = new DefaultMQProducer("load", signature());
             producer.setNamesrvAddr(namesrv);
             producer.setInstanceName(namesrv);
             producer.start();
             PRODUCERS.put(namesrv, producer);
         }
         return producer;
+    }
+
+    /** What signs requests, if this load generator was given an access key; else null. */
+    private static RPCHook signature() {
+        String accessKey = System.getProperty("load.accessKey");
+        return accessKey == null ? null
+                : new AclClientRPCHook(new SessionCredentials(accessKey, System.getProperty("load.secretKey")));
     }
 
     /** Keeps no connection to a cluster: it is about to end. */
