@@ -1,7 +1,8 @@
 """What RocketMQ's dashboard (1.0 to 2.1) and rocketmq-exporter ask, as they ask it, and what they read of it.
 
 Requests are written as Java's clients encode them, and answers are read by name, so that no change of our
-types can change both. What the dashboard asks about users and access control (3001 to 3010) is refused.
+types can change both. What the dashboard asks about users and access control (3001 to 3010) is refused here:
+it needs authentication.
 """
 
 import asyncio
