@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from cometmq import Message, PullStatus, Retry, Start, StoredMessage
+from cometmq import Credentials, Message, PullStatus, Retry, Start, StoredMessage
 from cometmq.blocking import Consumer, Producer, PullConsumer
-from cometmq.errors import MessageIllegal, NetworkError, SettingsError
+from cometmq.errors import MessageIllegal, NetworkError, RemoteError, SettingsError
 from cometmq.net import inproc
 from cometmq.testing import EmbeddedBroker, Fault
 from cometmq.testing.embedded_broker import CLIENTS_WAIT_S
@@ -269,3 +269,21 @@ def test_clients_may_connect_by_tls_and_trust_its_certificate() -> None:
             stranger.send(Message("T", b"2"))
     with pytest.raises(SettingsError, match="sockets=True"):
         EmbeddedBroker(sockets=False, tls=True)
+
+
+def test_with_credentials_each_request_is_checked_one_that_loses_its_answer_too() -> None:
+    admin = Credentials("admin", "secret")
+    with (
+        EmbeddedBroker(credentials=admin) as embedded,
+        Producer(embedded.name_server, credentials=admin) as producer,
+        Producer(embedded.name_server, credentials=Credentials("admin", "guess")) as stranger,
+    ):
+        embedded.create_topic("T")
+        embedded.fail_next(topic="T", fault=Fault.LOSE_ANSWER)
+        with pytest.raises(RemoteError, match="check signature failed"):
+            stranger.send(Message("T", b"forged"))
+        assert embedded.failures_pending == 0
+        producer.send(Message("T", b"1"))
+        embedded.restart()
+        producer.send(Message("T", b"2"))
+        assert {message.body for message in embedded.messages("T")} == {b"1", b"2"}

@@ -18,7 +18,6 @@ from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, nu
 from cometmq.broker.broker import Broker
 from cometmq.broker.own_address import LOOPBACK
 from cometmq.broker.requests.pull import SUSPEND_MS_MAX
-from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import AUTO_CREATE_TOPIC
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import SettingsError
@@ -32,25 +31,21 @@ from cometmq.net import inproc
 from cometmq.net.min_timeouts import min_timeout, remove_min_timeout
 from cometmq.net.tls.client import TLS
 from cometmq.net.tls.settings import TlsSettings
-from cometmq.net.tls.throwaway import make_certificate
-from cometmq.store.settings import StoreSettings
 from cometmq.testing.clock import MovableClock
+from cometmq.testing.embedded_settings import (
+    BROKER_NAME,
+    STORE,
+    broker_settings,
+    made_tls,
+    user_settings,
+)
 from cometmq.testing.faults import SENDS, Fault, Faults
 from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import ResponseCode
 
-BROKER_NAME: Final = "embedded"
-ROOT: Final = Path("/embedded")
 QUEUES: Final = 4
-STORE: Final = StoreSettings(
-    mapped_file_size_commit_log=1 << 24,
-    mapped_file_size_consume_queue=20 * 1000,
-    max_hash_slot_num=1000,
-    max_index_num=4000,
-)
-"""Files that are created quickly, and are large enough for the largest message."""
-
 LONGEST_DELAY_S: Final = max(DelayLevels.parse(STORE.message_delay_level).delays_ms) / 1000
 
 TIMEOUT_S: Final = 30.0
@@ -68,6 +63,8 @@ class EmbeddedBroker:
     Args:
         sockets: whether clients connect by sockets; if not, only those of this process can connect.
         tls: whether they may connect by TLS, too. Its certificate is made by the program ``openssl``.
+        credentials: those of a super user; with them each request to the broker must be signed by a user who
+            may do what it asks for. None lets everyone do everything. The name server asks for no signature.
 
     Attributes:
         tls: the argument ``tls`` for clients, which trusts the certificate; None without TLS.
@@ -78,13 +75,17 @@ class EmbeddedBroker:
     name_server: str
     _broker: Broker
 
-    def __init__(self, *, sockets: bool = True, tls: bool = False) -> None:
+    def __init__(
+        self, *, sockets: bool = True, tls: bool = False, credentials: Credentials | None = None
+    ) -> None:
         check(FLAG, sockets=sockets, tls=tls)
+        check(or_none(instance_of(Credentials)), credentials=credentials)
         if tls and not sockets:
             raise SettingsError("tls=True: give sockets=True, since nothing else is encrypted")
         self.tls: TLS | None = None
         self._tls_settings: dict[str, Any] = {}
         self._tls_files = TemporaryDirectory(prefix="cometmq-tls-") if tls else None
+        self._own_settings = {} if credentials is None else user_settings(credentials)
         self._host = LOOPBACK if sockets else inproc.HOST
         self.clock = MovableClock(lambda: self._run(self._catch_up()))
         self._thread = ThreadPoolExecutor(1, "cometmq-embedded")
@@ -95,12 +96,8 @@ class EmbeddedBroker:
     def __enter__(self) -> Self:
         """Start, and wait until clients can connect. Raises SettingsError: there is no ``openssl``."""
         if self._tls_files is not None:
-            made = make_certificate(Path(self._tls_files.name))
-            self.tls = TLS(ca_file=made.cert)
-            self._tls_settings = {
-                "tls_server_cert_path": str(made.cert),
-                "tls_server_key_path": str(made.key),
-            }
+            self.tls, self._tls_settings = made_tls(Path(self._tls_files.name))
+            self._own_settings |= self._tls_settings
         started: Future[None] = Future()
         self._serving = self._thread.submit(lambda: asyncio.run(self._serve(started)))
         wait((started, self._serving), return_when=FIRST_COMPLETED)
@@ -245,22 +242,12 @@ class EmbeddedBroker:
             await name_server.stop()
 
     async def _start_broker(self, port: int = 0) -> None:
-        settings = BrokerSettings(
-            broker_name=BROKER_NAME,
-            bind_address=self._host,
-            listen_port=port,
-            namesrv_addr=self.name_server,
-            store_path_root_dir=str(ROOT),
-            enable_property_filter=True,
-            vip_channel_enable=False,  # a second port that another process may be about to use
-            recall_message_enable=True,
-            **self._tls_settings,
-        )
+        settings = broker_settings(self._host, port, self.name_server, self._own_settings)
         self._broker = broker = Broker(
             settings, STORE, clock=self.clock, peers_clock=SystemClock(), files=self._disk, load_kernels=False
         )
         await broker.start()
-        self._faults.sound = broker.parts.requests
+        self._faults.sound = broker.server.handler
         broker.server.handler = self._faults
         broker.server.bulk = None  # it would take sends before they can fail
         await self._known(AUTO_CREATE_TOPIC)
