@@ -37,6 +37,7 @@ async def test_a_negative_queue_id_means_any_queue_in_turn(tmp_path: Path) -> No
         ({"topic": "a" * 128}, ResponseCode.INVALID_PARAMETER, "at most 127"),
         ({"topic": ""}, ResponseCode.INVALID_PARAMETER, "empty"),
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION, "broker's own"),
+        ({"topic": "rmq_sys_REVIVE_LOG_DefaultCluster"}, ResponseCode.NO_PERMISSION, "broker's own"),
         ({"default_topic": "none"}, ResponseCode.TOPIC_NOT_EXIST, "autoCreateTopicEnable"),
         ({"queue_id": 4}, ResponseCode.INVALID_PARAMETER, "no queue 4: it has 4"),
         ({"sys_flag": 4}, ResponseCode.MESSAGE_ILLEGAL, "TRAN_MSG is not true"),

@@ -232,7 +232,8 @@ def test_one_is_named_by_its_unique_key_or_by_its_topic_and_that() -> None:
     waiting = stored(message(REAL_TOPIC="T", UNIQ_KEY="0A"))
     assert recall_name(waiting) == "T+0A"
     assert recall_name(stored(message(REAL_TOPIC="T"))) is None
-    assert "T+0A" in recalled_by(stored(message(TIMER_DEL_UNIQKEY="T+0A", REAL_TOPIC="U")))
+    assert "T+0A" in recalled_by(stored(message(TIMER_DEL_UNIQKEY="T+0A", REAL_TOPIC="T")))
+    assert "T+0A" not in recalled_by(stored(message(TIMER_DEL_UNIQKEY="T+0A", REAL_TOPIC="U")))
     assert "T+0A" in recalled_by(stored(message(TIMER_DEL_UNIQKEY="0A", REAL_TOPIC="T")))
     assert "T+0A" not in recalled_by(stored(message(TIMER_DEL_UNIQKEY="0A", REAL_TOPIC="U")))
     assert recalled_by(waiting) == frozenset()

@@ -13,7 +13,7 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.locks import QueueLocks
 from cometmq.broker.state.saved_entries import Change
-from cometmq.broker.state.topics import AUTO_CREATE_TOPIC, NOT_FOR_PRODUCERS, PERM_WRITE, Topics
+from cometmq.broker.state.topics import AUTO_CREATE_TOPIC, PERM_WRITE, Topics, is_for_producers
 from cometmq.errors import IllegalName
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
 from cometmq.kernels.sends.topic_table import TopicHashTable
@@ -118,7 +118,7 @@ class Targets:
             valid_topic(name)
         except IllegalName as error:
             raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
-        if name in NOT_FOR_PRODUCERS:
+        if not is_for_producers(name):
             raise Refused(
                 ResponseCode.NO_PERMISSION, f"topic {name} is the broker's own: send to one of yours"
             )
@@ -163,4 +163,4 @@ class Targets:
 
 def _is_plain(topic: str) -> bool:
     """Check whether sends to a topic are judged by the topic alone."""
-    return topic not in NOT_FOR_PRODUCERS and not topic.startswith(RETRY_PREFIX)
+    return is_for_producers(topic) and not topic.startswith(RETRY_PREFIX)

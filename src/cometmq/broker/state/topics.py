@@ -19,7 +19,7 @@ from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntri
 from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import REPLY_SUFFIX, valid_topic
-from cometmq.format.pop.names import revive_topic
+from cometmq.format.pop.names import REVIVE_PREFIX, revive_topic
 from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.format.transaction import HALF_OP_TOPIC, HALF_TOPIC
 from cometmq.io.clock import Clock
@@ -291,6 +291,14 @@ def is_legal(name: str) -> bool:
         return bool(valid_topic(name))
     except IllegalName:
         return False
+
+
+def is_for_producers(name: str) -> bool:
+    """Check whether producers may send to a topic; to the others only the broker itself writes.
+
+    Whoever could write check points would have the messages of any topic delivered to any group.
+    """
+    return name not in NOT_FOR_PRODUCERS and not name.startswith(REVIVE_PREFIX)
 
 
 def is_system_topic(name: str) -> bool:

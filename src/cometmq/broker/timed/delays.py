@@ -216,12 +216,15 @@ def recalled_by(waiting: Record) -> frozenset[str]:
     """Return the names that the message recalled by this one may have: see ``recall_name``.
 
     RocketMQ 5.3.2 and 5.3.3 write its topic, a plus and its unique key, those before them the unique key
-    alone; 5.5 that, or with ``appendTopicForTimerDeleteKey`` the first. A store may come from any of them. A
-    unique key alone belongs to the recalling message's topic: another topic may have the same key.
+    alone; 5.5 that, or with ``appendTopicForTimerDeleteKey`` the first. A store may come from any of them. In
+    any case the topic is the recalling message's: another topic may have the same key, and be another's.
     """
     named = properties.decode(waiting.properties)
-    name = named.get(TIMER_DEL_UNIQKEY)
-    return frozenset() if name is None else frozenset({name, _name(named.get(REAL_TOPIC), name)})
+    topic, name = named.get(REAL_TOPIC), named.get(TIMER_DEL_UNIQKEY)
+    if name is None:
+        return frozenset()
+    names = {name, _name(topic, name)}
+    return frozenset(one for one in names if one.startswith(_name(topic, "")))
 
 
 def recall_property(topic: str, unique_key: str, settings: StoreSettings) -> str:
