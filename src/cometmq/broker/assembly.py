@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from cometmq.broker.admin.statistics import SAMPLE_MS, Statistics
 from cometmq.broker.admin.store import StoreAdmin
 from cometmq.broker.admin.timer import TimerAdmin
 from cometmq.broker.admin.topics import TopicRequests
-from cometmq.broker.auth.guarding import guard_of
+from cometmq.broker.auth.guarding import guard_of, may_be_asked
 from cometmq.broker.auth.opening import open_users
 from cometmq.broker.auth.plain_acl import FOLLOW_MS
 from cometmq.broker.auth.requests import NoAccessRequests
@@ -320,6 +321,7 @@ class Assembly:
         self.guard = None if users is None else guard_of(users.directory, own, peers_clock)
         if self.guard is not None:
             handlers = StoredRecords(store, self.reads, self.guard).checked(handlers)
+            self.transaction_check.may_ask = partial(may_be_asked, self.guard)
         self.bulk = Bulk(sends, self.pulls, queries, acks)
         self.requests = Requests(
             sends.handle,

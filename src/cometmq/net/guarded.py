@@ -8,6 +8,7 @@ from typing import Protocol
 from cometmq.net.boundary import attempt
 from cometmq.net.server import RequestHandler
 from cometmq.net.session import Session
+from cometmq.wire.acl import ACCESS_KEY
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 
@@ -56,6 +57,7 @@ class Guarded:
     def _check_one(self, session: Session, command: Command, passed: list[Command]) -> None:
         refusal = self._check.refusal(command, session.peer[0])
         if refusal is None:
+            session.user = command.ext_fields.get(ACCESS_KEY, "")
             passed.append(command)
         else:
             refuse(session, command, refusal, self._check)

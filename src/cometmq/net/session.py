@@ -40,6 +40,7 @@ class Session(asyncio.Protocol):
         closed: whether the session is closed, so that nothing can be sent.
         frame_heard_ms: monotonic time when bytes of the unfinished long frame last arrived, in ms.
         waited_ms: how long the commands being handled have waited, if that is too long; else 0.
+        user: who signed the last of its requests that was checked and allowed; empty if nobody did.
         rare_reads: how many of its reads in a row began with a send that bulk handling left, and will again.
     """
 
@@ -50,6 +51,7 @@ class Session(asyncio.Protocol):
         self.attributes: dict[str, Any] = {}
         self.closed = False
         self.server = server
+        self.user = ""
         self.waited_ms = self.rare_reads = 0
         self._on_lost = on_lost
         self._reader = FrameReader()

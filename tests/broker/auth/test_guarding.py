@@ -12,15 +12,17 @@ from cometmq.access.needs import NAMELESS
 from cometmq.access.users import UserStatus
 from cometmq.errors import NetworkError
 from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, Credentials, signature_of, signed_content
-from cometmq.wire.bodies import Body, encode
+from cometmq.wire.bodies import Body, Heartbeat, encode
+from cometmq.wire.bodies.heartbeat import ProducerData
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG, Command
-from cometmq.wire.headers import TopicHeader, fields
+from cometmq.wire.headers import NoFields, TopicHeader, fields
 from cometmq.wire.requests import TO_BROKERS
 
 NO_PERMISSION = ResponseCode.NO_PERMISSION
 SEND = RequestCode.SEND_MESSAGE_V2
 STATS = RequestCode.GET_TOPIC_STATS_INFO
+PRODUCING = encode(Heartbeat("c", producers=[ProducerData("pg")]), standard=True)
 NOTHING = "User:ann has no permission to access {} from 127.0.0.1, no matched policies."
 
 
@@ -179,6 +181,38 @@ async def test_who_fails_too_often_loses_each_connection_that_fails_again(
                 await again.ask(STATS, TopicHeader("orders"))
         assert (await neighbour.send("orders")).code == ResponseCode.SUCCESS
     assert sum("signed by a user" in record.message for record in caplog.records) == 2
+
+
+async def test_a_producer_is_asked_for_transactions_of_topics_that_its_user_may_send_to(
+    tmp_path: Path,
+) -> None:
+    async with checking(tmp_path) as broker, client_of(broker, ANN) as ann:
+        assert (await ann.ask(RequestCode.HEART_BEAT, NoFields(), PRODUCING)).code == ResponseCode.SUCCESS
+        (session,) = broker.server.sessions
+        assert not broker.parts.transaction_check.may_ask(session, "orders")
+        allow(broker, "Topic:orders", "Pub")
+        assert broker.parts.transaction_check.may_ask(session, "orders")
+        assert not broker.parts.transaction_check.may_ask(session, "secret")
+
+
+async def test_nobody_is_sent_the_replies_to_another_users_client(tmp_path: Path) -> None:
+    async with checking(tmp_path) as broker, client_of(broker, ROOT) as root, client_of(broker, ANN) as ann:
+        for _ in range(2):
+            assert (
+                await root.ask(RequestCode.HEART_BEAT, NoFields(), PRODUCING)
+            ).code == ResponseCode.SUCCESS
+        refused = await ann.ask(RequestCode.HEART_BEAT, NoFields(), PRODUCING)
+        assert (refused.code, refused.remark) == (NO_PERMISSION, "client id c is in use by another user")
+        other = PRODUCING.replace(b'"c"', b'"d"')
+        assert (await ann.ask(RequestCode.HEART_BEAT, NoFields(), other)).code == ResponseCode.SUCCESS
+
+
+async def test_nobody_writes_check_points_not_even_who_may_send_to_all_topics(tmp_path: Path) -> None:
+    async with checking(tmp_path) as broker, client_of(broker, ANN) as ann:
+        allow(broker, "Topic:*", "All")
+        refused = await ann.send("rmq_sys_REVIVE_LOG_DefaultCluster")
+        assert refused.code == NO_PERMISSION
+        assert (refused.remark or "").endswith("is the broker's own: send to one of yours")
 
 
 def _signature(command: Command) -> str:

@@ -57,6 +57,18 @@ async def test_a_producer_is_asked_for_what_it_has_not_ended_and_may_end_it_then
         assert done_with(bench) == (2, 2)
 
 
+async def test_a_producer_that_may_not_send_to_the_topic_is_not_asked(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        await prepare(bench)
+        bench.parts.transaction_check.may_ask = lambda _, topic: topic != "T"
+        await check(bench)
+        assert bench.told.empty()
+        bench.parts.transaction_check.may_ask = lambda _, topic: topic == "T"
+        await check(bench)
+        await asked(bench)
+
+
 async def test_what_is_ended_is_not_asked_for_whatever_lies_between(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await produce(bench)

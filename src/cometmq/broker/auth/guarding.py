@@ -1,5 +1,6 @@
 """The guard of a broker, by its settings, and the server whose requests it checks."""
 
+from cometmq.access.decision import Permission
 from cometmq.access.directory import Directory
 from cometmq.access.failures import Failures
 from cometmq.access.guard import Guard, GuardRules
@@ -9,13 +10,14 @@ from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
 from cometmq.io.clock import Clock
 from cometmq.net.guarded import Guarded
-from cometmq.net.server import RequestHandler, Server
+from cometmq.net.server import RequestHandler, Server, Session
 from cometmq.net.turn import BulkHandler
 from cometmq.wire.bodies import Heartbeat, TopicConfigs
 from cometmq.wire.bodies.body import BodyType
 from cometmq.wire.bodies.group import GroupConfigList
+from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
-from cometmq.wire.requests import TO_BROKERS
+from cometmq.wire.requests import TO_BROKERS, Action, Resource
 
 
 def guard_of(directory: Directory, settings: BrokerSettings, clock: Clock) -> Guard:
@@ -36,6 +38,12 @@ def guard_of(directory: Directory, settings: BrokerSettings, clock: Clock) -> Gu
         GuardRules(settings.authorization_enabled, settings.unsigned_codes, settings.allowed_codes),
         Failures(settings.failed_signatures_max, clock.monotonic_ms),
     )
+
+
+def may_be_asked(guard: Guard, session: Session, topic: str) -> bool:
+    """Return whether a producer may be asked for a transaction of a topic: with it comes the half message."""
+    need = Permission(Resource.TOPIC, topic, (Action.PUB,))
+    return guard.may(session.user, RequestCode.END_TRANSACTION, need, session.peer[0])
 
 
 def serve(server: Server, handler: RequestHandler, bulk: BulkHandler, guard: Guard | None) -> None:

@@ -100,6 +100,8 @@ class ClientRequests:
             self._bodies.check_count(
                 f"subscriptions of group {consumer.group}", consumer.subscriptions, command
             )
+        if beat.producers:
+            self._check_client_id(session, beat.client_id)
         member = ConnectedMember(
             beat.client_id, command.language, command.version, self._clock.monotonic_ms()
         )
@@ -108,6 +110,12 @@ class ClientRequests:
         weights = [GROUP_WEIGHT + len(consumer.subscriptions) for consumer in beat.consumers]
         parts = [beat.consumers[part] for part in slices(weights, SLICE_WEIGHT)]
         return self._register_consumers(session, command, member, parts, [])
+
+    def _check_client_id(self, session: Session, client_id: str) -> None:
+        """Check that no other user's producer has an id: replies go to the id. Raises Refused."""
+        other = self._producers.find(client_id)
+        if other is not None and other.user != session.user:
+            raise Refused(ResponseCode.NO_PERMISSION, f"client id {client_id} is in use by another user")
 
     def _register_consumers(
         self,

@@ -12,6 +12,7 @@ lies in the file that the CommitLog is written to: retention removes no record o
 
 import asyncio
 import logging
+from collections.abc import Callable
 from itertools import count
 from typing import Final
 
@@ -25,7 +26,7 @@ from cometmq.cluster.transaction import LEFT_BEFORE_MAX, CheckRules, Verdict, ju
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.message_id import offset_message_id
-from cometmq.format.properties import PRODUCER_GROUP, UNIQ_KEY
+from cometmq.format.properties import PRODUCER_GROUP, REAL_TOPIC, UNIQ_KEY
 from cometmq.format.record import Record, decode
 from cometmq.format.transaction import HALF_TOPIC, QUEUE_ID
 from cometmq.net.server import Session
@@ -45,7 +46,11 @@ _log = logging.getLogger(__name__)
 
 
 class TransactionCheck:
-    """Rounds over the half messages that are not ended."""
+    """Rounds over the half messages that are not ended.
+
+    Attributes:
+        may_ask: returns whether a producer may be asked for a half message of a topic.
+    """
 
     def __init__(
         self,
@@ -57,6 +62,7 @@ class TransactionCheck:
         *,
         broker_name: str,
     ) -> None:
+        self.may_ask: Callable[[Session, str], bool] = lambda _session, _topic: True
         self._store = store
         self._topics = topics
         self._producers = producers
@@ -170,8 +176,8 @@ class TransactionCheck:
     def _ask(self, waiting: Record, end: int) -> bool:
         """Ask a producer about a half message that is put back; return False if all of them are congested."""
         named = properties.decode(waiting.properties)
-        group = named.get(PRODUCER_GROUP, "")
-        members = list(self._producers.members(group))
+        group, topic = named.get(PRODUCER_GROUP, ""), named.get(REAL_TOPIC, "")
+        members = [session for session in self._producers.members(group) if self.may_ask(session, topic)]
         if not members:
             return self._wait_for_producer(waiting, group, end)
         free = [session for session in members if not session.congested]
