@@ -1,0 +1,39 @@
+"""Whether a broker with users lets requests pass that no user has signed: of all codes, plainly and by TLS.
+
+    python -m tests.intruders [--requests 20000] [--connections 8] [--seed N]
+
+Intruders send unsigned, forged, truncated and odd requests, and some that they have read on their way and
+changed; each must be refused. Meanwhile a client that signs sends messages: the median and the p99 of that
+are printed, without intruders and with them. In the end topics, users, acls, offsets and messages must be
+what they were, and the broker's memory must not have grown.
+
+What is left out: the same request once more, or with another code. A signature does not cover these, in
+RocketMQ's protocol; only TLS does (docs/guide/security.md).
+"""
+
+import asyncio
+import logging
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.campaigns import options_parser
+from tests.intruders.campaign import Campaign
+from tests.processes import take_sigterm_for_ctrl_c
+
+
+def main() -> None:
+    """Run the campaign."""
+    take_sigterm_for_ctrl_c()
+    options = options_parser("tests.intruders", __doc__, requests=20_000, connections=8).parse_args()
+    logging.disable(logging.WARNING)  # that connections are cut is what this is about
+    print(f"seed {options.seed}", flush=True)
+    with tempfile.TemporaryDirectory() as directory:
+        campaign = Campaign(Path(directory), options.seed, options.connections)
+        outcome = asyncio.run(campaign.run(options.requests))
+    print(outcome)
+    sys.exit(1 if outcome.faults else 0)
+
+
+if __name__ == "__main__":
+    main()
