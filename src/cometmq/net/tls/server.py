@@ -18,6 +18,7 @@ import ssl
 from typing import Final, NamedTuple
 
 from cometmq.errors import SettingsError
+from cometmq.net.tls.alerts import BEGINNING, AlertingContext
 from cometmq.net.tls.pem import Stamps, load_authorities, load_chain, reason_of, stamps
 from cometmq.net.tls.settings import ClientAuth, TlsMode, TlsSettings
 
@@ -90,6 +91,8 @@ class ServerTls:
     async def handshake(self, connection: socket.socket) -> Handshake | None:
         """Wait for the first byte of a connection; return its handshake, or None for a plain connection.
 
+        The task that calls this begins the handshake.
+
         Raises:
             ConnectionRefusedError: it is plain, and plain connections are not accepted.
             TimeoutError: it sent nothing in time.
@@ -102,6 +105,7 @@ class ServerTls:
         except TimeoutError:
             raise TimeoutError(f"it sent nothing within {limit_ms} ms (tlsFirstByteTimeoutMs)") from None
         if first == HANDSHAKE:
+            BEGINNING.set(connection)
             return Handshake(self._context, self._settings.tls_handshake_timeout_ms / 1000)
         if first and self._settings.tls_mode is TlsMode.ENFORCING:  # one that has ended sends no request
             raise ConnectionRefusedError("it does not begin with TLS, as tlsServerMode=enforcing demands")
@@ -161,7 +165,7 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
             f"tlsServerMode={settings.tls_mode} needs a certificate: give tlsServerCertPath and "
             "tlsServerKeyPath, or --tls-cert and --tls-key"
         )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.minimum_version, context.maximum_version = _versions(settings.tls_protocols)
     if settings.tls_ciphers:
