@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from cometmq import (
 from cometmq.admin.broker_status import broker_status
 from cometmq.admin.messages import by_key
 from cometmq.admin.topics import TopicAdmin
-from cometmq.errors import NetworkError
+from cometmq.errors import NetworkError, TLSError
 from cometmq.net.tls.settings import ClientAuth, TlsMode
 from cometmq.wire import settings_text
 from cometmq.wire.codes import RequestCode
@@ -146,3 +147,27 @@ async def test_plain_clients_and_those_without_a_certificate_get_nothing(
                 await admin.topics()
         with pytest.raises(NetworkError):
             await broker_status(live.broker, tls=tls)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("authority", r"\(ca_file, --tls-ca\)"),
+        ("certificate", "it does not accept this client's certificate: it has expired"),
+    ],
+)
+async def test_what_no_waiting_mends_ends_a_start_and_a_send(
+    live: Live, authority: Authority, tmp_path: Path, wrong: str, words: str
+) -> None:
+    old = wrong == "certificate"
+    trusted = authority if old else Authority(tmp_path, "stranger")
+    own = authority.certify("client", ends_in=timedelta(days=-1 if old else 1))
+    tls = TLS(ca_file=trusted.cert, cert_file=own.cert, key_file=own.key)
+    consumer = Consumer(live.name_server, "pushing", tls=tls)
+    consumer.subscribe("orders", print)
+    async with asyncio.timeout(LIMIT_S):
+        with pytest.raises(TLSError, match=words):
+            await consumer.start()
+        async with Producer(live.name_server, timeout_ms=1_000 * LIMIT_S, tls=tls) as producer:
+            with pytest.raises(TLSError, match=words):
+                await producer.send(Message("orders", b"1"))

@@ -164,8 +164,8 @@ class ClusterAdmin:
     async def ask_name_server(self, code: RequestCode) -> Command:
         """Send a request to the name servers in turn; return the first response.
 
-        Raises RemoteError; NetworkError if none responds; WrongServer, WrongProtocol if none is a name
-        server.
+        Raises RemoteError; NetworkError if none responds; WrongServer, WrongProtocol, TLSError as the
+        ``ask_any`` of routes.
         """
         _, answer = await self.routes.ask_any(code)
         return successful(answer)

@@ -12,7 +12,6 @@ from cometmq.errors import (
     NetworkError,
     NoRoute,
     SettingsError,
-    WrongProtocol,
     WrongServer,
 )
 from cometmq.message import MessageQueue
@@ -198,7 +197,8 @@ class Routes:
 
         Raises:
             NetworkError: none responds.
-            WrongServer, WrongProtocol: none of the addresses is a name server's.
+            WrongServer, WrongProtocol, TLSError: none of the addresses is a name server's, or none accepts
+            TLS as it is asked for.
         """
         failures: list[NetworkError | WrongServer] = []
         for address in list(self._name_servers):
@@ -212,7 +212,7 @@ class Routes:
                     self._name_servers.append(self._name_servers.pop(0))
             else:
                 return address, answer
-        if all(isinstance(error, WrongServer | WrongProtocol) for error in failures):
+        if not any(error.retriable for error in failures):
             raise failures[0]
         raise NetworkError(f"no name server answers: {'; '.join(map(str, failures))}")
 

@@ -8,6 +8,7 @@ from cometmq.errors import (
     NoRoute,
     RemoteError,
     SettingsError,
+    TLSError,
     WrongProtocol,
     WrongServer,
 )
@@ -45,6 +46,7 @@ async def test_gives_up_in_the_end_and_says_on_whom() -> None:
         RemoteError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "no group"),
         WrongServer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "a broker"),
         WrongProtocol("HTTP"),
+        TLSError("its certificate is not accepted"),
         SettingsError("x"),
     ],
 )

@@ -279,6 +279,7 @@ class Consumer:
             SettingsError: nothing is subscribed to, or the consumer has started already.
             NetworkError: no name server responds within ``start_timeout_ms``, or the consumer was stopped.
             WrongServer, WrongProtocol: the address is not a name server's.
+            TLSError: it or this consumer does not accept the other's certificate.
             RemoteError: a name server refuses.
             FormatError, OSError: the file of the offsets, for broadcasting, cannot be read.
         """

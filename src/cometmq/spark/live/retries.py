@@ -4,14 +4,14 @@ Theory of operation. A lost connection, a timeout, a busy broker and a topic tha
 after a restart) may pass: the request is retried for ``retrySeconds``. SYSTEM_ERROR is doubtful: Java's
 brokers respond so while they stop, but also to a filter that they do not support. Such a request is retried
 for some seconds. Every other error is a refusal and is raised at once: no permission, a malformed filter, an
-address at which another server listens.
+address at which another server listens, a certificate that is not accepted.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Final, TypeVar
 
-from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError, WrongProtocol
+from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
 from cometmq.wire.codes import ResponseCode
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def is_retriable(error: CometMQError) -> bool:
     """Check whether the request could succeed once a broker is back, or less busy."""
     if isinstance(error, RemoteError):
         return error.code in PASSING
-    return isinstance(error, NetworkError | NoRoute) and not isinstance(error, WrongProtocol)
+    return isinstance(error, NetworkError | NoRoute) and error.retriable
 
 
 def is_doubtful(error: CometMQError) -> bool:
