@@ -1,9 +1,17 @@
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.certificates import Authority
+from tests.live import in_thread
 
 from cometmq.errors import SettingsError
 from cometmq.net.tls.client import TLS
+from cometmq.net.tls.settings import ClientAuth, TlsMode
+from cometmq.spark import started
 from cometmq.spark.live import access, options
 from cometmq.spark.live.access import (
     ACCESS_OPTIONS,
@@ -96,3 +104,49 @@ def test_half_of_the_credentials_is_refused_without_showing_it(given: dict[str, 
 def test_the_documented_options_are_those_that_exist() -> None:
     documented = re.findall(r"^([a-z]\w+)  +\S", access.__doc__ or "", re.MULTILINE)
     assert tuple(documented[1:]) == ACCESS_OPTIONS
+
+
+@pytest.mark.timeout(400)  # Spark's start, on a machine that is busy
+def test_a_session_writes_and_reads_by_tls_with_a_certificate_of_its_own(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    made, own = authority.certify(), authority.certify("spark", password="secret")
+    settings: dict[str, Any] = {
+        "tls_server_mode": TlsMode.ENFORCING,
+        "tls_server_cert_path": str(made.cert),
+        "tls_server_key_path": str(made.key),
+        "tls_server_need_client_auth": ClientAuth.REQUIRE,
+        "tls_server_trust_cert_path": str(authority.cert),
+        "tls_client_trust_cert_path": str(authority.cert),
+        "tls_client_cert_path": str(own.cert),
+        "tls_client_key_path": str(own.key),
+        "tls_client_key_password": "secret",
+    }
+    given = {
+        "tlsCaFile": str(authority.cert),
+        "tlsCertFile": str(own.cert),
+        "tlsKeyFile": str(own.key),
+        "tlsKeyPassword": "secret",
+    }
+    with in_thread(tmp_path / "store", **settings) as live:
+        at = {"namesrv": live.name_server, "retrySeconds": "1"}
+        rows = spark.range(100).selectExpr("string(id) AS body")
+        rows.write.format("rocketmq").options(**at, **given, topic="numbers").mode("append").save()
+        reader = spark.read.format("rocketmq").options(**at, subscribe="numbers", minPartitions="2")
+        read = reader.options(**given).load().selectExpr("int(string(body)) AS number")
+        assert sorted(row["number"] for row in read.collect()) == list(range(100))
+        stream = spark.readStream.format("rocketmq").options(**at, **given, subscribe="numbers")
+        copies = stream.options(startingOffsets="earliest", columns="body").load().writeStream
+        copies = copies.format("rocketmq").options(**at, **given, topic="copies")
+        copies = copies.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        started(copies.trigger(availableNow=True).start()).awaitTermination()
+        copied = spark.read.format("rocketmq").options(**at, **given, subscribe="copies")
+        assert copied.load().count() == 100
+        for wrong, words in (
+            ({}, "accepts TLS only"),
+            ({"tlsCaFile": str(Authority(tmp_path, "stranger").cert)}, "its certificate is not accepted"),
+            ({"tlsCaFile": str(authority.cert)}, "it requires a certificate of the client"),
+        ):
+            with pytest.raises(PySparkException, match=words):
+                spark.read.format("rocketmq").options(**at, **wrong, subscribe="numbers").load().count()
