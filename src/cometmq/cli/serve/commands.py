@@ -196,7 +196,7 @@ async def _dev(
     )
     await name_server.start()
     try:
-        own = replace(own, namesrv_addr=name_server.address)
+        own = _trusting_itself(replace(own, namesrv_addr=name_server.address))
         server = Broker(own, settings.store)
         await server.start()
         try:
@@ -255,18 +255,21 @@ async def _broker(config: Path | None, values: Mapping[str, Any], *, as_json: bo
 
 
 def _with_certificate(settings: "BrokerSettings") -> "BrokerSettings":
-    """Create a certificate for this run, which the broker itself trusts; return settings with it."""
+    """Create a certificate for this run; return settings with it."""
     from cometmq.broker.own_address import own_ip  # noqa: PLC0415 - as above
     from cometmq.net.tls.throwaway import make_certificate  # noqa: PLC0415 - as above
 
     directory = Path(settings.store_path_root_dir) / "tls"
     made = make_certificate(directory, (own_ip(settings), socket.gethostname()))
-    return replace(
-        settings,
-        tls_server_cert_path=str(made.cert),
-        tls_server_key_path=str(made.key),
-        tls_client_trust_cert_path=str(made.cert),
-    )
+    return replace(settings, tls_server_cert_path=str(made.cert), tls_server_key_path=str(made.key))
+
+
+def _trusting_itself(settings: "BrokerSettings") -> "BrokerSettings":
+    """Return settings with which a broker trusts the name server of its own process, whoever certified it."""
+    if not settings.tls_server_cert_path or settings.tls_client_trust_cert_path:
+        return settings
+    trusted = settings.tls_server_cert_path
+    return replace(settings, tls_client_trust_cert_path=trusted, tls_client_check_host=False)
 
 
 def _given(options: dict[str, Any]) -> dict[str, str]:
