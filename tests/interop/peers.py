@@ -171,26 +171,33 @@ def rocketmq(
     heap: Sequence[str] = HEAP,
 ) -> Iterator[Peer]:
     """Run the real name server and broker on ``store``; ``settings`` are added to broker.conf."""
-    home = store.with_name(f"{store.name}-rocketmq")
+    with (
+        rocketmq_namesrv(store.with_name(f"{store.name}-rocketmq"), port=namesrv_port) as namesrv,
+        rocketmq_broker(store, namesrv, settings, port=port, ended_by=ended_by, heap=heap) as peer,
+    ):
+        yield peer
+
+
+@contextlib.contextmanager
+def rocketmq_namesrv(home: Path, *, port: int | None = None, options: Sequence[str] = ()) -> Iterator[str]:
+    """Run the real name server alone, with more options of Java's, and return its address."""
     home.mkdir(parents=True, exist_ok=True)
-    namesrv = f"{HOST}:{namesrv_port or free_port()}"
-    namesrv_conf = {
-        "listenPort": namesrv.partition(":")[2],
+    address = f"{HOST}:{port or free_port()}"
+    settings = {
+        "listenPort": address.partition(":")[2],
         "bindAddress": HOST,
         "kvConfigPath": home / "kv.json",
         "configStorePath": home / "namesrv.properties",
     }
-    with (
-        _java_process(
-            "org.apache.rocketmq.namesrv.NamesrvStartup",
-            home,
-            "-c",
-            write_settings(home / "namesrv.conf", namesrv_conf),
-            ended_by=signal.SIGKILL,  # it keeps nothing, and a clean stop takes it seconds
-        ),
-        rocketmq_broker(store, namesrv, settings, port=port, ended_by=ended_by, heap=heap) as peer,
+    with _java_process(
+        "org.apache.rocketmq.namesrv.NamesrvStartup",
+        home,
+        "-c",
+        write_settings(home / "namesrv.conf", settings),
+        ended_by=signal.SIGKILL,  # it keeps nothing, and a clean stop takes it seconds
+        options=(*jvm.SMALL_HEAP, *jvm.QUICK_START, *options),
     ):
-        yield peer
+        yield address
 
 
 @contextlib.contextmanager
@@ -254,13 +261,14 @@ def cometmq_broker(
     *,
     port: int | None = None,
     ended_by: signal.Signals = signal.SIGTERM,
+    context: ssl.SSLContext | None = None,
 ) -> Iterator[Peer]:
-    """Run ``cometmq broker`` alone, for a name server that runs already."""
+    """Run ``cometmq broker`` alone, for a name server that runs already, with TLS if there is a context."""
     address = f"{HOST}:{port or free_port()}"
     options = ("--host", HOST, "--port", address.partition(":")[2], "--store", str(store))
     command = [_cometmq_program(), "broker", "--namesrv", namesrv, *options]
     with _cometmq_process(command, store, settings, ended_by) as broker:
-        _await_registration(broker, namesrv, address)
+        _await_registration(broker, namesrv, address, context)
         yield Peer("cometmq", namesrv, address, broker.pid, store)
 
 

@@ -5,10 +5,14 @@ by system properties.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.certificates import Authority
@@ -19,7 +23,7 @@ from tests.interop.peers import Peer
 
 from cometmq import TLS, Message, Producer, PullConsumer
 from cometmq.admin.topics import TopicAdmin
-from cometmq.errors import NetworkError
+from cometmq.errors import NetworkError, TLSError
 
 pytestmark = pytest.mark.interop
 
@@ -42,6 +46,22 @@ def server_settings(authority: Authority, mode: str) -> dict[str, object]:
     }
 
 
+@contextmanager
+def java_servers(store: Path, tls: TLS, properties: Mapping[str, object]) -> Iterator[Peer]:
+    """Run a Java name server and a Java broker with properties of TLS."""
+    options = [f"-D{name}={value}" for name, value in properties.items()]
+    more: dict[str, Any] = {
+        "heap": (*peers.HEAP, *options),
+        "context": tls.context(),
+        "ended_by": signal.SIGKILL,
+    }
+    with (
+        peers.rocketmq_namesrv(store.with_name("namesrv"), options=options) as namesrv,
+        peers.rocketmq_broker(store, namesrv, peers.PATIENT, **more) as peer,
+    ):
+        yield peer
+
+
 @pytest.fixture(scope="session")
 def servers(
     authority: Authority, tmp_path_factory: pytest.TempPathFactory
@@ -54,8 +74,7 @@ def servers(
             store = tmp_path_factory.mktemp(f"{name}-{mode}") / "store"
             if name == "cometmq":
                 return running.enter_context(peers.cometmq(store, server_settings(authority, mode)))
-            heap = (*peers.HEAP, f"-Dtls.server.mode={mode}")
-            return running.enter_context(peers.rocketmq(store, peers.PATIENT, heap=heap))
+            return running.enter_context(java_servers(store, TLS(verify=False), {"tls.server.mode": mode}))
 
         yield of
 
@@ -99,8 +118,14 @@ def test_a_java_client_and_a_broker_of_ours_check_each_other(
         assert len(printed) == 10
         trusted = str(Authority(tmp_path, "stranger").cert)
         trusts_another = properties | {"tls.client.trustCertPath": trusted}
-        with pytest.raises(AssertionError, match="Exception"):
-            run_java("Send", peer.namesrv, "Mutual", "refused", 1, properties=trusts_another)
+        old = authority.certify("java", ends_in=-timedelta(days=1))
+        shows_an_old_one = properties | {
+            "tls.client.certPath": str(old.cert),
+            "tls.client.keyPath": str(old.key),
+        }
+        for wrong in (trusts_another, shows_an_old_one):
+            with pytest.raises(AssertionError, match="Exception"):
+                run_java("Send", peer.namesrv, "Mutual", "refused", 1, properties=wrong)
 
 
 @pytest.mark.parametrize("name", [in_group("cometmq", "tls")])
@@ -133,8 +158,76 @@ def test_our_clients_and_a_broker_of_ours_talk_to_java_servers_by_tls(
             assert set((await admin.info()).brokers) >= {"by-tls"}
 
     settings = {"brokerName": "by-tls", "tlsEnable": "true", "tlsClientAuthServer": "false"}
-    with peers.cometmq_broker(tmp_path / "store", peer.namesrv, settings):
+    with peers.cometmq_broker(tmp_path / "store", peer.namesrv, settings, context=tls.context()):
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", [in_group("rocketmq", "tls")])
+def test_our_clients_and_java_servers_check_each_other(
+    name: str, authority: Authority, tmp_path: Path
+) -> None:
+    assert name == "rocketmq"
+    made, own = authority.certify(), authority.certify("ours")
+    tls = TLS(ca_file=authority.cert, cert_file=own.cert, key_file=own.key)
+    properties = {
+        "tls.server.mode": "enforcing",
+        "tls.test.mode.enable": "false",
+        "tls.server.certPath": made.cert,
+        "tls.server.keyPath": made.key,
+        "tls.server.need.client.auth": "require",
+        "tls.server.authClient": "true",
+        "tls.server.trustCertPath": authority.cert,
+        "tls.client.certPath": own.cert,
+        "tls.client.keyPath": own.key,
+        "tls.client.authServer": "true",
+        "tls.client.trustCertPath": authority.cert,
+    }
+    old = authority.certify("ours", ends_in=-timedelta(days=1))
+    wrong = [
+        (replace(tls, ca_file=Authority(tmp_path, "stranger").cert), "ca_file, --tls-ca"),
+        (replace(tls, cert_file=None, key_file=None), r"requires one \(cert_file, --tls-cert\)"),
+        (replace(tls, cert_file=old.cert, key_file=old.key), "does not accept this client's certificate"),
+        (None, "accepts TLS only"),
+    ]
+
+    async def main(namesrv: str) -> None:
+        async with Producer(namesrv, tls=tls) as producer:
+            await producer.send(Message("Checked", b"ours"))
+        for other, words in wrong:
+            async with TopicAdmin(namesrv, tls=other) as admin:
+                with pytest.raises(NetworkError, match=words) as caught:
+                    await admin.info()
+                print(f"\n{caught.value!r}")
+
+    with java_servers(tmp_path / "store", tls, properties) as peer:
+        asyncio.run(main(peer.namesrv))
+
+
+@pytest.mark.parametrize(
+    ("certified", "words"),
+    [
+        ({"ends_in": -timedelta(days=1)}, "certificate has expired; the server needs a new one"),
+        ({"hosts": ("elsewhere.test",)}, "--tls-any-host"),
+    ],
+)
+def test_a_java_server_whose_certificate_does_not_hold_is_not_talked_to(
+    certified: dict[str, Any], words: str, authority: Authority, tmp_path: Path
+) -> None:
+    made = authority.certify(*certified.pop("hosts", ()), **certified)
+    options = [
+        "-Dtls.server.mode=enforcing",
+        "-Dtls.test.mode.enable=false",
+        f"-Dtls.server.certPath={made.cert}",
+        f"-Dtls.server.keyPath={made.key}",
+    ]
+
+    async def main(namesrv: str) -> None:
+        async with TopicAdmin(namesrv, tls=TLS(ca_file=authority.cert)) as admin:
+            with pytest.raises(TLSError, match=words):
+                await admin.info()
+
+    with peers.rocketmq_namesrv(tmp_path, options=options) as namesrv:
+        asyncio.run(main(namesrv))
 
 
 @pytest.mark.parametrize("name", [in_group("cometmq", "tls")])
@@ -151,5 +244,6 @@ def test_a_java_broker_registers_with_our_name_server_by_tls(
         async with TopicAdmin(namesrv, tls=tls) as admin:
             return set((await admin.info()).brokers)
 
-    with peers.rocketmq_broker(tmp_path / "store", namesrv, settings, heap=heap, context=tls.context()):
+    more: dict[str, Any] = {"heap": heap, "context": tls.context(), "ended_by": signal.SIGKILL}
+    with peers.rocketmq_broker(tmp_path / "store", namesrv, settings, **more):
         assert "java" in asyncio.run(brokers())

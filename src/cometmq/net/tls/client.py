@@ -128,7 +128,9 @@ _BY_REASON: Final = {
     "HTTP_REQUEST": "it does not speak TLS there",
     "CERTIFICATE_REQUIRED": "it requires a certificate of the client (cert_file, --tls-cert)",
     "ALERT_UNKNOWN_CA": "it does not accept this client's certificate: an authority that it does not trust",
-    "ALERT_BAD_CERTIFICATE": "it does not accept this client's certificate",
+    "ALERT_BAD_CERTIFICATE": "it does not accept this client's certificate, or requires one (cert_file, "
+    "--tls-cert)",  # RocketMQ's servers mean both
+    "ALERT_CERTIFICATE_UNKNOWN": "it does not accept this client's certificate",  # nor do they say more
     "CERTIFICATE_EXPIRED": "it does not accept this client's certificate: it has expired",
     "PROTOCOL_VERSION": "it speaks no version of TLS that this client does: 1.2 or 1.3",
     "HANDSHAKE_FAILURE": "it agrees to no cipher of this client's, or requires a certificate of the client",
