@@ -5,10 +5,13 @@ import logging
 import os
 import socket
 import ssl
+import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -120,6 +123,35 @@ def test_without_tls_no_byte_is_looked_at(run: Run, scene: Scene) -> None:
             writer.close()
 
     run(main())
+
+
+def calls_of_plain_requests(tls: ServerTls | None) -> Counter[str]:
+    """Count the calls of this package's functions while a server answers requests of a plain connection."""
+    calls = Counter[str]()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and f"{os.sep}cometmq{os.sep}" in frame.f_code.co_filename:
+            calls[frame.f_code.co_qualname] += 1
+
+    async def main() -> None:
+        async with peer_at(tls=tls) as peer, connections() as client:
+            await client.request(peer.address, Command(ECHO))
+            sys.setprofile(count)
+            for _ in range(50):
+                await client.request(peer.address, Command(ECHO))
+            sys.setprofile(None)
+
+    asyncio.run(main())
+    return calls
+
+
+def test_a_plain_connection_costs_no_more_for_each_request_beside_tls(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_server, "RENEW_S", LIMIT_S)
+    without = calls_of_plain_requests(None)
+    assert without["Session.data_received"] == 50
+    assert calls_of_plain_requests(scene.serving()) == without
 
 
 @pytest.mark.parametrize("mode", [TlsMode.PERMISSIVE, TlsMode.ENFORCING])

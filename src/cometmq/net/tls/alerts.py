@@ -40,7 +40,7 @@ class _AlertingObject(ssl.SSLObject):
     connection: socket.socket
 
     def do_handshake(self) -> None:
-        """Go on with the handshake; if it fails, send what OpenSSL has written."""
+        """Continue the handshake; if it fails, send what OpenSSL has written."""
         try:
             super().do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
