@@ -94,6 +94,18 @@ def test_java_clients_send_and_receive_by_tls(
     assert places["misplaced"] == []
 
 
+@pytest.mark.parametrize("name", [in_group(name, "tls") for name in peers.START])
+def test_mqadmin_works_by_tls(
+    name: str, servers: Callable[[str, str], Peer], tmp_path: Path, run_java: Run
+) -> None:
+    peer = servers(name, "enforcing")
+    commands = tmp_path / "commands"
+    commands.write_text(f"updateTopic -b {peer.broker} -t Administered\ntopicList\n")
+    made, listed = run_java("Mqadmin", peer.namesrv, commands, properties={"tls.enable": "true"})
+    assert f"create topic to {peer.broker} success" in made["output"]
+    assert "Administered" in listed["output"].split()
+
+
 @pytest.mark.parametrize("name", [in_group("cometmq", "tls")])
 def test_a_java_client_and_a_broker_of_ours_check_each_other(
     name: str, authority: Authority, tmp_path: Path, run_java: Run
