@@ -30,6 +30,7 @@ from cometmq.wire.headers.access import (
     UserFilterHeader,
     UserHeader,
 )
+from cometmq.wire.requests import TO_BROKERS
 
 ENTRY = PolicyEntryInfo("Topic:T*", ["Pub", "Sub"], ["127.0.0.1"], "Allow")
 OTHER = PolicyEntryInfo("Group:g", ["Sub"], None, "Deny")
@@ -78,7 +79,9 @@ async def desk(root: Path, files: FileLayer | None = None) -> AsyncIterator[Desk
             RequestBodies(LIMITS),
         )
         handlers: Any = bench.parts.requests._handlers
-        handlers |= requests.handlers()
+        handlers |= {
+            int(code): (handle, TO_BROKERS[code].header) for code, handle in requests.handlers().items()
+        }
         yield Desk(bench, directory)
         await tables.stop()
 
