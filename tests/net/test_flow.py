@@ -1,15 +1,18 @@
-"""The outbox against a transport that the test plays."""
+"""The outbox against a transport that the test plays, and the received bytes taken a share at a time."""
 
 import asyncio
 from collections.abc import Iterable
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cometmq.message import Buffer
-from cometmq.net.flow import HIGH_WATER, JOIN_MAX, FlowLimits, Outbox
+from cometmq.net.flow import HIGH_WATER, JOIN_MAX, FlowLimits, Intake, Outbox
 
 MIB = 1 << 20
+STEPS = st.lists(st.one_of(st.binary(min_size=1, max_size=20), st.integers(1, 30)))
 
 
 class PlayedTransport(asyncio.Transport):
@@ -162,3 +165,28 @@ async def test_what_is_written_at_once_overtakes_nothing() -> None:
     outbox.congest()
     transport.buffered = 4 * MIB
     assert not outbox.write(b"d"), "the limit holds"
+
+
+@given(STEPS)
+def test_bytes_are_given_once_and_in_their_order(steps: list[bytes | int]) -> None:
+    intake, added, taken = Intake(), b"", b""
+    for step in steps:
+        if isinstance(step, bytes):
+            intake.add(step)
+            added += step
+            assert not intake.is_begun
+        else:
+            part = intake.take(step)
+            assert len(part) == min(step, len(added) - len(taken))
+            taken += part
+            assert intake.is_begun == (0 < len(taken) < len(added) and len(intake) > 0)
+        assert len(intake) == len(added) - len(taken)
+    assert taken + intake.take(len(added)) == added
+
+
+def test_what_is_cleared_is_gone() -> None:
+    intake = Intake()
+    intake.add(b"abc")
+    intake.take(1)
+    intake.clear()
+    assert len(intake) == 0 and not intake.is_begun and intake.take(5) == b""

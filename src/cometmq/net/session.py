@@ -10,8 +10,7 @@ from cometmq.errors import ProtocolError
 from cometmq.format.host import host_text, pack_host, unpack_host
 from cometmq.message import Buffer
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import Outbox
-from cometmq.net.intake import Intake
+from cometmq.net.flow import Intake, Outbox
 from cometmq.net.turn import Handle, Read
 from cometmq.net.unfinished import LONG_FRAME_MIN
 from cometmq.wire.connection import FrameReader
