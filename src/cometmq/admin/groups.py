@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from cometmq.admin.cluster import ClusterAdmin, missing_group
 from cometmq.arguments import TEXT, check, instance_of
+from cometmq.cluster.system_names import is_user_group
 from cometmq.errors import NotFound, RemoteError
 from cometmq.format.layout import RETRY_PREFIX, valid_group
 from cometmq.wire.bodies.body import decode, encode
@@ -23,19 +24,6 @@ from cometmq.wire.headers import (
 
 PAGE = 10_000
 """Most groups that a broker is asked for in one request."""
-SYSTEM_GROUPS = frozenset(
-    (
-        "TOOLS_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PULL",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-    )
-)
-SYSTEM_PREFIX = "CID_RMQ_SYS_"
-"""Prefix of groups that brokers have without anyone creating them (RocketMQ: MixAll.java)."""
 RUNNING_TIMEOUT_MS = 15_000
 """Longer than the ten seconds that a broker waits for a client's answer."""
 
@@ -249,4 +237,4 @@ def member_of(group: str, found: Sequence[GroupMember], client_id: str) -> Group
 
 def _names(tables: Mapping[str, GroupConfigs]) -> list[str]:
     known = {name for table in tables.values() for name in table.groups}
-    return sorted(name for name in known - SYSTEM_GROUPS if not name.startswith(SYSTEM_PREFIX))
+    return sorted(filter(is_user_group, known))

@@ -1,16 +1,16 @@
 """Create, change, list and delete topics, and show their queues."""
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.cluster.route import MASTER
+from cometmq.cluster.system_names import is_user_topic
 from cometmq.errors import NoRoute, SettingsError
-from cometmq.format.delay_level import SCHEDULE_TOPIC
-from cometmq.format.layout import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, valid_topic
+from cometmq.format.layout import REPLY_SUFFIX, valid_topic
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.stats import decode_topic_stats
 from cometmq.wire.bodies.topic import TopicConfig
@@ -18,19 +18,6 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import DEFAULT_TOPIC, CreateTopicHeader, DeleteTopicInNamesrvHeader, TopicHeader
 
 READ_AND_WRITE = 6
-SYSTEM_TOPICS: Final = frozenset(
-    {
-        SCHEDULE_TOPIC,
-        "BenchmarkTest",
-        "CheckpointTopic",
-        "OFFSET_MOVED_EVENT",
-        "SELF_TEST_TOPIC",
-        "TBW102",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-    }
-)
-SYSTEM_PREFIXES: Final = ("rmq_sys_", "RMQ_SYS_", RETRY_PREFIX, DLQ_PREFIX)
-"""Prefixes of topics that brokers create by themselves, as a rule (RocketMQ: ``TopicValidator.java``)."""
 
 
 class TopicOnBroker(NamedTuple):
@@ -161,7 +148,7 @@ class TopicAdmin(ClusterAdmin):
         if own_only:
             info = await self.info()
             servers = {*info.brokers, *(data.cluster for data in info.brokers.values())}
-            names = [name for name in names if name not in servers and not _is_system_topic(name)]
+            names = [name for name in names if name not in servers and _is_shown(name)]
         for name in names:
             try:
                 route = await self.routes.get(name)
@@ -211,5 +198,5 @@ class TopicAdmin(ClusterAdmin):
         return found
 
 
-def _is_system_topic(name: str) -> bool:
-    return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIXES) or name.endswith(REPLY_SUFFIX)
+def _is_shown(topic: str) -> bool:
+    return is_user_topic(topic) and not topic.endswith(REPLY_SUFFIX)

@@ -69,13 +69,14 @@ from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.broker.state.producers import Producers
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import Subscriptions
-from cometmq.broker.state.topics import AUTO_CREATE_TOPIC, Topics, boot_topics
+from cometmq.broker.state.topics import Topics, boot_topics
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.op_queue import OpQueue
 from cometmq.broker.timed.revive import Revive
 from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.broker.timed.transaction_check import TransactionCheck
+from cometmq.cluster.system_names import AUTO_CREATE_TOPIC
 from cometmq.cluster.transaction import CheckRules
 from cometmq.filter import sql92
 from cometmq.filter.bloom import BloomFilter

@@ -18,8 +18,8 @@ from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, nu
 from cometmq.broker.broker import Broker
 from cometmq.broker.own_address import LOOPBACK
 from cometmq.broker.requests.pull import SUSPEND_MS_MAX
-from cometmq.broker.state.topics import AUTO_CREATE_TOPIC
 from cometmq.cluster.route import queue_of_key
+from cometmq.cluster.system_names import AUTO_CREATE_TOPIC
 from cometmq.errors import SettingsError
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cometmq.broker.state.groups import BOOT_GROUPS, Groups
+from cometmq.broker.state.groups import Groups
+from cometmq.cluster.system_names import BOOT_GROUPS
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk

@@ -7,13 +7,13 @@ from tests.broker.conftest import pull_header, serving
 
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import (
-    AUTO_CREATE_TOPIC,
     READ_WRITE,
     Topics,
     boot_topics,
     is_legal,
     is_system_topic,
 )
+from cometmq.cluster.system_names import AUTO_CREATE_TOPIC
 from cometmq.errors import IllegalName, StoreDamaged, StoreNotWritable
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk

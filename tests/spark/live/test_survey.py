@@ -19,7 +19,7 @@ from cometmq.spark.live import survey
 from cometmq.spark.live.batch import LiveReader
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions, TopicChoice, parse
-from cometmq.spark.live.survey import EMPTY, Extent, Survey, covers, is_user_topic
+from cometmq.spark.live.survey import EMPTY, Extent, Survey, covers
 from cometmq.wire.bodies import TopicStats, decode_topic_stats
 from cometmq.wire.codes import RequestCode, ResponseCode
 
@@ -31,12 +31,6 @@ STATS, ROUTE = RequestCode.GET_TOPIC_STATS_INFO, RequestCode.GET_ROUTEINFO_BY_TO
 def clustered(options: LiveOptions, *, at_one_time: bool = False) -> Iterator[Cluster]:
     with Cluster(options, at_one_time=at_one_time) as cluster:
         yield cluster
-
-
-def test_topics_that_nobody_made_are_in_no_pattern() -> None:
-    assert [
-        name for name in ("orders", "TBW102", "%RETRY%g", "RMQ_SYS_TRACE_TOPIC") if is_user_topic(name)
-    ] == ["orders"]
 
 
 def test_a_subscription_covers_what_it_names() -> None:

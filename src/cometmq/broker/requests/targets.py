@@ -13,7 +13,8 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.locks import QueueLocks
 from cometmq.broker.state.saved_entries import Change
-from cometmq.broker.state.topics import AUTO_CREATE_TOPIC, PERM_WRITE, Topics, is_for_producers
+from cometmq.broker.state.topics import PERM_WRITE, Topics, is_for_producers
+from cometmq.cluster.system_names import AUTO_CREATE_TOPIC
 from cometmq.errors import IllegalName
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
 from cometmq.kernels.sends.topic_table import TopicHashTable

@@ -14,10 +14,10 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.rates import Rates
-from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.half_message import committed, facts, resumed
 from cometmq.broker.timed.op_queue import OpQueue
+from cometmq.cluster.system_names import CHECK_MAX_TIME_TOPIC
 from cometmq.cluster.transaction import CheckRules
 from cometmq.errors import CometMQError, FormatError
 from cometmq.format import properties

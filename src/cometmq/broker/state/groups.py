@@ -14,23 +14,12 @@ from msgspec.structs import replace
 
 from cometmq.broker.state import table_files
 from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntries
+from cometmq.cluster.system_names import BOOT_GROUPS
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, GroupConfig, GroupConfigs
-
-BOOT_GROUPS: Final = (
-    "TOOLS_CONSUMER",
-    "FILTERSRV_CONSUMER",
-    "SELF_TEST_C_GROUP",
-    "CID_ONS-HTTP-PROXY",
-    "CID_ONSAPI_PULL",
-    "CID_ONSAPI_PERMISSION",
-    "CID_ONSAPI_OWNER",
-    "CID_RMQ_SYS_TRANS",
-)
-"""Groups that exist without anyone creating them."""
 
 FORBIDDEN_READ: Final = 4
 """The bit of a group and a topic in the file for an operator's order that the group must not read it."""

@@ -16,6 +16,14 @@ from msgspec.structs import replace
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state import table_files
 from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntries, when_all_published
+from cometmq.cluster.system_names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    CHECK_MAX_TIME_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    SELF_TEST_TOPIC,
+    SYSTEM_TOPIC_PREFIX,
+)
 from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import REPLY_SUFFIX, valid_topic
@@ -34,14 +42,6 @@ PERM_INHERIT: Final = 1
 READ_WRITE: Final = PERM_READ | PERM_WRITE
 INHERITED: Final = READ_WRITE | PERM_INHERIT
 
-AUTO_CREATE_TOPIC: Final = "TBW102"
-"""The default pattern topic: topics that a send creates are copies of it."""
-CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
-"""Holds half messages that are given up: their producers were asked too often."""
-SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
-OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
-SYSTEM_PREFIX: Final = "rmq_sys_"
-
 NOT_FOR_PRODUCERS: Final = frozenset(
     {
         SCHEDULE_TOPIC,
@@ -55,7 +55,7 @@ NOT_FOR_PRODUCERS: Final = frozenset(
 )
 """Only the broker itself writes into these."""
 
-SYSTEM_TOPICS: Final = NOT_FOR_PRODUCERS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
+SYSTEM_TOPICS: Final = NOT_FOR_PRODUCERS | {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, "RMQ_SYS_TRACE_TOPIC"}
 
 _log = logging.getLogger(__name__)
 
@@ -268,14 +268,14 @@ def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
     cluster, broker = settings.broker_cluster_name, settings.broker_name
     topics = [
         _topic(SELF_TEST_TOPIC, 1),
-        _topic("BenchmarkTest", 1024),
+        _topic(BENCHMARK_TOPIC, 1024),
         _topic(cluster, 16, INHERITED if settings.cluster_topic_enable else READ_WRITE),
         _topic(broker, 1, INHERITED if settings.broker_topic_enable else READ_WRITE),
         _topic(OFFSET_MOVED_TOPIC, 1),
         _topic(SCHEDULE_TOPIC, 18),
         _topic(cluster + REPLY_SUFFIX, 1),
         _topic(revive_topic(cluster), settings.revive_queue_num),
-        _topic(f"{SYSTEM_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, PERM_INHERIT),
+        _topic(f"{SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, PERM_INHERIT),
         _topic(HALF_TOPIC, 1),
         _topic(HALF_OP_TOPIC, 1),
         _topic(TIMER_TOPIC, 1),
@@ -303,7 +303,7 @@ def is_for_producers(name: str) -> bool:
 
 def is_system_topic(name: str) -> bool:
     """Check whether a topic is the broker's own: it cannot be created or deleted by request."""
-    return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
+    return name in SYSTEM_TOPICS or name.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def _topic(name: str, queue_count: int, perm: int = READ_WRITE) -> TopicConfig:

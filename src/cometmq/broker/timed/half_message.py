@@ -10,7 +10,7 @@ An op message names half messages that are ended: see ``format/transaction.py``.
 
 from collections.abc import Mapping, Sequence
 
-from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC
+from cometmq.cluster.system_names import CHECK_MAX_TIME_TOPIC
 from cometmq.cluster.transaction import HalfMessage
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties, record

@@ -19,9 +19,10 @@ from typing import Final
 from cometmq.broker.reads import read
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.producers import Producers
-from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, Topics
+from cometmq.broker.state.topics import Topics
 from cometmq.broker.timed.half_message import check_record, facts, given_up, put_back
 from cometmq.broker.timed.op_queue import OpQueue
+from cometmq.cluster.system_names import CHECK_MAX_TIME_TOPIC
 from cometmq.cluster.transaction import LEFT_BEFORE_MAX, CheckRules, Verdict, judge
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import properties
@@ -30,7 +31,6 @@ from cometmq.format.properties import PRODUCER_GROUP, REAL_TOPIC, UNIQ_KEY
 from cometmq.format.record import Record, decode
 from cometmq.format.transaction import HALF_TOPIC, QUEUE_ID
 from cometmq.net.server import Session
-from cometmq.store.append import NewMessage
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode
@@ -211,9 +211,8 @@ class TransactionCheck:
 
     def _give_up(self, waiting: Record, why: str) -> None:
         """Append a half message to the topic for operators, and settle it. Raises StoreNotWritable."""
-        message: NewMessage = given_up(waiting)
         self._topics.find_or_create(CHECK_MAX_TIME_TOPIC)
-        self._store.append([message])
+        self._store.append([given_up(waiting)])
         self._ops.endings.give_up(waiting.queue_offset)
         _log.error(
             "the half message at %d of the half queue is given up: %s; it is in %s",

@@ -23,6 +23,7 @@ from pyspark.sql import functions as f
 
 from cometmq.client.credentials import find_credentials
 from cometmq.client.producer.producer import Producer
+from cometmq.cluster.system_names import is_user_topic
 from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
@@ -33,7 +34,6 @@ from cometmq.spark.jobs.export.filled import filled
 from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
-from cometmq.spark.live.survey import is_user_topic
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.sink.rows import rows_of
 from cometmq.spark.sink.sink import SinkOptions, send_rows

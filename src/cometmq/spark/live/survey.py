@@ -16,8 +16,8 @@ from cometmq.client.answer import successful
 from cometmq.client.consumer.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import READ, QueueCounts, Route
+from cometmq.cluster.system_names import is_user_topic
 from cometmq.errors import CometMQError, NoRoute, RemoteError
-from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.message import MessageQueue
 from cometmq.spark.live.options import LiveOptions, TopicChoice
 from cometmq.spark.live.retries import ask_each, is_retriable, with_retries
@@ -27,10 +27,6 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 T = TypeVar("T")
 
 LOOK_AGAIN_S: Final = 1.0
-SYSTEM_PREFIX: Final = "rmq_sys_"
-SYSTEM_TOPICS: Final = frozenset(
-    {"TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
-)
 
 
 class Extent(NamedTuple):
@@ -246,15 +242,6 @@ def is_incomplete(subscription: TopicChoice, found: Collection[MessageQueue]) ->
 def is_matched(matches: Callable[[str], object], topic: str) -> bool:
     """Check whether a pattern matches a topic that users created."""
     return is_user_topic(topic) and bool(matches(topic))
-
-
-def is_user_topic(topic: str) -> bool:
-    """Check whether users created a topic, not brokers (system topics) or groups (retries, dead letters)."""
-    return (
-        topic not in SYSTEM_TOPICS
-        and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
-        and not topic.lower().startswith(SYSTEM_PREFIX)
-    )
 
 
 def is_unknown(error: CometMQError) -> bool:
