@@ -24,6 +24,7 @@ from cometmq.format.stored import readable_message, stored_message
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.clock_steps import ClockSteps
+from cometmq.store.read.get import RecordFilter
 from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.query import QueryResult
 from cometmq.store.read.reading import run
@@ -163,7 +164,6 @@ class Messages(ABC):
     def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
         """Append messages in the form in which they are stored, all or none."""
 
-    @abstractmethod
     def get(
         self,
         topic: str,
@@ -172,8 +172,12 @@ class Messages(ABC):
         max_count: int = 32,
         max_bytes: int = TIME_MAX,
         tags_codes: Container[int] | None = None,
+        record_filter: RecordFilter | None = None,
     ) -> GetResult:
-        """Read records of one queue."""
+        """Read records of one queue: see ``get.get_messages``."""
+        return run(
+            self.readings.get(topic, queue_id, queue_offset, max_count, max_bytes, tags_codes, record_filter)
+        )
 
     def query(
         self,
@@ -191,9 +195,9 @@ class Messages(ABC):
     def queues(self) -> list[tuple[str, int]]:
         """Return topic and id of every queue that has had a message."""
 
-    @abstractmethod
     def read_record(self, physical_offset: int) -> bytes | None:
-        """Return the record at a CommitLog offset, or None if none begins there."""
+        """Return the record at a CommitLog offset, or None if no readable one begins there."""
+        return run(self.readings.record(physical_offset))
 
     @cached_property
     def _ids(self) -> UniqueIdMaker:

@@ -6,7 +6,7 @@ caller may sync files in a thread.
 """
 
 import logging
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -31,10 +31,8 @@ from cometmq.store.pointers import HasPointers
 from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.queue.deletions import Deletions
 from cometmq.store.queue.queue_ends import EndsOfAllQueues
-from cometmq.store.read.get import RecordFilter
-from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.reading import Step, run
-from cometmq.store.read.readings import TIME_MAX, Readings
+from cometmq.store.read.readings import Readings
 from cometmq.store.recovery.full_disk import explain_full_disk
 from cometmq.store.recovery.mend import mend
 from cometmq.store.recovery.recent import recent_records
@@ -205,25 +203,6 @@ class MessageStore(Messages, HasPointers):
             self._dispatcher.calculate_bitmap = calculate
 
     # Reading
-
-    def get(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        max_count: int = 32,
-        max_bytes: int = TIME_MAX,
-        tags_codes: Container[int] | None = None,
-        record_filter: RecordFilter | None = None,
-    ) -> GetResult:
-        """Read messages of one queue: see ``get.get_messages``."""
-        return run(
-            self.readings.get(topic, queue_id, queue_offset, max_count, max_bytes, tags_codes, record_filter)
-        )
-
-    def read_record(self, physical_offset: int) -> bytes | None:
-        """Return the record at a CommitLog offset, or None if no readable one begins there."""
-        return run(self.readings.record(physical_offset))
 
     def fetch(self, step: Step) -> "Future[Any]":
         """Fetch a reading's step in a thread, where it may wait for the disk: see ``reading``."""

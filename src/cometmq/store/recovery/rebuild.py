@@ -23,6 +23,8 @@ broker indexed twice around a restart are indexed once; and queues of topics tha
 reappear, with the messages that are still in the log.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,21 +100,34 @@ def rebuild(
         OSError: a disk error; the old files are still there.
     """
     root, layer, clock = Path(directory), layer or Disk(), clock or SystemClock()
+    begin_ms = clock.monotonic_ms()
+    with open_locked(root, settings, layer) as store:
+        rebuilt = _build_and_swap(store, layer, progress)
+    return rebuilt._replace(duration_ms=clock.monotonic_ms() - begin_ms)
+
+
+@contextmanager
+def open_locked(root: Path, settings: StoreSettings | None, layer: FileLayer) -> Iterator[StoreDirectory]:
+    """Open an undamaged store and lock it, so that no broker opens it meanwhile.
+
+    Raises:
+        StoreLocked: a process has the store open.
+        StoreDamaged: a file of the CommitLog is missing or of the wrong length.
+        SettingsError: there is no store, or its sizes cannot be inferred.
+    """
     check_is_store(layer, root)
     token = layer.lock(layout.lock_path(root))
     if token is None:
         raise StoreLocked(f"{root} is open in another process: stop it first")
-    begin_ms = clock.monotonic_ms()
     try:
         with StoreDirectory(root, settings, layer) as store:
-            rebuilt = _build_and_swap(store, layer, progress)
+            check_undamaged(store.findings)
+            yield store
     finally:
         layer.unlock(token)
-    return rebuilt._replace(duration_ms=clock.monotonic_ms() - begin_ms)
 
 
 def _build_and_swap(store: StoreDirectory, layer: FileLayer, progress: Progress | None) -> Rebuilt:
-    check_undamaged(store.findings)
     building = store.root / BUILD_DIRECTORY
     remove_tree(layer, building)
     try:

@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col, lit
 
 from cometmq import kernels
-from cometmq.errors import SettingsError, StoreDamaged, StoreLocked
+from cometmq.errors import SettingsError
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.delay_level import SCHEDULE_TOPIC
@@ -45,11 +45,17 @@ from cometmq.spark.jobs.rebuild.index_files import Keys, blocks_of, ranked
 from cometmq.spark.jobs.rebuild.queue_files import QueuePart
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.store.finding import Severity
 from cometmq.store.folders import queues_in, topics_in
-from cometmq.store.offline.directory import StoreDirectory, check_is_store
+from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.recovery.log_scan import LogDamage, LogScan
-from cometmq.store.recovery.rebuild import BUILD_DIRECTORY, OLD_SUFFIX, Rebuilt, remove_tree, swap
+from cometmq.store.recovery.rebuild import (
+    BUILD_DIRECTORY,
+    OLD_SUFFIX,
+    Rebuilt,
+    open_locked,
+    remove_tree,
+    swap,
+)
 from cometmq.store.recovery.vouched import ALL, vouched_start
 from cometmq.store.settings import StoreSettings
 
@@ -89,20 +95,10 @@ def rebuild(
             f"{root}: a rebuild writes into the store, which must be on a disk that all executors see: copy "
             "it to one, or rebuild it where the broker keeps it"
         )
-    check_is_store(layer, root)
-    token = layer.lock(layout.lock_path(root))
-    if token is None:
-        raise StoreLocked(f"{root} is open in another process: stop it first")
     begin_ms = clock.monotonic_ms()
-    try:
-        with StoreDirectory(root, settings, layer) as store:
-            for finding in store.findings:
-                if finding.severity is Severity.DAMAGE:
-                    raise StoreDamaged(str(finding))
-            kernels.load_if_possible()  # once, so that many workers find them in the cache
-            rebuilt = _Job(spark, store, layer, progress).run(bytes_per_task)
-    finally:
-        layer.unlock(token)
+    with open_locked(root, settings, layer) as store:
+        kernels.load_if_possible()  # once, so that many workers find them in the cache
+        rebuilt = _Job(spark, store, layer, progress).run(bytes_per_task)
     return rebuilt._replace(duration_ms=clock.monotonic_ms() - begin_ms)
 
 
