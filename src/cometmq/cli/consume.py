@@ -58,10 +58,7 @@ def consume(
     if sql is not None and tags != tag.ALL:
         raise SettingsError("--sql and --tags: give only one of them; SQL can compare the property TAGS")
     valid_topic(topic)
-    try:
-        tag.parse(tags)
-    except FormatError as error:
-        raise SettingsError(f"--tags: {error}") from None
+    check_tags(tags)
     printer = Printer(limit, as_json)
 
     async def run() -> None:
@@ -89,6 +86,14 @@ def consume(
                     await reader.read_to_end()
 
     asyncio.run(explaining_no_route(namesrv, run()))
+
+
+def check_tags(text: str) -> None:
+    """Check the option ``--tags``. Raises SettingsError."""
+    try:
+        tag.parse(text)
+    except FormatError as error:
+        raise SettingsError(f"--tags: {error}") from None
 
 
 class Printer:

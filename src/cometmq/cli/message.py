@@ -13,6 +13,7 @@ from cometmq.admin.messages import Handled, ResendResult
 from cometmq.admin.waiting import READ_MAX
 from cometmq.admin.waiting import waiting as find_waiting
 from cometmq.cli.cluster_session import run_in_cluster
+from cometmq.cli.consume import check_tags
 from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
 from cometmq.cli.output import (
     json_option,
@@ -27,8 +28,7 @@ from cometmq.cli.output import (
 )
 from cometmq.cli.times import HELP, TimeRange, parse_range
 from cometmq.cluster.waiting import LATER, SPANS_MS, WaitingKind
-from cometmq.errors import FormatError, SettingsError
-from cometmq.filter import tag
+from cometmq.errors import SettingsError
 from cometmq.message import StoredMessage
 from cometmq.wire.bodies.running import ConsumeResult
 
@@ -103,10 +103,7 @@ def print_messages(
 ) -> None:
     """Print the messages of TOPIC, one per line, in the order of their store times."""
     times = TimeRange() if time_range is None else parse_range(time_range)
-    try:
-        tag.parse(tags)
-    except FormatError as error:
-        raise SettingsError(f"--tags: {error}") from None
+    check_tags(tags)
     found = run_in_cluster(
         namesrv, lambda cluster: _first_by_time(cluster, topic, times, tags, queue_id, limit)
     )

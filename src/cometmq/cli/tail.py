@@ -12,6 +12,7 @@ from cometmq.cli.consume import (
     Printer,
     Reader,
     begin_when_available,
+    check_tags,
     explaining_no_route,
     readers_of,
     until_one_ends,
@@ -19,8 +20,6 @@ from cometmq.cli.consume import (
 from cometmq.cli.output import json_option, namesrv_option
 from cometmq.client import PullConsumer
 from cometmq.client.consumer.queue_requests import Pulled, PullStatus
-from cometmq.errors import FormatError, SettingsError
-from cometmq.filter import tag
 from cometmq.format.layout import valid_topic
 
 
@@ -44,10 +43,7 @@ def tail(
     them, unless --no-follow is given.
     """
     valid_topic(topic)
-    try:
-        tag.parse(tags)
-    except FormatError as error:
-        raise SettingsError(f"--tags: {error}") from None
+    check_tags(tags)
     printer = Printer(limit, as_json)
 
     async def run() -> None:
