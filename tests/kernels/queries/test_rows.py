@@ -1,6 +1,7 @@
 """What the operations on queries promise, whichever body serves: chains, answers, and what they touch."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,15 +39,14 @@ SLOTS, ENTRIES = 5, 200
 HASH = index_key_hash("T", "k1")
 SECOND = 1_000
 BY_ID, BY_KEY = NumbersTemplate(None, ()), NumbersTemplate(None, ("a", "b"))
-CONSTANTS = constants_of(BY_ID.around(()), BY_KEY.around((7, 8)))
+CONSTANTS = constants_of((BY_ID, ()), (BY_KEY, (7, 8)))
 
 
 def test_constants_lie_side_by_side() -> None:
-    data, bounds, pieces = constants_of([b"a", b"bb", b"", b"c"], [b"ddd", b"e", b"f", b"g"])
-    assert data.tobytes() == b"".join(pieces) == b"abbcdddefg"
-    assert bounds.tolist() == [0, 1, 3, 3, 4, 7, 8, 9, 10]
-    with pytest.raises(AssertionError):
-        constants_of([b"a"], [b"b"])
+    constants = CONSTANTS.data.tobytes()
+    found = [constants[begin:end] for begin, end in pairwise(CONSTANTS.bounds.tolist())]
+    assert found == [*BY_ID.around(()), *BY_KEY.around((7, 8))]
+    assert b"".join(found) == constants
 
 
 def test_a_hash_is_a_query_that_is_looked_up(query_ops: QueryOps) -> None:

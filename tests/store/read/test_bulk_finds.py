@@ -90,7 +90,7 @@ class Asked:
         count, *_ = finds.begin().read(data, 0, len(data), finds.queries)
         assert count == len(frames) == finds.queries.count
         self.last_update = finds.look_up()
-        constants = constants_of(BY_ID.around(()), BY_KEY.around(self.last_update or (0, 0)))
+        constants = constants_of((BY_ID, ()), (BY_KEY, self.last_update or (0, 0)))
         self.bodies: dict[int, bytes] = {}
         self.chunks: list[int] = []
         rows = finds.queries.rows

@@ -72,7 +72,7 @@ class MessageQueries:
         self._rates = rates
         self._finds = store.readings.finds
         self._last_update: LastUpdate = 0, 0
-        self._constants = constants_of(_FOUND_BY_ID.around(()), _FOUND_BY_KEY.around((0, 0)))
+        self._constants = constants_of((_FOUND_BY_ID, ()), (_FOUND_BY_KEY, self._last_update))
 
     def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
         """Answer the queries at the ``position`` of reads, up to another frame or to ``ends``.
@@ -123,7 +123,7 @@ class MessageQueries:
         last_update = self._finds.look_up()
         if last_update is not None and last_update != self._last_update:
             self._last_update = last_update
-            self._constants = constants_of(_FOUND_BY_ID.around(()), _FOUND_BY_KEY.around(last_update))
+            self._constants = constants_of((_FOUND_BY_ID, ()), (_FOUND_BY_KEY, last_update))
         first = 0
         for begin, end in self._finds.answer(self._constants):
             states = self._finds.queries.states[begin:end].tolist()

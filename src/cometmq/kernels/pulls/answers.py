@@ -13,7 +13,7 @@ from cometmq.kernels.pulls.rows import (
     MIN_OFFSET,
     NEXT_OFFSET,
 )
-from cometmq.kernels.sends.answers import put_decimal, put_piece
+from cometmq.kernels.sends.answers import put_decimal, put_piece, put_prefix
 
 _SUGGESTED_BROKER: Final = 0
 
@@ -32,9 +32,7 @@ def put_header(ask: Longs, body_size: int, constants: Bytes, bounds: Longs, out:
         end = _put_numbers(ask, 0, constants, bounds, JSON_PIECES, out, at)
         end = put_decimal(out, end, ask[ASK_NUMBER])
         end = put_piece(constants, bounds, JSON_PIECES + 5, out, end)
-    header_size = end - begin - PREFIX_SIZE
-    put_int(out, begin, 4 + header_size + body_size)
-    put_int(out, begin + 4, ask[ASK_IS_BINARY] << 24 | header_size)
+    put_prefix(out, begin, end, body_size, ask[ASK_IS_BINARY])
     return end
 
 

@@ -43,7 +43,7 @@ from cometmq.kernels.queries.rows import (
 )
 from cometmq.kernels.records.index import slot_at
 from cometmq.kernels.records.walk import BODY_CRC, GOOD, has_key, walk
-from cometmq.kernels.sends.answers import put_decimal, put_piece
+from cometmq.kernels.sends.answers import put_decimal, put_piece, put_prefix
 
 __all__ = ["answer", "body", "find", "read"]
 
@@ -224,9 +224,7 @@ def _put_header(query: Any, body_size: int, constants: Bytes, bounds: Longs, out
     else:
         at = put_decimal(out, at, query.opaque)
     at = put_piece(constants, bounds, piece + 1, out, at)
-    header_size = at - begin - PREFIX_SIZE
-    put_int(out, begin, 4 + header_size + body_size)
-    put_int(out, begin + 4, query.is_binary << 24 | header_size)
+    put_prefix(out, begin, at, body_size, query.is_binary)
     return at
 
 

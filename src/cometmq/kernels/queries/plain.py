@@ -23,8 +23,6 @@ from cometmq.kernels.ops import PAGE_SIZE, Bytes, Longs
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.kernels.queries.rows import (
     ANSWER_SIZE_MAX,
-    BINARY_PIECES,
-    BY_KEY_PIECES,
     TEXTS_SIZE,
     UNIQUE_COUNT,
     IndexBytes,
@@ -34,13 +32,12 @@ from cometmq.kernels.queries.rows import (
     QueryState,
 )
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import Command, SerializeType
+from cometmq.wire.frame import Command
 from cometmq.wire.headers import Header, QueryMessageHeader, ViewMessageHeader
 
 _FRAMES: Final = RequestFrames(
     {RequestCode.QUERY_MESSAGE: QueryMessageHeader, RequestCode.VIEW_MESSAGE_BY_ID: ViewMessageHeader}
 )
-_PREFIX: Final = Struct(">iI")
 _INT: Final = Struct(">i")
 _LOOKING: Final = int(QueryState.LOOKING)
 _MISSING: Final = int(QueryState.MISSING)
@@ -269,9 +266,6 @@ def record_has_key(record: bytes, head: RecordHead, topic: str, key: str, kind: 
 
 
 def _answer_start(query: QueryRow, body_size: int, constants: QueryConstants) -> bytes:
-    """Return the frame that responds to a query, up to its body: see ``rows.QueryConstants``."""
-    piece = (BY_KEY_PIECES if query.is_by_key else 0) + (BINARY_PIECES if query.is_binary else 0)
-    number = _INT.pack(query.opaque) if query.is_binary else b"%d" % query.opaque
-    header = b"".join((constants.pieces[piece], number, constants.pieces[piece + 1]))
-    kind = SerializeType.ROCKETMQ if query.is_binary else SerializeType.JSON
-    return _PREFIX.pack(4 + len(header) + body_size, kind << 24 | len(header)) + header
+    """Return the frame that responds to a query, up to its body."""
+    template, numbers = constants.by_key if query.is_by_key else constants.by_id
+    return template.start(query.opaque, numbers, body_size, is_binary=query.is_binary)

@@ -6,11 +6,10 @@ body (``plain``, the readable definition) and a compiled one (``compiled``); bot
 arguments. A query that a leaf leaves is no error: a reading responds to it, see ``store.read.query``.
 """
 
-from collections.abc import Sequence
 from ctypes import Structure, c_int64
 from enum import IntEnum
 from itertools import accumulate
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from cometmq.kernels.headers.places import PLACES_SIZE
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
+from cometmq.wire.template import NumbersTemplate
 
 QUERIES_MAX: Final = 256
 """The most queries that are read, and answered, together."""
@@ -139,6 +139,10 @@ class IndexBytes(NamedTuple):
     numbers: tuple[int, int, int, int, int]
 
 
+FilledTemplate: TypeAlias = tuple[NumbersTemplate, tuple[int, ...]]
+"""A template of responses, and the numbers that all responses of a turn have."""
+
+
 class QueryConstants(NamedTuple):
     """The bytes that are the same in all responses of a turn of the event loop.
 
@@ -150,20 +154,21 @@ class QueryConstants(NamedTuple):
         by key   JSON 4 opaque number 5    binary 6 opaque number 7
 
     Attributes:
-        pieces: the constants one by one.
+        by_id, by_key: the templates of the responses, with their numbers.
     """
 
     data: Bytes
     bounds: Longs
-    pieces: Sequence[bytes]
+    by_id: FilledTemplate
+    by_key: FilledTemplate
 
 
-def constants_of(by_id: Sequence[bytes], by_key: Sequence[bytes]) -> QueryConstants:
-    """Join the constant parts of responses: see ``NumbersTemplate.around``."""
-    assert len(by_id) == len(by_key) == BY_KEY_PIECES
-    pieces = [*by_id, *by_key]
+def constants_of(by_id: FilledTemplate, by_key: FilledTemplate) -> QueryConstants:
+    """Join the constant parts of the responses that the templates encode with these numbers."""
+    pieces = [piece for template, numbers in (by_id, by_key) for piece in template.around(numbers)]
+    assert len(pieces) == 2 * BY_KEY_PIECES
     data = np.frombuffer(b"".join(pieces), np.uint8)
-    return QueryConstants(data, np.array([0, *accumulate(map(len, pieces))]), pieces)
+    return QueryConstants(data, np.array([0, *accumulate(map(len, pieces))]), by_id, by_key)
 
 
 class QueryRows:

@@ -56,10 +56,16 @@ def put_answer(
         end = _put_values(out, at, send, entries, row, texts, constants, bounds, JSON_PIECES)
         end = put_decimal(out, end, send.opaque)
         end = put_piece(constants, bounds, JSON_PIECES + 5, out, end)
-    header_size = end - begin - PREFIX_SIZE
-    put_int(out, begin, 4 + header_size)
-    put_int(out, begin + 4, send.is_binary << 24 | header_size)
+    put_prefix(out, begin, end, 0, send.is_binary)
     return end
+
+
+@inlined
+def put_prefix(out: Bytes, begin: int, header_end: int, body_size: int, is_binary: int) -> Any:
+    """Write the prefix of a frame: its length and its header's, which ends at ``out[header_end]``."""
+    header_size = header_end - begin - PREFIX_SIZE
+    put_int(out, begin, 4 + header_size + body_size)
+    put_int(out, begin + 4, is_binary << 24 | header_size)
 
 
 @inlined
