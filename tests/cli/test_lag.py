@@ -4,8 +4,8 @@ import pytest
 from tests.cli.conftest import Run
 from tests.live import BROKER, Live
 
-from cometmq.admin.offsets import QueueProgress
-from cometmq.cli.lag import View, _behind, _rates
+from cometmq.admin.offsets import GroupLag, QueueProgress
+from cometmq.cli.lag import View, _behind, _group_rows, _rates
 from cometmq.client import PullConsumer, SimpleConsumer, Start
 from cometmq.message import MessageQueue
 
@@ -102,3 +102,7 @@ def test_a_commit_ahead_of_the_end_is_shown_and_hides_nothing(cometmq: Run, topi
     assert "ahead by 100 " in out
     assert out.splitlines()[-1].startswith("group g: 2 messages behind, ahead by 100 elsewhere")
     assert "ahead by 100" in cometmq("offset", "show", "g").out
+
+
+def test_the_rate_of_a_group_is_rounded_once_and_in_the_live_view() -> None:
+    assert _group_rows([GroupLag("g", 1, 2, 3, 4, 5, 2 / 3)]) == [("g", 1, 2, 3, 4, 5, "0.7")]

@@ -34,7 +34,12 @@ Key = tuple[str, str, int]
 
 
 class View(NamedTuple):
-    """The lag of a group at one moment: ``at_s`` on the monotonic clock."""
+    """The lag of a group at one moment.
+
+    Attributes:
+        owners: the client id of the member that consumes each queue; queues of nobody are not in it.
+        at_s: that moment on the monotonic clock, s.
+    """
 
     group: str
     queues: list[QueueProgress]
@@ -103,8 +108,8 @@ def lag(
 
 async def fetch_view(cluster: ClusterAdmin, group: str, topic: str | None) -> View:
     """Return the lag of a group, and the consumers of its queues."""
-    stands, owners = await asyncio.gather(lag_of(cluster, group, topic), groups.owners(cluster, group))
-    return View(group, stands.queues, owners, time.monotonic())
+    progress, owners = await asyncio.gather(lag_of(cluster, group, topic), groups.owners(cluster, group))
+    return View(group, progress.queues, owners, time.monotonic())
 
 
 def print_lags(lines: Sequence[GroupLag], *, as_json: bool) -> None:
@@ -112,7 +117,7 @@ def print_lags(lines: Sequence[GroupLag], *, as_json: bool) -> None:
     if as_json:
         print_json([line._asdict() for line in lines])
     else:
-        print_table(GROUP_COLUMNS, [(*line[:-1], f"{line.tps:.1f}") for line in lines])
+        print_table(GROUP_COLUMNS, _group_rows(lines))
 
 
 async def _watch(
@@ -141,7 +146,7 @@ async def _watch(
                 if live is None:
                     print_lags(lines, as_json=as_json)
                 else:
-                    live.update(table(GROUP_COLUMNS, lines), refresh=True)
+                    live.update(table(GROUP_COLUMNS, _group_rows(lines)), refresh=True)
             else:
                 view = await fetch_view(cluster, group, topic)
                 if live is None:
@@ -153,9 +158,13 @@ async def _watch(
                 await asyncio.sleep(interval_s)
 
 
+def _group_rows(lines: Sequence[GroupLag]) -> list[tuple[object, ...]]:
+    return [(*line[:-1], f"{line.tps:.1f}") for line in lines]
+
+
 def _print(view: View, before: View | None, *, as_json: bool) -> None:
     if as_json:
-        print_json(_plain(view, before))
+        print_json(_json_of(view, before))
         return
     print_table(_columns(before), _rows(view, before))
     ahead = f", ahead by {view.ahead} elsewhere: cometmq offset reset moves it back" if view.ahead else ""
@@ -178,7 +187,7 @@ def _rows(view: View, before: View | None) -> list[tuple[object, ...]]:
     ]
 
 
-def _plain(view: View, before: View | None) -> dict[str, Any]:
+def _json_of(view: View, before: View | None) -> dict[str, Any]:
     rates = _rates(view, before)
     queues = [
         queue._asdict()

@@ -1,6 +1,6 @@
 """Message trace: records of sends and of handled messages in RMQ_SYS_TRACE_TOPIC, in RocketMQ's format.
 
-``send_trace`` makes the records of sends, ``consume_trace`` those of handled messages.
+``producer/send_trace.py`` and ``consumer/consume_trace.py`` make the records.
 
 Source: RocketMQ ``client/trace/AsyncTraceDispatcher.java``.
 """
@@ -25,8 +25,9 @@ from cometmq.wire.bodies.trace import GROUP_PREFIX, TRACE_TOPIC, Trace, encode
 FLUSH_COUNT: Final = 20
 FLUSH_S: Final = 5.0
 SENDING_MAX: Final = 100
-"""How many trace messages may be in flight; beyond, traces are dropped."""
+"""Most trace messages in flight; further traces are dropped."""
 REGION: Final = "DefaultRegion"
+"""The region of records if neither the broker nor the message names one."""
 
 Send = Callable[[Message], Awaitable[object]]
 
@@ -97,7 +98,7 @@ def trace_messages(traces_of_topics: Sequence[TopicTrace]) -> list[Message]:
     """Return trace messages, one for each topic; their keys are the ids and keys of the traced messages."""
     messages = []
     by_topic = attrgetter("topic")
-    for _topic, group in groupby(sorted(traces_of_topics, key=by_topic), key=by_topic):
+    for _, group in groupby(sorted(traces_of_topics, key=by_topic), key=by_topic):
         traces = [one.trace for one in group]
         keys = {key for trace in traces for key in (*trace.message_id.split(","), *trace.keys.split())}
         messages.append(Message(TRACE_TOPIC, encode(traces), keys=tuple(sorted(keys))))

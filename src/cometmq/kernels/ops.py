@@ -1,7 +1,7 @@
 """The interface of the bulk operations, and their values.
 
-``plain`` defines each operation in readable Python; ``compiled`` does the same with Numba. Both modules are
-an ``Ops``. Results are structs of arrays: one numpy array per field, one item per record.
+``plain`` defines each operation in readable Python; ``compiled`` does the same with Numba. Both modules
+satisfy ``Ops``. Results are structs of arrays: one numpy array per field, one item per record.
 """
 
 import mmap
@@ -257,7 +257,7 @@ class Ops(Protocol):
         It stops where a new run has no place, and at a queue whose number is ``len(runs.newest)`` or above.
 
         Args:
-            rows: int64[entries, 5], with the columns ``QUEUE`` to ``TAGS_CODE`` of ``sends``.
+            rows: int64[entries, 5], with the columns ``QUEUE`` to ``TAGS_CODE`` of ``sends.rows``.
             runs: changed.
         """
         ...
@@ -277,7 +277,7 @@ class Ops(Protocol):
 
         Args:
             image: uint8[40 + 4 × slots], the file's header and slots as on the disk; changed.
-            dirty_pages: bool[pages], set True for each page of 4,096 bytes of ``image`` that was changed.
+            dirty_pages: bool[pages], set True for each page of PAGE_SIZE bytes of ``image`` that was changed.
             entries: uint8[20 × n], where the new entries are written; the first 20 bytes are for the file's
                 next entry.
             key_hashes: int32[keys], as ``format.java.java_hash.index_key_hash`` computes them.

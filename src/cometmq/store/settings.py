@@ -18,16 +18,20 @@ from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.format.timer.wheel import SLOTS
 
 Positive = Annotated[int, Meta(ge=1)]
-FileSize = Annotated[int, Meta(ge=4096, le=2**31 - 1)]
+FILE_SIZE_MIN: Final = 4096
+FileSize = Annotated[int, Meta(ge=FILE_SIZE_MIN, le=2**31 - 1)]
 QueueFileSize = Annotated[int, Meta(ge=QUEUE_ENTRY_SIZE, le=2**31 // QUEUE_ENTRY_SIZE * QUEUE_ENTRY_SIZE)]
 """Rounded up to whole entries, Java must still be able to map it."""
 Ratio = Annotated[int, Meta(ge=1, le=100)]
 Hours = Annotated[str, Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3])\s*)*;?\s*$")]
 """Hours of the day, joined by ``;``."""
 
-EXT_SIZE_MIN = 256
-PAGE_SIZE = 4096
+EXT_SIZE_MIN: Final = 256
+"""Least length of a ConsumeQueueExt file, in bytes."""
+PAGE_SIZE: Final = 4096
+"""Bytes of a page of the settings, whatever the machine's pages (RocketMQ: ``OS_PAGE_SIZE``)."""
 TIMER_BLANK_SLOTS: Final = 60
+"""Slots by which the longest roll window is shorter than half a wheel (RocketMQ: ``TimerMessageStore``)."""
 TIMER_PRECISIONS_MS: Final = (100, 200, 500, 1_000)
 
 MEMORY_BYTES: Final = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -12,6 +12,10 @@ ONEWAY_FLAG: Final = 2
 
 REMARK_LENGTH_MAX: Final = 500
 """Longest remark that is sent, in characters."""
+_SHOWN_LENGTH: Final = 40
+"""Longest text in a trace line, in characters; the middle of longer ones is left out."""
+_SECRETS: Final = frozenset(("Signature", "SecurityToken"))
+"""Fields that must not appear in a log."""
 
 
 class SerializeType(IntEnum):
@@ -91,13 +95,6 @@ def response(
         body,
         request.serialize_type,
     )
-
-
-_SHOWN_LENGTH: Final = 40
-"""Longest text in a trace line, in characters; the middle of longer ones is left out."""
-
-_SECRETS: Final = frozenset(("Signature", "SecurityToken"))
-"""Fields that must not appear in a log."""
 
 
 def _code_name(command: Command) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cometmq.access.guard import Guard
 from cometmq.broker.handlers import Handler, Handlers
 from cometmq.broker.reads import Reads
-from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC
+from cometmq.cluster.system_names import CHECK_MAX_TIME_TOPIC
 from cometmq.errors import AccessError, FormatError
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC

@@ -48,6 +48,11 @@ _log = logging.getLogger(__name__)
 class TransactionCheck:
     """Rounds over the half messages that are not ended.
 
+    Args:
+        ops: the op queue, which has the offset of the round, too.
+        rules: which half messages are old enough to be asked about, and which are given up.
+        broker_name: of this broker, for the producers.
+
     Attributes:
         may_ask: returns whether a producer may be asked for a half message of a topic.
     """

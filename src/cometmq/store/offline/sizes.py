@@ -28,9 +28,10 @@ from cometmq.format.index import (
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.files import File, FileLayer
 from cometmq.store.folders import files_in, queues_in, topics_in
-from cometmq.store.settings import EXT_SIZE_MIN, PAGE_SIZE, StoreSettings, from_properties
+from cometmq.store.settings import EXT_SIZE_MIN, FILE_SIZE_MIN, StoreSettings, from_properties
 
 ENTRIES_PER_SLOT = 4
+"""Of an index file by RocketMQ's defaults."""
 LOOKED_AT_MAX = 1_000
 """Most files of a kind that are examined; the most frequent length counts."""
 
@@ -105,7 +106,7 @@ def _usual_length(layer: FileLayer, paths: Iterable[Path], is_possible: Callable
 
 
 def _is_commit_log_size(length: int) -> bool:
-    return length >= PAGE_SIZE
+    return length >= FILE_SIZE_MIN
 
 
 def _is_queue_size(length: int) -> bool:

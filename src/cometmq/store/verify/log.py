@@ -97,7 +97,11 @@ class LogWalk:
         self._check_blanks()
 
     def check_end(self, claimed_end: int) -> None:
-        """Check the bytes behind the last record: see ``check_end``."""
+        """Report what is wrong behind the last record, after the walk.
+
+        Args:
+            claimed_end: CommitLog offset behind the last record that the ConsumeQueues have entries of.
+        """
         chain, end = self._chain, self.end_offset
         behind = sum(self._data_behind(start) for start in chain.starts if start + chain.file_size > end)
         found = check_end(self._store, end, claimed_end, behind, self._why_not)
@@ -123,6 +127,7 @@ class LogWalk:
         damages.clear()
 
     def _check_blanks(self) -> None:
+        """Report blanks that do not reach to the ends of their files."""
         for start, position in self._ends.items():
             head = self._chain.file(start).read(position, START_SIZE)
             size, magic = int.from_bytes(head[:MAGIC_AT], "big"), int.from_bytes(head[MAGIC_AT:], "big")
@@ -136,6 +141,7 @@ class LogWalk:
         return _data_size(file.view(), position, file.data_end(position))
 
     def _why_not(self, start: int, position: int) -> str:
+        """Return why no record can be read at a position of a file; empty if one can."""
         view, crc = self._chain.file(start).view(), self._store.log.crc
         found = check(view, position, self._chain.file_size, base_offset=start, crc=crc)
         return found.detail if isinstance(found, Stop) else ""

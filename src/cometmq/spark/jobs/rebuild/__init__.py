@@ -1,1 +1,1 @@
-"""Rebuild ConsumeQueues and Index from the CommitLog."""
+"""Rebuild ConsumeQueues and Index from the CommitLog, in parallel on Spark."""
