@@ -76,7 +76,6 @@ from cometmq.broker.timed.revive import Revive
 from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.broker.timed.transaction_check import TransactionCheck
-from cometmq.cluster.system_names import AUTO_CREATE_TOPIC
 from cometmq.cluster.transaction import CheckRules
 from cometmq.filter import sql92
 from cometmq.filter.bloom import BloomFilter
@@ -331,9 +330,7 @@ class Assembly:
     def _apply(self, settings: Settings) -> None:
         """Pass changed settings, of ``live_settings.CHANGEABLE``, to the parts that use them."""
         own = settings.broker
-        self.topics.auto_create = own.auto_create_topic_enable
-        if own.auto_create_topic_enable and self.topics.find(AUTO_CREATE_TOPIC) is None:
-            self.topics.put(next(topic for topic in boot_topics(own) if topic.topic == AUTO_CREATE_TOPIC))
+        self.topics.follow(own)
         self.groups.auto_create = own.auto_create_subscription_group
         self.pulls.short_polling_ms = _short_polling_ms(own)
         self.clients.notify_enabled = own.notify_consumer_ids_changed_enable

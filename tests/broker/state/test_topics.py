@@ -102,6 +102,15 @@ async def test_without_auto_creation_there_is_no_pattern_even_if_there_was_one(t
     assert AUTO_CREATE_TOPIC not in names
 
 
+async def test_the_pattern_topic_follows_the_settings(tmp_path: Path) -> None:
+    topics = load(tmp_path, replace(SETTINGS, auto_create_topic_enable=False))
+    topics.follow(SETTINGS)
+    assert topics.find(AUTO_CREATE_TOPIC) in boot_topics(SETTINGS)
+    assert topics.create_by_send("T", pattern=AUTO_CREATE_TOPIC, queue_count=4) is not None
+    topics.follow(replace(SETTINGS, auto_create_topic_enable=False))
+    assert topics.create_by_send("U", pattern=AUTO_CREATE_TOPIC, queue_count=4) is None
+
+
 async def test_a_retry_topic_is_made_once(tmp_path: Path) -> None:
     topics = load(tmp_path)
     first = topics.find_or_create("%RETRY%g")

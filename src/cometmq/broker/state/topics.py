@@ -223,6 +223,12 @@ class Topics:
         if any(self._topics.get(name) != topic for name, topic in changed.items()):
             self._change(changed)
 
+    def follow(self, settings: BrokerSettings) -> None:
+        """Follow changed settings: ``TBW102`` is a pattern for new topics, so it must exist, or is none."""
+        self.auto_create = settings.auto_create_topic_enable
+        if self.auto_create and self.find(AUTO_CREATE_TOPIC) is None:
+            self.put(next(topic for topic in boot_topics(settings) if topic.topic == AUTO_CREATE_TOPIC))
+
     def delete(self, names: Iterable[str]) -> Change[TopicConfig]:
         """Remove topics, and their data by the callback of ``on_delete``; unknown names are no error."""
         gone = dict.fromkeys(names)
