@@ -147,7 +147,7 @@ class Assembly:
         self.timed_messages = TimedMessages(store, timer, clock)
 
         self.reads = Reads(store)
-        producers = Producers[Session](peers_clock)
+        self.producers = producers = Producers[Session](peers_clock)
         self.consumers = consumers = Consumers[Session](peers_clock, on_empty=self.filters.unregister)
         self.locks = QueueLocks(table("queueLocks"), peers_clock)
         self.locks.load()
@@ -191,7 +191,7 @@ class Assembly:
             body_size_max=store.settings.max_message_size,
             store_host=host,
         )
-        sends = Sends(
+        self.sends = sends = Sends(
             *(store, targets, rare, self.rates, self.idempotence, own), store_host=host, constants=constants
         )
         rules = _transaction_rules(settings)

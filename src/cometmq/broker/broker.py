@@ -13,6 +13,7 @@ from cometmq.broker.admin import live_settings
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.auth.guarding import serve
 from cometmq.broker.handlers import Starting
+from cometmq.broker.metrics.monitor import Monitor, RunningBroker
 from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.registration import NameServers
 from cometmq.broker.requests.pop.handed_out import restore_offsets
@@ -68,6 +69,7 @@ class Broker:
         port: the listen port; valid, as the other attributes, once the broker is started.
         vip_port: the VIP port, None if it does not listen there.
         address: the address for clients, ``ip:port``.
+        metrics_address: where ``/metrics``, ``/healthz`` and ``/readyz`` are, ``host:port``, or None.
         store: its open store.
         server: passes requests of peers to ``parts``.
         parts: the handlers and their state: code that embeds a broker may use them in its loop.
@@ -90,6 +92,7 @@ class Broker:
         self.port = settings.listen_port
         self.vip_port: int | None = None
         self.address = ""
+        self.metrics_address: str | None = None
         self._settings = Settings(settings, store_settings or StoreSettings())
         self._clock = clock or SystemClock()
         self._peers_clock = peers_clock or self._clock
@@ -118,7 +121,10 @@ class Broker:
         if insecure := exposure(settings):
             _log.warning("broker %s is %s", settings.broker_name, insecure)
         tls = server_tls(settings)
+        monitor = Monitor(settings)
         async with AsyncExitStack() as stack:
+            await monitor.start(stack)
+            self.metrics_address = monitor.address
             self.store = store = await self._open_store()
             stack.callback(store.close)
             self.server = server = Server(
@@ -161,6 +167,7 @@ class Broker:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
             stack.push_async_callback(name_servers.stop)
             await name_servers.wait_known()
+            monitor.show(RunningBroker(parts, store, self._files, server, name_servers, settings), stack)
             self._started = stack.pop_all()
         _log.info("broker %s serves at %s", settings.broker_name, self.address)
 

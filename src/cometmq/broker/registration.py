@@ -87,6 +87,11 @@ class NameServers:
         self.when_informed(known.set)
         await known.wait()
 
+    def states(self) -> tuple[list[str], list[str]]:
+        """Return the addresses of all name servers, and of those that accepted the last registration."""
+        reached = [server.address for server in self._servers if server.is_reached]
+        return [server.address for server in self._servers], reached
+
     def begin(self) -> None:
         """Start to register; until the name servers know the topics, responses that rely on one wait."""
         for server in self._servers:

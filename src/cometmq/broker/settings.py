@@ -9,6 +9,7 @@ import logging
 import socket
 import tomllib
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -18,6 +19,7 @@ from msgspec.structs import fields
 
 from cometmq.broker.auth.settings import AuthSettings
 from cometmq.errors import FormatError, SettingsError
+from cometmq.metrics.labels import labels_of
 from cometmq.net.address import parse_address
 from cometmq.net.flow import (
     HIGH_WATER,
@@ -44,6 +46,13 @@ Count = Annotated[int, Meta(ge=1, le=10_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
 Size = Annotated[int, Meta(ge=1024, le=2**31 - 1)]
 BodySize = Annotated[int, Meta(ge=1024, le=FRAME_LENGTH_MAX)]
+
+
+class MetricsExporter(StrEnum):
+    """How metrics leave a broker: not at all, or scraped by Prometheus."""
+
+    DISABLE = "DISABLE"
+    PROM = "PROM"
 
 
 class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
@@ -146,6 +155,14 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
         nonstandard_body_bytes_max: most bytes of a body that is not standard JSON.
         max_connections: most connections; others are closed at once. 0 for as many as the process's
             descriptors allow, half of which (8,192 at most) are for files and a part is kept back.
+        metrics_exporter_type: ``PROM`` serves ``/metrics``, ``/healthz`` and ``/readyz`` over HTTP, for which
+            the extra ``metrics`` must be installed; ``DISABLE`` does not. RocketMQ's others are not there.
+        metrics_prom_exporter_port: the port for that; 0 for any free one.
+        metrics_prom_exporter_host: the address for that; whoever reaches it needs no password. RocketMQ's is
+            ``brokerIP1``.
+        metrics_label: more labels of all metrics, ``name:value,name:value``.
+        metrics_otel_cardinality_limit: most series of one metric; the others become one. Not RocketMQ's
+            50,000.
     """
 
     broker_name: Annotated[str, Meta(min_length=1, max_length=127)] = msgspec.field(
@@ -225,10 +242,16 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
     request_list_items_max: Annotated[int, Meta(ge=1, le=1_000_000)] = LIMITS.list_items
     nonstandard_body_bytes_max: BodySize = LIMITS.nonstandard_bytes
     max_connections: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    metrics_exporter_type: MetricsExporter = MetricsExporter.DISABLE
+    metrics_prom_exporter_port: Port = 5557
+    metrics_prom_exporter_host: str = "127.0.0.1"
+    metrics_label: str = ""
+    metrics_otel_cardinality_limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
 
     def __post_init__(self) -> None:
-        """Check settings that limit each other. Raises SettingsError."""
+        """Check settings that limit each other, and labels. Raises SettingsError."""
         super().__post_init__()
+        labels_of(self.metrics_label)
         low, high, most, *_ = self.limits
         if not low <= high <= most:
             raise SettingsError(
@@ -258,6 +281,11 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
             self.request_list_items_max,
             self.nonstandard_body_bytes_max,
         )
+
+    @property
+    def metrics_labels(self) -> dict[str, str]:
+        """The labels in ``metrics_label``."""
+        return labels_of(self.metrics_label)
 
     @property
     def name_servers(self) -> tuple[str, ...]:

@@ -98,6 +98,16 @@ class NameServer:
         """The address for clients, ``host:port``."""
         return address_text(self.host, self.port)
 
+    @property
+    def connection_count(self) -> int:
+        """Number of open connections."""
+        return len(self._server.sessions)
+
+    @property
+    def refused_connections(self) -> int:
+        """Number of connections that were closed at once because too many were open."""
+        return self._server.refused_connections
+
     async def start(self) -> None:
         """Start listening. Raises SettingsError if the address cannot be used, or strangers could use it."""
         insecure = check_exposure(

@@ -1,7 +1,8 @@
 """VIEW_BROKER_STATS_DATA: how much went into topics and out to groups in the last minute, hour and day.
 
-No send and no pull counts anything for this. Every ten seconds the pointers that exist anyway are compared
-with those of ten seconds before: the ends of all queues, and the offsets up to which groups have pulled.
+No send and no pull counts anything for this. Every ten seconds, and for each scrape of metrics, the pointers
+that exist anyway are compared with those before: the ends of all queues, and the offsets up to which groups
+have pulled.
 What an idle broker does for it is to compare one array.
 
 ==================== =================== =============================================================
@@ -33,6 +34,7 @@ difference of the last and the first one. ``avgpt`` is the sum per message.
 Source: ``BrokerStatsManager.java``, ``StatsItem.java``.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Container, Sequence
 from typing import Final, NamedTuple
@@ -142,6 +144,7 @@ class Statistics:
         self._last = _Sample(clock.monotonic_ms(), self._broker(), *[nothing] * 5)
         self._samples = {name: deque([self._last], kept) for name, (_, kept) in SPANS.items()}
         self._count = 0
+        self._counting = asyncio.Lock()
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -161,8 +164,35 @@ class Statistics:
         numbers = self._numbers(name, key)
         return self._difference("statsMinute", name, np.array(numbers, np.int64))["tps"] if numbers else 0.0
 
+    def put_totals(self, topic: str) -> tuple[int, int]:
+        """Return the messages that a topic has got since the start, by the last count, and their bytes."""
+        numbers = np.array(self._numbers("TOPIC_PUT_NUMS", topic), np.int64)
+        return _total(self._last.puts, numbers), _total(self._last.put_bytes, numbers)
+
+    def get_totals(self) -> list[tuple[str, str, int, int]]:
+        """Return topics and the groups that have pulled, with their messages and bytes by the last count."""
+        found: list[tuple[str, str, int, int]] = []
+        for key, pulls in self._pulls.items():
+            topic, _, group = key.partition(SEPARATOR)
+            numbers = np.array(list(pulls.values()), np.int64)
+            counts = _total(self._last.gets, numbers), _total(self._last.get_bytes, numbers)
+            found.append((topic, group, *counts))
+        return found
+
     async def sample(self) -> None:
-        """Count what has changed since the last sample; call it every SAMPLE_MS."""
+        """Count, and keep the counts as a sample; call it every SAMPLE_MS. Raises OSError."""
+        await self.count()
+        self._count += 1
+        for name, (every, _) in SPANS.items():
+            if self._count % every == 0:
+                self._samples[name].append(self._last)
+
+    async def count(self) -> None:
+        """Count what has changed since the last count. Raises OSError."""
+        async with self._counting:
+            await self._count_changes()
+
+    async def _count_changes(self) -> None:
         time_ms, before = self._clock.monotonic_ms(), self._last
         broker, ends, seen = self._broker(), self._store.queue_ends.copy(), self._ends
         sent_back = self._rates.sent_back
@@ -182,10 +212,6 @@ class Statistics:
             await read(self._store, self._count_gets(counts, moves, delivered))
             self._ends = ends
         self._last = counts
-        self._count += 1
-        for name, (every, _) in SPANS.items():
-            if self._count % every == 0:
-                self._samples[name].append(counts)
 
     def _difference(self, span: str, name: str, numbers: Longs) -> dict[str, float]:
         counts, messages = _COLUMNS[name]

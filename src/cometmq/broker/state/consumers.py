@@ -173,6 +173,10 @@ class Consumers(Generic[ChannelT]):
         """Return a group, or None if none of its members has sent a heartbeat."""
         return self._groups.get(name)
 
+    def groups(self) -> dict[str, ConsumerGroup[ChannelT]]:
+        """Return the groups by name, in a new dictionary."""
+        return dict(self._groups)
+
     def may_consume(self, name: str, topic: str) -> bool:
         """Check whether a group may consume a topic; not while its members subscribe to others only."""
         group = self._groups.get(name)

@@ -47,6 +47,7 @@ class PutTimes:
         self._began_ms = clock.monotonic_ms()
         self._times: Counter[int] = Counter()
         self._last: Counter[int] = Counter()
+        self._before: Counter[int] = Counter()  # of all former minutes
 
     def since(self, begun_ms: int) -> int:
         """Return the time since ``begin`` returned ``begun_ms``, ms."""
@@ -76,7 +77,12 @@ class PutTimes:
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._began_ms >= SPAN_MS:
             self._began_ms = now_ms
+            self._before.update(self._times)
             self._last, self._times = self._times, Counter()
+
+    def all(self) -> Counter[int]:
+        """Return the numbers of messages since the start by the time that they took, ms."""
+        return self._before + self._times
 
     def distribution(self) -> str:
         """Return the counts of the last minute's messages by time: ``[<=0ms]:12 [0~10ms]:3 …``."""

@@ -135,6 +135,12 @@ class Revive:
         """Postpone the next round."""
         self._not_before_ms = self._clock.monotonic_ms() + PAUSE_MS
 
+    def behind(self) -> dict[int, int]:
+        """Return the number of messages that are not read yet, by revive queue."""
+        return {
+            number: max(self._end(number) - queue.next_offset, 0) for number, queue in self._queues.items()
+        }
+
     def stop(self) -> None:
         """Revive nothing any more."""
         self._stopped = True

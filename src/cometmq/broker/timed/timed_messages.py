@@ -116,6 +116,17 @@ class TimedMessages:
         """The number of messages that wait in the timer."""
         return sum(slot.unit_count for slot in self._timer.waiting())
 
+    @property
+    def behind(self) -> int:
+        """The number of messages of the timer topic that are not in the timer yet."""
+        return max(self._end - self._timer.queue_offset, 0)
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the next message can be delivered, ms since the epoch; None if none waits."""
+        time = self._timer.next_time()
+        return None if time is None else time + self._store.settings.timer_precision_ms
+
     def counting(self) -> Callable[[], Counter[int]]:
         """Return a function for any thread that counts waiting messages by their topics' hashes."""
         return partial(self._timer.count_by_topic, self._timer.waiting())

@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,13 +21,13 @@ from cometmq.cli.serve.access import (
     name_server_access,
     name_server_access_options,
 )
+from cometmq.cli.serve.metrics import metrics_options, take_metrics
 from cometmq.cli.serve.tls import server_tls_options, tls_settings
 from cometmq.errors import SettingsError
 from cometmq.extras import require
 from cometmq.io import descriptors
 from cometmq.io.clock import SystemClock
 from cometmq.io.garbage import freeze_survivors
-from cometmq.net.address import address_text
 
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
@@ -68,6 +69,7 @@ store_option = click.option(
 @store_option
 @config_option
 @click.option("--tls", "has_tls", is_flag=True, help="Make a certificate in the store's directory, for TLS.")
+@metrics_options
 @server_tls_options
 @insecure_option
 @json_option
@@ -80,14 +82,14 @@ def dev(
     has_tls: bool,
     insecure: bool,
     as_json: bool,
-    **tls: Any,
+    **server: Any,
 ) -> None:
     """Run a name server and a broker in one process, for a laptop or a test.
 
     Options override FILE. A port of 0 takes any free one; the line on standard output names it. Consumers
     may filter by SQL92, unless FILE has enablePropertyFilter=false.
     """
-    if has_tls and tls["tls_cert"] is not None:
+    if has_tls and server["tls_cert"] is not None:
         raise SettingsError("--tls makes a certificate: leave it out with --tls-cert")
     options = {
         "bindAddress": host,
@@ -97,7 +99,7 @@ def dev(
     }
     if namesrv_port is None:
         namesrv_port = 0 if port == 0 else NAME_SERVER_PORT
-    values = tls_settings(**tls) | _given(options)
+    values = _server_settings(server) | _given(options)
     _run("dev", lambda: _dev(config, namesrv_port, values, makes_certificate=has_tls, as_json=as_json))
 
 
@@ -118,6 +120,7 @@ def dev(
     help="… and of one that is not standard JSON.  [default: 24576]",
 )
 @name_server_access_options
+@metrics_options
 @server_tls_options
 @json_option
 def namesrv(
@@ -131,7 +134,7 @@ def namesrv(
     cluster: str,
     insecure: bool,
     as_json: bool,
-    **tls: Any,
+    **server: Any,
 ) -> None:
     """Run a name server. With larger limits a single request can hold up all others for longer."""
     limits = {
@@ -140,8 +143,8 @@ def namesrv(
         "nonstandard_bytes": nonstandard_body_bytes_max,
     }
     access = name_server_access(users=users, closed_routes=closed_routes, cluster=cluster, insecure=insecure)
-    values = tls_settings(**tls)
-    _run("namesrv", lambda: _namesrv(host, port, limits, access, values, as_json=as_json))
+    metrics, values = take_metrics(server), tls_settings(**server)
+    _run("namesrv", lambda: _namesrv((host, port), metrics, limits, access, values, as_json=as_json))
 
 
 @click.command()
@@ -150,6 +153,7 @@ def namesrv(
 @host_option
 @port_option
 @store_option
+@metrics_options
 @server_tls_options
 @insecure_option
 @json_option
@@ -161,7 +165,7 @@ def broker(
     store: Path | None,
     insecure: bool,
     as_json: bool,
-    **tls: Any,
+    **server: Any,
 ) -> None:
     """Run a broker. Options override FILE."""
     options = {
@@ -171,7 +175,7 @@ def broker(
         "namesrvAddr": namesrv,
         "insecure": insecure or None,
     }
-    values = tls_settings(**tls) | _given(options)
+    values = _server_settings(server) | _given(options)
     _run("broker", lambda: _broker(config, values, as_json=as_json))
 
 
@@ -202,6 +206,7 @@ async def _dev(
         try:
             store = own.store_path_root_dir
             where = f"broker {server.address}, name server {name_server.address}, store {store}"
+            where += _metrics_text(server)
             more = {"name_server": name_server.address, "name_server_port": name_server.port}
             if makes_certificate:
                 where += f", certificate {own.tls_server_cert_path} (--tls-ca)"
@@ -214,28 +219,34 @@ async def _dev(
 
 
 async def _namesrv(
-    host: str,
-    port: int,
+    address: tuple[str, int],
+    metrics: tuple[str, int] | None,
     limits: Mapping[str, int | None],
     access: "NameServerAccess",
     values: Mapping[str, Any],
     *,
     as_json: bool,
 ) -> None:
+    from cometmq.namesrv.metrics import endpoint_of  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
     from cometmq.net.tls.settings import TlsSettings, settings_from  # noqa: PLC0415 - as above
     from cometmq.wire.bodies.body import LIMITS  # noqa: PLC0415 - as above
 
     given = {name: limit for name, limit in limits.items() if limit is not None}
     tls = settings_from(TlsSettings, values)
-    server = NameServer(host, port, limits=LIMITS._replace(**given), access=access, tls=tls)
-    await server.start()
-    try:
-        address = address_text(host, server.port)
-        fields = {"name_server": address, "name_server_port": server.port}
-        await _ready(f"name server {address}", fields, as_json=as_json)
-    finally:
-        await server.stop()
+    server = NameServer(*address, limits=LIMITS._replace(**given), access=access, tls=tls)
+    async with AsyncExitStack() as stack:
+        endpoint = None if metrics is None else endpoint_of(server, *metrics)
+        await server.start()
+        stack.push_async_callback(server.stop)
+        where = f"name server {server.address}"
+        fields = {"name_server": server.address, "name_server_port": server.port}
+        if endpoint is not None:
+            await endpoint.start()
+            stack.push_async_callback(endpoint.stop)
+            where += f", metrics {endpoint.address}"
+            fields["metrics"] = endpoint.address
+        await _ready(where, fields, as_json=as_json)
 
 
 async def _broker(config: Path | None, values: Mapping[str, Any], *, as_json: bool) -> None:
@@ -249,7 +260,8 @@ async def _broker(config: Path | None, values: Mapping[str, Any], *, as_json: bo
         where = settings.broker.namesrv_addr or "none"
         store = settings.broker.store_path_root_dir
         fields = _fields_of(server, store) | {"name_servers": list(settings.broker.name_servers)}
-        await _ready(f"broker {server.address}, name servers {where}, store {store}", fields, as_json=as_json)
+        text = f"broker {server.address}, name servers {where}, store {store}{_metrics_text(server)}"
+        await _ready(text, fields, as_json=as_json)
     finally:
         await server.stop()
 
@@ -277,6 +289,17 @@ def _given(options: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in options.items() if value is not None}
 
 
+def _server_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Return a broker's settings that the options of TLS and metrics stand for."""
+    metrics = take_metrics(options)
+    values = tls_settings(**options)
+    if metrics is not None:
+        host, port = metrics
+        values |= {"metricsExporterType": "PROM", "metricsPromExporterHost": host}
+        values["metricsPromExporterPort"] = str(port)
+    return values
+
+
 def _fields_of(server: "Broker", store: str) -> dict[str, Any]:
     """Return the fields that --json prints for a broker that is ready."""
     return {
@@ -284,7 +307,11 @@ def _fields_of(server: "Broker", store: str) -> dict[str, Any]:
         "broker_port": server.port,
         "vip_port": server.vip_port,
         "store": store,
-    }
+    } | ({} if server.metrics_address is None else {"metrics": server.metrics_address})
+
+
+def _metrics_text(server: "Broker") -> str:
+    return "" if server.metrics_address is None else f", metrics {server.metrics_address}"
 
 
 async def _ready(what: str, fields: Mapping[str, Any], *, as_json: bool) -> None:

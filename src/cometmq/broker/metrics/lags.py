@@ -1,0 +1,140 @@
+"""How far groups are behind, by topic.
+
+For each queue, with its end, and of a group: the offset that it has committed, the one up to which it has
+pulled, and how many messages its pops hold::
+
+      committed − popped          committed               pulled                 end
+    ────────┼────── popped, held ─────┼──── pulled, held ───┼───── not got yet ────┼─►
+            └──────────── in flight ───────────────────────┘└──────── ready ──────┘
+            └──────────────────────────────── lag ─────────────────────────────────┘
+
+A group that has committed nothing in a queue is counted from where it pulls, else not at all: it may be meant
+to begin at the end. What retention has removed is no lag. The store time of the oldest message is read again
+only when it is another message: a group that is stuck costs nothing.
+(RocketMQ: ConsumerLagCalculator.java, which sees no group without members, nor what waits in retry topics of
+groups that pull.)
+"""
+
+from typing import Final, NamedTuple
+
+from cometmq.broker.metrics import families
+from cometmq.broker.metrics.traffic import SYSTEM_GROUP_PREFIX, is_system
+from cometmq.broker.state.consumers import Consumers
+from cometmq.broker.state.in_flight import InFlight
+from cometmq.broker.state.offsets import SEPARATOR, Offsets, key_of
+from cometmq.broker.state.topics import Topics
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.format.pop.names import normal_topic
+from cometmq.metrics.family import Values
+from cometmq.net.server import Session
+from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.store import MessageStore
+
+TURN_MAX: Final = 200
+"""Number of queues that one turn of the loop examines."""
+
+
+class _Lag(NamedTuple):
+    """What waits in one queue for a group; offsets of the oldest messages, None if there are none."""
+
+    lag: int
+    in_flight: int
+    ready: int
+    oldest: int | None
+    oldest_ready: int | None
+
+
+class Lags:
+    """Reads the lags of all groups."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: Topics,
+        consumers: Consumers[Session],
+        offsets: Offsets,
+        in_flight: InFlight,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._consumers = consumers
+        self._offsets = offsets
+        self._in_flight = in_flight
+        self._times: dict[tuple[str, int, int], int] = {}  # store times by topic, queue id and queue offset
+
+    def read_into(self, values: Values) -> Reading[None]:
+        """Read the lags of all groups in their topics."""
+        seen: dict[tuple[str, int, int], int] = {}
+        turn, now_ms = 0, self._store.clock.now_ms()
+        for topic, group in self._group_topics():
+            config = self._topics.find(topic)
+            if config is None:
+                continue
+            normal = normal_topic(topic, group)
+            is_retry = str(topic.startswith(RETRY_PREFIX)).lower()
+            labels = group, normal, is_retry, is_system(normal, group)
+            worst_ms = worst_ready_ms = 0
+            totals = [0, 0, 0]
+            for queue_id in range(config.read_queue_count):
+                turn += 1
+                if turn % TURN_MAX == 0:
+                    yield PAUSE
+                found = self._of_queue(group, topic, queue_id)
+                totals = [total + part for total, part in zip(totals, found[:3], strict=True)]
+                for at, is_ready in ((found.oldest, False), (found.oldest_ready, True)):
+                    if at is None:
+                        continue
+                    stored_ms = yield from self._store_time(topic, queue_id, at, seen)
+                    age_ms = 0 if stored_ms < 0 else max(now_ms - stored_ms, 0)
+                    if is_ready:
+                        worst_ready_ms = max(worst_ready_ms, age_ms)
+                    else:
+                        worst_ms = max(worst_ms, age_ms)
+            for family, total in zip((families.LAG, families.IN_FLIGHT, families.READY), totals, strict=True):
+                values.add(family, total, *labels)
+            for family, age_ms in ((families.LAG_MS, worst_ms), (families.QUEUEING_MS, worst_ready_ms)):
+                known = values.series.get(family, {}).get(labels, 0)
+                values.set(family, max(age_ms, known), *labels)
+        self._times = seen
+
+    def _group_topics(self) -> list[tuple[str, str]]:
+        """Return topics and groups that subscribe to them, or have committed offsets there."""
+        keys = dict.fromkeys(self._offsets.keys())
+        for name, group in self._consumers.groups().items():
+            if not group.is_broadcasting:
+                keys |= dict.fromkeys(key_of(name, topic) for topic in group.subscriptions)
+        found: list[tuple[str, str]] = []
+        for key in keys:
+            topic, _, name = key.partition(SEPARATOR)
+            known = self._consumers.find(name)
+            if name.lower().startswith(SYSTEM_GROUP_PREFIX) or topic.startswith(DLQ_PREFIX):
+                continue
+            if known is not None and known.is_broadcasting:
+                continue
+            if self._consumers.may_consume(name, normal_topic(topic, name)):
+                found.append((topic, name))
+        return found
+
+    def _of_queue(self, group: str, topic: str, queue_id: int) -> _Lag:
+        store, offsets = self._store, self._offsets
+        end, begin = store.max_queue_offset(topic, queue_id), store.min_queue_offset(topic, queue_id)
+        committed, pulled = offsets.committed(group, topic, queue_id), offsets.pulled(group, topic, queue_id)
+        popped = self._in_flight.count(group, topic, queue_id)
+        if committed is None:
+            committed = end if pulled is None else pulled
+        committed = min(max(committed, begin), end)
+        pulled = min(max(committed, pulled or 0), end)
+        held, ready = pulled - committed + popped, end - pulled
+        oldest = max(committed - popped, begin) if held + ready else None
+        return _Lag(held + ready, held, ready, oldest, pulled if ready else None)
+
+    def _store_time(
+        self, topic: str, queue_id: int, queue_offset: int, seen: dict[tuple[str, int, int], int]
+    ) -> Reading[int]:
+        """Return the store time of a message, ms; -1 if it does not exist."""
+        place = topic, queue_id, queue_offset
+        time_ms = seen.get(place, self._times.get(place, -1))
+        if time_ms < 0:
+            time_ms = yield from self._store.readings.store_time_at(topic, queue_id, queue_offset)
+        seen[place] = time_ms
+        return time_ms

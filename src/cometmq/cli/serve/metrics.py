@@ -1,0 +1,29 @@
+"""The options of metrics and health for commands that run servers."""
+
+from typing import Any, Final
+
+import click
+
+from cometmq.cli.access import CommandT
+
+_OPTIONS: Final = (
+    click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        help="Serve /metrics, /healthz and /readyz on this port; 0 for any free one.",
+    ),
+    click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address for that."),
+)
+
+
+def metrics_options(command: CommandT) -> CommandT:
+    """Add the options to a command, which passes their values to ``take_metrics``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def take_metrics(options: dict[str, Any]) -> tuple[str, int] | None:
+    """Remove these options from others; return the host and port that they name, None without a port."""
+    port, host = options.pop("metrics_port"), options.pop("metrics_host")
+    return None if port is None else (host, port)

@@ -1,0 +1,1 @@
+"""What servers show of themselves over HTTP: metrics for Prometheus, and whether they are alive and ready."""
