@@ -1,0 +1,160 @@
+"""Metrics beside those of a real RocketMQ broker, and read by a real Prometheus.
+
+Prometheus is Debian's package ``prometheus`` (``apt-get install prometheus``), of which no service need run.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.broker.metrics.reference import REFERENCE
+from tests.broker.metrics.scraped import OF_ALL_SERIES, ask_blocking
+from tests.interop import peers
+from tests.interop.groups import in_group
+
+from cometmq.blocking import Producer
+from cometmq.message import Message
+
+pytestmark = pytest.mark.interop
+
+FILES = Path(__file__).parents[2] / "packaging" / "prometheus"
+NOT_LABELS = OF_ALL_SERIES | {"otel_scope_name", "le"}
+SENT = 20
+SOMETIMES_WITHOUT_RETRY = {"rocketmq_messages_out_total", "rocketmq_throughput_out_total"}
+"""Families whose series of a RocketMQ broker lack the label ``is_retry`` if they are of pulls."""
+TIMEOUT_S = 60
+needs_prometheus = pytest.mark.skipif(
+    shutil.which("promtool") is None or shutil.which("prometheus") is None,
+    reason="there is no Prometheus: apt-get install prometheus",
+)
+
+
+def families_of(text: str) -> dict[str, tuple[str, set[frozenset[str]]]]:
+    """Return type and labels of each family by its name in the text."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {frozenset(sample.labels) - NOT_LABELS for sample in family.samples}
+        found[name] = (family.type, labels)
+    return found
+
+
+@pytest.mark.parametrize("name", [in_group(name, "metrics") for name in peers.START])
+def test_each_family_has_the_type_and_labels_of_the_reference(name: str, tmp_path: Path) -> None:
+    port = peers.free_port()
+    settings = {
+        "metricsExporterType": "PROM",
+        "metricsPromExporterPort": port,
+        "metricsPromExporterHost": peers.HOST,
+    }
+    with peers.START[name](tmp_path / "store", settings) as peer:
+        send(peer.namesrv)
+        deadline, text = time.monotonic() + TIMEOUT_S, ""
+        while "rocketmq_messages_in_total{" not in text:
+            assert time.monotonic() < deadline, text
+            text = ask_blocking(f"{peers.HOST}:{port}", "/metrics").text
+    found = {family: shown for family, shown in families_of(text).items() if family.startswith("rocketmq_")}
+    assert len(found) >= 15 and found.keys() <= REFERENCE.keys()
+    for family, (kind, labels) in found.items():
+        reference = REFERENCE[family]
+        left_out = {"is_retry"} if family in SOMETIMES_WITHOUT_RETRY else set()
+        assert kind == reference.kind, family
+        for series in labels:
+            assert reference.labels - left_out <= series <= reference.labels, family
+    sent = [
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "rocketmq_messages_in_total" and sample.labels["topic"] == "metrics"
+    ]
+    assert sent == [SENT]
+
+
+def send(namesrv: str) -> None:
+    with Producer(namesrv) as producer:
+        for number in range(SENT):
+            producer.send(Message("metrics", b"%d" % number))
+
+
+@needs_prometheus
+def test_promtool_accepts_the_rules() -> None:
+    ran = subprocess.run(
+        ["promtool", "check", "rules", str(FILES / "alerts.yml")], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0 and "10 rules found" in ran.stdout, ran
+
+
+@needs_prometheus
+def test_alerts_fire_and_clear_as_their_names_say() -> None:
+    ran = subprocess.run(
+        ["promtool", "test", "rules", str(FILES / "alerts_test.yml")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0 and "SUCCESS" in ran.stdout, ran
+
+
+class Prometheus(NamedTuple):
+    """A Prometheus that scrapes a port each second."""
+
+    process: peers.Process
+    address: str
+    port: int
+
+    def ask(self, path: str) -> Any:
+        """Return the data of an answer of its API."""
+        return json.loads(ask_blocking(self.address, f"/api/v1/{path}").text)["data"]
+
+    def values(self, expression: str) -> list[str]:
+        """Return the present values of an expression."""
+        found = self.ask(f"query?query={urllib.parse.quote(expression)}")
+        return [one["value"][1] for one in found["result"]]
+
+
+@pytest.fixture
+def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
+    target, port = peers.free_port(), peers.free_port()
+    config = tmp_path / "prometheus.yml"
+    config.write_text(
+        json.dumps(
+            {
+                "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                "rule_files": [str(FILES / "alerts.yml")],
+                "scrape_configs": [
+                    {"job_name": "cometmq", "static_configs": [{"targets": [f"{peers.HOST}:{target}"]}]}
+                ],
+            }
+        )
+    )
+    address = f"{peers.HOST}:{port}"
+    command = [
+        "prometheus",
+        f"--config.file={config}",
+        f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+        f"--web.listen-address={address}",
+    ]
+    with peers.Process(command, ready="Server is ready", environment=os.environ) as process:
+        yield Prometheus(process, address, target)
+
+
+@needs_prometheus
+def test_prometheus_scrapes_a_broker_and_sees_what_was_sent(prometheus: Prometheus, tmp_path: Path) -> None:
+    settings = {"metricsExporterType": "PROM", "metricsPromExporterPort": prometheus.port}
+    with peers.cometmq(tmp_path / "store", settings) as peer:
+        send(peer.namesrv)
+        deadline = time.monotonic() + TIMEOUT_S
+        while prometheus.values('rocketmq_messages_in_total{topic="metrics"}') != [str(SENT)]:
+            assert time.monotonic() < deadline and not prometheus.process.ends_within(0.2)
+        assert prometheus.values("up") == ["1"]
+        (group,) = prometheus.ask("rules")["groups"]
+        assert len(group["rules"]) == 10
+        assert {rule["health"] for rule in group["rules"]} <= {"ok", "unknown"}
