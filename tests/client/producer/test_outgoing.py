@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cometmq.client.producer import outgoing
 from cometmq.client.producer.outgoing import (
@@ -48,6 +49,12 @@ def test_a_request_carries_all_of_the_message() -> None:
         "WAIT": "true",
         "TAGS": "TagA",
     }
+
+
+def test_a_message_keeps_the_time_when_it_was_born() -> None:
+    born = replace(single(message(), ID), born_time=7)
+    command = decode(born.request("producers", QUEUE, 1_000).encode(opaque=1))
+    assert parse(SendHeaderV2, command.ext_fields).born_time == 7
 
 
 def test_the_same_message_can_be_sent_to_another_queue() -> None:

@@ -29,6 +29,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
             same queue makes no duplicate.
         wants_reply: whether it is a request: the producer must be registered with the broker before.
         is_reply: whether it is the reply to a request.
+        born_time: when it was created, ms since the epoch; None for when it is sent.
     """
 
     topic: str
@@ -42,6 +43,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     idempotence_key: str | None = None
     wants_reply: bool = False
     is_reply: bool = False
+    born_time: int | None = None
 
     @property
     def queue_key(self) -> str | None:
@@ -54,13 +56,17 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
         return self.message_ids[0]
 
     def request(self, group: str, queue: MessageQueue, born_time: int) -> SendRequest:
-        """Build the request that sends it to ``queue``; ``born_time`` is in ms since the epoch."""
+        """Build the request that sends it to ``queue``.
+
+        Args:
+            born_time: the time of the send, ms since the epoch, for a message without one of its own.
+        """
         return SendRequest(
             producer_group=group,
             topic=self.topic,
             queue_id=queue.queue_id,
             sys_flag=self.sys_flag,
-            born_time=born_time,
+            born_time=born_time if self.born_time is None else self.born_time,
             flag=self.flag,
             properties=self.properties,
             broker_name=queue.broker_name,

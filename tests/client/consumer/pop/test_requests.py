@@ -39,6 +39,15 @@ async def test_a_popped_message_has_its_receipt_handle() -> None:
     assert header == PopHeader(GROUP, TOPIC, -1, 32, 15_000, 0, 0, 0, "TAG", "*", broker_name="a")
 
 
+async def test_an_ordered_pop_names_its_attempt() -> None:
+    broker = PopBroker()
+    broker.put(b"0")
+    async with popping(broker) as here:
+        await here.requests.pop(QUEUE, ANY, OPTIONS._replace(ordered=True, attempt_id="first"))
+    (header,) = broker.pops
+    assert header.order and header.attempt_id == "first"
+
+
 async def test_a_message_of_a_retry_topic_has_the_topic_that_it_was_sent_to() -> None:
     """The broker replaces the topic and adds the handle, or does neither: its ``popResponseReturn…``."""
     broker, given = PopBroker(), HANDLE._replace(retry_flag=RetryFlag.V2)

@@ -72,12 +72,16 @@ class PopOptions(NamedTuple):
         invisible_ms: how long they are hidden from the other members.
         wait_ms: how long the broker may hold the request while there are none.
         from_first: whether the group begins at the first message of a queue that it has not read before.
+        ordered: whether a queue's messages are hidden until those before them are acknowledged.
+        attempt_id: names an attempt of an ordered pop: repeated with it, it gets the same messages.
     """
 
     max_count: int
     invisible_ms: int
     wait_ms: int
     from_first: bool
+    ordered: bool = False
+    attempt_id: str | None = None
 
 
 class PopResult(NamedTuple):
@@ -129,6 +133,8 @@ class PopRequests:
             init_mode=FROM_FIRST if options.from_first else FROM_LAST,
             exp_type=wanted.expression_type,
             exp=wanted.expression,
+            order=options.ordered,
+            attempt_id=options.attempt_id,
             broker_name=queue.broker_name,
         )
         grace_ms = options.wait_ms + PULL_GRACE_MS if options.wait_ms else 0
