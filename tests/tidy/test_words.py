@@ -33,6 +33,7 @@ PLAIN: Final = {
     "message.py",
     "namesrv",
     "net",
+    "proxy",
     "spark",
     "store",
     "testing",

@@ -1,0 +1,1 @@
+"""The gRPC proxy: RocketMQ 5 clients, which speak apache.rocketmq.v2, reach any brokers through it."""
