@@ -1,0 +1,1 @@
+"""Messages of gRPC clients: checked, stored and delivered; their ids and handles."""

@@ -1,0 +1,128 @@
+"""Prolong the invisible times of messages that push consumers are handling.
+
+A client never learns a renewed handle: it acknowledges by the first one, for which the present one is used.
+
+Source: RocketMQ ``proxy/service/receipt/DefaultReceiptHandleManager.java``.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final
+
+from cometmq.client.consumer.pop.handling import retry_delay_ms
+from cometmq.errors import CometMQError
+from cometmq.format.pop.receipt import parse_receipt
+from cometmq.format.properties import POP_CK
+from cometmq.message import StoredMessage
+from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.messages.receipts import ClientReceipt, parse_client_receipt
+
+LOOK_S: Final = 5.0
+"""How often the handles are looked at."""
+AHEAD_MS: Final = 10_000
+"""A handle is renewed when less than this is left of its time."""
+TIMES_MS: Final = tuple(minutes * 60_000 for minutes in (1, 3, 5, 10, 30, 60))
+"""The invisible times of the first renewals; the last one is that of all others, too."""
+HELD_MS_MAX: Final = 3 * 3_600_000
+"""After this a message is given up: it is delivered again after the delay of a retry."""
+FAILURES_MAX: Final = 3
+RELEASE_MS: Final = 1_000
+"""How soon messages of a client that has gone are delivered again."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Held:
+    """A message that a client is handling.
+
+    Attributes:
+        receipt: its present handle.
+        held_since_ms: by the monotonic clock, as is ``ends_ms``.
+        ends_ms: when its present handle ends.
+    """
+
+    message: StoredMessage
+    receipt: ClientReceipt
+    held_since_ms: int
+    ends_ms: int
+    renewed: int = 0
+    failures: int = 0
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Renewals:
+    """The messages that clients are handling, and the handles that they got for them."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+        self._clock = brokers.clock
+        self._held: defaultdict[tuple[str, str], dict[str, _Held]] = defaultdict(dict)
+
+    def add(self, client_id: str, group: str, message: StoredMessage) -> None:
+        """Begin to prolong the invisible time of a message that was delivered to a client."""
+        receipt = ClientReceipt(parse_receipt(message.properties[POP_CK]), message.physical_offset)
+        now_ms = self._clock.monotonic_ms()
+        held = _Held(message, receipt, now_ms, now_ms + receipt.handle.invisible_ms)
+        self._held[client_id, group][str(receipt)] = held
+
+    async def take(self, client_id: str, group: str, text: str) -> ClientReceipt:
+        """Return the present handle for the one that a client has, and stop to prolong it.
+
+        Raises Failure if it is none, or has expired.
+        """
+        held = self._held.get((client_id, group), {}).pop(text, None)
+        if held is None:
+            receipt = parse_client_receipt(text)
+        else:
+            async with held.changing:  # the broker may be about to replace it
+                receipt = held.receipt
+        receipt.check_valid(self._clock.now_ms())
+        return receipt
+
+    async def renew(self) -> None:
+        """Renew the handles whose time is nearly over."""
+        now_ms = self._clock.monotonic_ms()
+        due = [
+            (owner, text, held)
+            for owner, of_owner in self._held.items()
+            for text, held in of_owner.items()
+            if held.ends_ms - now_ms < AHEAD_MS
+        ]
+        await asyncio.gather(*(self._renew(*one, now_ms) for one in due))
+
+    async def release(self, client_id: str, group: str) -> None:
+        """Show the messages of a client that has gone to others soon."""
+        for held in self._held.pop((client_id, group), {}).values():
+            async with held.changing:
+                await self._change(group, held, RELEASE_MS)
+
+    async def _renew(self, owner: tuple[str, str], text: str, held: _Held, now_ms: int) -> None:
+        async with held.changing:
+            of_owner = self._held.get(owner, {})
+            if of_owner.get(text) is not held:
+                return  # taken meanwhile
+            is_last = now_ms - held.held_since_ms >= HELD_MS_MAX
+            invisible_ms = TIMES_MS[min(held.renewed, len(TIMES_MS) - 1)]
+            if is_last:
+                invisible_ms = retry_delay_ms(held.message, 0)
+            is_renewed = await self._change(owner[1], held, invisible_ms)
+            if is_last or (not is_renewed and held.failures >= FAILURES_MAX):
+                of_owner.pop(text, None)
+
+    async def _change(self, group: str, held: _Held, invisible_ms: int) -> bool:
+        """Hide a message for another time; return whether the broker has done that."""
+        pops, message = self._brokers.pops(group), held.message
+        try:
+            handle = await pops.change_invisible(message.topic, held.receipt.handle, invisible_ms)
+        except CometMQError as error:
+            held.failures += 1
+            _log.warning("message %s of group %s is not hidden longer: %s", message.message_id, group, error)
+            return False
+        held.receipt = held.receipt._replace(handle=handle)
+        held.ends_ms = self._clock.monotonic_ms() + invisible_ms
+        held.renewed += 1
+        held.failures = 0
+        return True

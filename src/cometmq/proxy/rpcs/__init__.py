@@ -1,0 +1,1 @@
+"""The rpcs, a module for each group of them."""

@@ -1,0 +1,77 @@
+"""AckMessage, ChangeInvisibleDuration and ForwardMessageToDeadLetterQueue: what becomes of received messages.
+
+Source: RocketMQ ``proxy/grpc/v2/consumer/AckMessageActivity.java`` and its neighbours.
+"""
+
+import asyncio
+
+from cometmq.errors import CometMQError
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.names import checked_group, checked_invisible_ms, checked_topic
+from cometmq.proxy.outcomes import OK, Failure, code_of_broker, common_status, status_of
+from cometmq.proxy.renewals import Renewals
+from cometmq.proxy.rpcs.dead_letters import forward_to_dead_letters
+from cometmq.proxy.transport import Call
+from cometmq.wire.codes import ResponseCode
+
+
+class Acknowledging:
+    """Ends the deliveries of messages, or postpones their next ones."""
+
+    def __init__(self, brokers: Brokers, renewals: Renewals) -> None:
+        self._brokers = brokers
+        self._renewals = renewals
+
+    async def ack_message(self, request: pb.AckMessageRequest, call: Call) -> pb.AckMessageResponse:
+        """Acknowledge messages; the answer has an entry for each."""
+        group, topic = checked_group(request.group), checked_topic(request.topic)
+        if not request.entries:
+            raise Failure(pb.INTERNAL_SERVER_ERROR, "an acknowledgement of no message: give it an entry")
+        each = (self._ack(group, topic, entry, call.client_id) for entry in request.entries)
+        entries = await asyncio.gather(*each)
+        status = common_status([entry.status for entry in entries])
+        return pb.AckMessageResponse(status=status, entries=entries)
+
+    async def change_invisible_duration(
+        self, request: pb.ChangeInvisibleDurationRequest, call: Call
+    ) -> pb.ChangeInvisibleDurationResponse:
+        """Hide a message for another time; the answer has its new handle."""
+        group, topic = checked_group(request.group), checked_topic(request.topic)
+        invisible_ms = checked_invisible_ms(request.invisible_duration, 0)
+        receipt = await self._renewals.take(call.client_id, group, request.receipt_handle)
+        pops = self._brokers.pops(group)
+        try:
+            handle = await pops.change_invisible(
+                topic, receipt.handle, invisible_ms, counts=not request.suspend
+            )
+        except CometMQError as error:
+            status = status_of(error)
+            if status.code != pb.TOO_MANY_REQUESTS:
+                raise
+            return pb.ChangeInvisibleDurationResponse(status=status, receipt_handle=request.receipt_handle)
+        changed = receipt._replace(handle=handle)
+        return pb.ChangeInvisibleDurationResponse(status=OK, receipt_handle=str(changed))
+
+    async def forward_message_to_dead_letter_queue(
+        self, request: pb.ForwardMessageToDeadLetterQueueRequest, call: Call
+    ) -> pb.ForwardMessageToDeadLetterQueueResponse:
+        """Store a message among the dead letters of its group."""
+        group, topic = checked_group(request.group), checked_topic(request.topic)
+        receipt = await self._renewals.take(call.client_id, group, request.receipt_handle)
+        await forward_to_dead_letters(self._brokers, group, topic, receipt, request.message_id)
+        status = pb.Status(code=code_of_broker(ResponseCode.SUCCESS), message=str(ResponseCode.SUCCESS.value))
+        return pb.ForwardMessageToDeadLetterQueueResponse(status=status)
+
+    async def _ack(
+        self, group: str, topic: str, entry: pb.AckMessageEntry, client_id: str
+    ) -> pb.AckMessageResultEntry:
+        status = OK
+        try:
+            receipt = await self._renewals.take(client_id, group, entry.receipt_handle)
+            await self._brokers.pops(group).ack(topic, receipt.handle)
+        except CometMQError as error:
+            status = status_of(error)
+        return pb.AckMessageResultEntry(
+            message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=status
+        )

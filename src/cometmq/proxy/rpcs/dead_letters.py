@@ -1,0 +1,44 @@
+"""Forward popped messages to the dead letters of their group.
+
+Source: RocketMQ ``proxy/processor/ConsumerProcessor.java`` (forwardMessageToDeadLetterQueue).
+"""
+
+from typing import Final
+
+from cometmq.client.answer import successful
+from cometmq.client.consumer.send_back import DEAD_LETTER, SEND_BACK_TIMEOUT_MS
+from cometmq.format.pop.names import retry_topic
+from cometmq.message import MessageQueue
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.messages.receipts import ClientReceipt
+from cometmq.proxy.outcomes import Failure
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import SendBackHeader, fields
+
+_RETRIES: Final = 0
+
+
+async def forward_to_dead_letters(
+    brokers: Brokers, group: str, topic: str, receipt: ClientReceipt, message_id: str
+) -> None:
+    """Store a popped message among its group's dead letters, and acknowledge it.
+
+    Raises Failure if the receipt does not say where the message is; NoRoute, NetworkError, RemoteError.
+    """
+    handle = receipt.handle
+    if receipt.physical_offset < 0:
+        raise Failure(pb.INVALID_RECEIPT_HANDLE, "the receipt handle does not say where the message is")
+    header = SendBackHeader(
+        physical_offset=receipt.physical_offset,
+        group=group,
+        delay_level=DEAD_LETTER,
+        origin_message_id=message_id,
+        origin_topic=retry_topic(topic, group, handle.retry_flag),
+        max_reconsume_times=_RETRIES,
+    )
+    address = await brokers.routes.master(MessageQueue(topic, handle.broker_name, handle.queue_id))
+    command = Command(RequestCode.CONSUMER_SEND_MSG_BACK, ext_fields=fields(header))
+    successful(await brokers.connections.request(address, command, SEND_BACK_TIMEOUT_MS))
+    await brokers.pops(group).ack(topic, handle)

@@ -1,0 +1,239 @@
+"""ReceiveMessage: pop messages for a client, which the broker may hold while there are none.
+
+Source: RocketMQ ``proxy/grpc/v2/consumer/ReceiveMessageActivity.java``.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from itertools import count
+from typing import Any, Final
+
+from cometmq.client.background import start_task
+from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions, PopResult, PopStatus
+from cometmq.client.consumer.queue_requests import SQL92
+from cometmq.client.consumer.subscription import subscription_data
+from cometmq.cluster.assignment import ALL_QUEUES
+from cometmq.cluster.route import READ
+from cometmq.errors import CometMQError, FormatError
+from cometmq.format.pop.receipt import parse_receipt
+from cometmq.format.properties import POP_CK
+from cometmq.format.stored import with_readable_body
+from cometmq.message import MessageQueue, StoredMessage
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.membership import ProxyMembership
+from cometmq.proxy.messages.receipts import ClientReceipt
+from cometmq.proxy.messages.received import received_message, timestamp_of
+from cometmq.proxy.names import (
+    INVISIBLE_MS_MIN,
+    checked_group,
+    checked_invisible_ms,
+    checked_topic,
+    milliseconds,
+)
+from cometmq.proxy.outcomes import OK, Failure, status_of
+from cometmq.proxy.rpcs.dead_letters import forward_to_dead_letters
+from cometmq.proxy.transport import Call
+from cometmq.wire.bodies.group import GroupConfig
+from cometmq.wire.bodies.heartbeat import SubscriptionData
+
+RENEWED_INVISIBLE_MS: Final = 60_000
+"""Invisible time of messages that the proxy hides for longer until the client has handled them."""
+POLLING_MS_MIN: Final = 5_000
+POLLING_MS_MAX: Final = 20_000
+ANSWER_MS: Final = 1_500
+"""What is left of the deadline for the answer, if the client does not say how long to poll."""
+HAND_BACK_MS: Final = 1_000
+"""How soon messages are delivered again that could not be given to the client."""
+
+OnReceived = Callable[[str, str, StoredMessage], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Receiving:
+    """Pops messages for clients.
+
+    Args:
+        on_received: called with the client's id, the group and the message of each whose invisible time shall
+            be prolonged until it is handled.
+    """
+
+    def __init__(self, brokers: Brokers, membership: ProxyMembership, on_received: OnReceived) -> None:
+        self._brokers = brokers
+        self._membership = membership
+        self._on_received = on_received
+        self._turn = count()
+        self._abandoned: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Stop waiting for the messages of pops whose clients have gone."""
+        for task in self._abandoned:
+            task.cancel()
+        await asyncio.gather(*self._abandoned, return_exceptions=True)
+
+    async def receive_message(
+        self, request: pb.ReceiveMessageRequest, call: Call
+    ) -> AsyncIterator[pb.ReceiveMessageResponse]:
+        """Iterate over the status, the messages, and the time of their delivery."""
+        status, messages = OK, []
+        try:
+            group, topic = checked_group(request.group), checked_topic(request.message_queue.topic)
+            queue = await self._queue(request.message_queue, topic)
+            wanted = _subscription(topic, request.filter_expression, self._brokers.clock.now_ms())
+            settings = await self._group(group, wanted)
+            options = _options(request, call, settings)
+            result = await self._pop(group, queue, wanted, options)
+            messages = await self._chosen(group, settings, result)
+            if not messages:
+                status = _nothing(result)
+        except CometMQError as error:
+            status = status_of(error)
+        given = 0
+        try:
+            yield pb.ReceiveMessageResponse(status=status)
+            for message in messages:
+                receipt = ClientReceipt(parse_receipt(message.properties[POP_CK]), message.physical_offset)
+                yield pb.ReceiveMessageResponse(
+                    message=received_message(with_readable_body(message), str(receipt))
+                )
+                given += 1
+                if request.auto_renew:
+                    self._on_received(call.client_id, group, message)
+            now = timestamp_of(self._brokers.clock.now_ms())
+            yield pb.ReceiveMessageResponse(delivery_timestamp=now)
+        finally:
+            if given < len(messages):
+                self._hand_back_soon(group, messages[given:])
+
+    async def _group(self, group: str, wanted: SubscriptionData) -> GroupConfig:
+        """Return a group's settings; a client may receive before its stream has created the group."""
+        try:
+            return await self._brokers.group(group, wanted.topic)
+        except Failure:
+            await self._membership.join(group, [wanted])
+            return await self._brokers.group(group, wanted.topic)
+
+    async def _queue(self, wanted: pb.MessageQueue, topic: str) -> MessageQueue:
+        """Return all queues of the broker that the client names, else of the next one."""
+        route = await self._brokers.route(topic)
+        names = sorted(counts.broker_name for counts in route.queues if counts.perm & READ)
+        if not names:
+            raise Failure(pb.FORBIDDEN, f"topic {topic!r} has no queue that can be read")
+        name = wanted.broker.name
+        if name not in names:
+            name = names[next(self._turn) % len(names)]
+        return MessageQueue(topic, name, ALL_QUEUES)
+
+    async def _pop(
+        self, group: str, queue: MessageQueue, wanted: SubscriptionData, options: PopOptions
+    ) -> PopResult:
+        """Pop; if the client leaves meanwhile, hand back what the broker then delivers."""
+        popping = asyncio.ensure_future(self._brokers.pops(group).pop(queue, wanted, options))
+        try:
+            return await asyncio.shield(popping)
+        except asyncio.CancelledError:
+            self._keep(self._hand_back_result(group, popping), f"pop of {queue} without its client")
+            raise
+
+    async def _hand_back_result(self, group: str, popping: "asyncio.Future[PopResult]") -> None:
+        try:
+            result = await popping
+        except CometMQError as error:
+            _log.info("a pop whose client has gone failed: %s", error)
+        else:
+            await self._hand_back(group, [*result.messages, *result.unwanted])
+
+    async def _chosen(self, group: str, settings: GroupConfig, result: PopResult) -> list[StoredMessage]:
+        """Return the messages to deliver; acknowledge those that nobody wants, and bury those that failed."""
+        chosen = []
+        for message in result.messages:
+            if message.reconsume_times > settings.retry_max_times:
+                await self._bury(group, message)
+            else:
+                chosen.append(message)
+        if result.unwanted:
+            topic = result.unwanted[0].topic
+            handles = [parse_receipt(message.properties[POP_CK]) for message in result.unwanted]
+            try:
+                await self._brokers.pops(group).ack_all(topic, handles)
+            except CometMQError as error:
+                _log.warning("messages that nobody of %s wants come again: %s", group, error)
+        return chosen
+
+    async def _bury(self, group: str, message: StoredMessage) -> None:
+        receipt = ClientReceipt(parse_receipt(message.properties[POP_CK]), message.physical_offset)
+        try:
+            await forward_to_dead_letters(self._brokers, group, message.topic, receipt, message.message_id)
+        except CometMQError as error:
+            _log.warning("no dead letter, the message comes again: %s: %s", message.message_id, error)
+
+    def _hand_back_soon(self, group: str, messages: list[StoredMessage]) -> None:
+        self._keep(self._hand_back(group, messages), f"hand back of {len(messages)} messages")
+
+    async def _hand_back(self, group: str, messages: Iterable[StoredMessage]) -> None:
+        """Show messages to others soon; this delivery does not count."""
+        pops = self._brokers.pops(group)
+        for message in messages:
+            handle = parse_receipt(message.properties[POP_CK])
+            try:
+                await pops.change_invisible(message.topic, handle, HAND_BACK_MS, counts=False)
+            except CometMQError as error:
+                _log.warning("message %s comes again later: %s", message.message_id, error)
+
+    def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = start_task(work, name)
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+
+
+def _nothing(result: PopResult) -> pb.Status:
+    """Return the status of a call that delivers no message."""
+    if result.status is PopStatus.POLLING_FULL:
+        return pb.Status(code=pb.TOO_MANY_REQUESTS, message="too many calls wait for messages there")
+    text = "no match message" if result.messages or result.unwanted else "no new message"
+    return pb.Status(code=pb.MESSAGE_NOT_FOUND, message=text)
+
+
+def _subscription(topic: str, wanted: pb.FilterExpression, now_ms: int) -> SubscriptionData:
+    """Return a client's filter as brokers get it. Raises Failure."""
+    expression = wanted.expression or "*"
+    if wanted.type == pb.SQL:
+        return SubscriptionData(topic, expression, SQL92, now_ms)
+    try:
+        return subscription_data(topic, expression, None, now_ms)
+    except FormatError as error:
+        raise Failure(pb.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
+
+
+def _options(request: pb.ReceiveMessageRequest, call: Call, settings: GroupConfig) -> PopOptions:
+    """Return how to pop. Raises Failure for an invisible or a polling time that is not possible."""
+    invisible_ms = RENEWED_INVISIBLE_MS
+    if not request.auto_renew:
+        invisible_ms = checked_invisible_ms(request.invisible_duration, INVISIBLE_MS_MIN)
+    return PopOptions(
+        max_count=max(1, min(request.batch_size, POP_COUNT_MAX)),
+        invisible_ms=invisible_ms,
+        wait_ms=_polling_ms(request, call.left_ms()),
+        from_first=False,
+        ordered=settings.consume_message_orderly,
+        attempt_id=request.attempt_id or None,
+    )
+
+
+def _polling_ms(request: pb.ReceiveMessageRequest, left_ms: int | None) -> int:
+    """Return how long the broker may hold the pop. Raises Failure if the client's deadline is too near."""
+    if request.HasField("long_polling_timeout"):
+        wanted_ms = milliseconds(request.long_polling_timeout)
+    else:
+        wanted_ms = POLLING_MS_MAX if left_ms is None else left_ms - ANSWER_MS
+    polling_ms = min(max(wanted_ms, POLLING_MS_MIN), POLLING_MS_MAX)
+    if left_ms is None or polling_ms <= left_ms:
+        return polling_ms
+    if left_ms < POLLING_MS_MIN:
+        raise Failure(
+            pb.ILLEGAL_POLLING_TIME,
+            f"the deadline is in {left_ms} ms: give the call {POLLING_MS_MIN} ms at least",
+        )
+    return left_ms

@@ -1,0 +1,141 @@
+"""Telemetry, Heartbeat and NotifyClientTermination: clients come, stay and go.
+
+Source: RocketMQ ``proxy/grpc/v2/client/ClientActivity.java``. Unlike there, a consumer's group is created if
+its broker allows that, and its settings may come after its first ReceiveMessage.
+"""
+
+import logging
+from typing import Final
+
+from cometmq.client.consumer.queue_requests import SQL92
+from cometmq.client.consumer.subscription import subscription_data
+from cometmq.errors import CometMQError, FormatError
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.client_settings import merged_settings
+from cometmq.proxy.clients import CONSUMERS, Clients, ConnectedClient
+from cometmq.proxy.membership import ProxyMembership
+from cometmq.proxy.names import checked_group, checked_topic
+from cometmq.proxy.outcomes import OK, Failure, status_of
+from cometmq.proxy.renewals import Renewals
+from cometmq.proxy.rpcs.transactions import ClientTransactions
+from cometmq.proxy.transport import Call, CallRefused, Exchange, GrpcStatus
+from cometmq.wire.bodies.group import GroupConfig
+from cometmq.wire.bodies.heartbeat import SubscriptionData
+
+_CLIENT_ERRORS: Final = range(40_000, 50_000)
+_log = logging.getLogger(__name__)
+
+
+class Sessions:
+    """Knows the clients, and registers what they do with the brokers."""
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        clients: Clients,
+        membership: ProxyMembership,
+        renewals: Renewals,
+        transactions: ClientTransactions,
+    ) -> None:
+        self._brokers = brokers
+        self._clients = clients
+        self._membership = membership
+        self._renewals = renewals
+        self._transactions = transactions
+
+    async def telemetry(self, exchange: Exchange, call: Call) -> None:
+        """Answer a client's settings with the merged ones, as long as its stream is open.
+
+        Raises CallRefused if they are illegal.
+        """
+        if not call.client_id:
+            status = pb.Status(code=pb.CLIENT_ID_REQUIRED, message="x-mq-client-id is missing")
+            await exchange.send(pb.TelemetryCommand(status=status))
+            return
+        try:
+            async for command in exchange.requests:
+                if command.WhichOneof("command") != "settings":
+                    _log.info("client %s answers: %s", call.client_id, command.WhichOneof("command"))
+                    continue
+                try:
+                    merged = await self._accept(command.settings, exchange, call)
+                except CometMQError as error:
+                    raise _refused(error) from None
+                await exchange.send(pb.TelemetryCommand(status=OK, settings=merged))
+        finally:
+            self._clients.end(call.client_id, exchange)
+
+    async def heartbeat(self, request: pb.HeartbeatRequest, call: Call) -> pb.HeartbeatResponse:
+        """Keep a client that is alive."""
+        if request.client_type != pb.PRODUCER and request.client_type not in CONSUMERS:
+            raise Failure(
+                pb.UNRECOGNIZED_CLIENT_TYPE, f"clients of type {request.client_type} are not served"
+            )
+        self._clients.heard(call.client_id)
+        return pb.HeartbeatResponse(status=OK)
+
+    async def notify_client_termination(
+        self, _request: pb.NotifyClientTerminationRequest, call: Call
+    ) -> pb.NotifyClientTerminationResponse:
+        """Forget a client, whose unacknowledged messages are delivered again soon."""
+        await self._forget(self._clients.heard(call.client_id))
+        return pb.NotifyClientTerminationResponse(status=OK)
+
+    async def forget_silent(self) -> None:
+        """Forget the clients that have gone without a word."""
+        for client in self._clients.silent():
+            await self._forget(client)
+
+    async def _forget(self, client: ConnectedClient) -> None:
+        self._clients.remove(client.client_id)
+        if client.group is None:
+            return
+        await self._renewals.release(client.client_id, client.group)
+        if not self._clients.has_member(client.group):
+            await self._membership.leave(client.group)
+
+    async def _accept(self, settings: pb.Settings, exchange: Exchange, call: Call) -> pb.Settings:
+        """Check a client's settings, keep them, and return the merged ones. Raises Failure."""
+        group = None
+        if settings.HasField("subscription"):
+            if settings.client_type not in CONSUMERS:
+                raise Failure(
+                    pb.UNRECOGNIZED_CLIENT_TYPE,
+                    f"consumers of type {pb.ClientType.Name(settings.client_type)} are not served",
+                )
+            group = await self._join(settings.subscription)
+        elif settings.HasField("publishing"):
+            for topic in settings.publishing.topics:
+                await self._transactions.publish(checked_topic(topic))
+        else:
+            raise Failure(pb.BAD_REQUEST, "there is no publishing or subscription data in settings")
+        self._clients.update(call.client_id, settings, exchange)
+        return merged_settings(settings, group)
+
+    async def _join(self, subscription: pb.Subscription) -> GroupConfig:
+        """Return a consumer's group, which is created if brokers allow that. Raises Failure."""
+        name = checked_group(subscription.group)
+        data = [_data(entry, self._brokers.clock.now_ms()) for entry in subscription.subscriptions]
+        await self._membership.join(name, data)
+        if not data:
+            return GroupConfig(group=name)  # no topic says which brokers know the group
+        return await self._brokers.group(name, data[0].topic)
+
+
+def _data(entry: pb.SubscriptionEntry, now_ms: int) -> SubscriptionData:
+    """Return a subscription as brokers get it. Raises Failure."""
+    topic, expression = checked_topic(entry.topic), entry.expression.expression or "*"
+    if entry.expression.type == pb.SQL:
+        return SubscriptionData(topic, expression, SQL92, now_ms)
+    try:
+        return subscription_data(topic, expression, None, now_ms)
+    except FormatError as error:
+        raise Failure(pb.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
+
+
+def _refused(error: CometMQError) -> CallRefused:
+    """Return what ends a stream whose settings fail."""
+    status = status_of(error)
+    kind = GrpcStatus.INVALID_ARGUMENT if status.code in _CLIENT_ERRORS else GrpcStatus.INTERNAL
+    return CallRefused(kind, f"process client telemetryCommand failed. {status.message}")

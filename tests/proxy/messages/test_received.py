@@ -1,0 +1,78 @@
+import zlib
+from typing import Any
+
+from msgspec.structs import replace
+from tests.proxy.conftest import message_of
+
+from cometmq.message import StoredMessage
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.messages.received import received_message, timestamp_of
+from cometmq.proxy.messages.sent import properties_of
+
+STORED = StoredMessage(
+    topic="T",
+    queue_id=3,
+    queue_offset=7,
+    physical_offset=100,
+    message_id="ID",
+    offset_id="OFFSET",
+    tags="red",
+    keys=("k", "l"),
+    properties={"mine": "1", "UNIQ_KEY": "ID", "TAGS": "red", "KEYS": "k l", "__SHARDINGKEY": "g"},
+    body=b"body",
+    flag=0,
+    sys_flag=0,
+    born_time=1005,
+    born_host="10.0.0.1:5",
+    store_time=2000,
+    store_host="10.0.0.2:6",
+    reconsume_times=2,
+    body_crc=0,
+)
+
+
+def test_a_client_receives_all_that_is_known_of_a_message() -> None:
+    message = received_message(STORED, "handle")
+    system = message.system_properties
+    assert message.topic.name == "T" and message.body == b"body"
+    assert dict(message.user_properties) == {"mine": "1", "__SHARDINGKEY": "g"}
+    assert (system.tag, list(system.keys), system.message_id) == ("red", ["k", "l"], "ID")
+    assert (system.queue_id, system.queue_offset, system.delivery_attempt) == (3, 7, 3)
+    assert (system.born_host, system.store_host) == ("10.0.0.1:5", "10.0.0.2:6")
+    assert system.born_timestamp == timestamp_of(1005) and system.store_timestamp == timestamp_of(2000)
+    assert system.message_type == pb.FIFO and system.message_group == "g"
+    assert system.receipt_handle == "handle" and not system.HasField("lite_topic")
+
+
+def test_the_digest_is_that_of_the_body_as_it_is_sent() -> None:
+    digest = received_message(STORED).system_properties.body_digest
+    assert digest == pb.Digest(type=pb.CRC32, checksum=f"{zlib.crc32(b'body'):X}")
+
+
+def test_the_encoding_says_whether_the_body_is_still_compressed() -> None:
+    assert received_message(STORED).system_properties.body_encoding == pb.IDENTITY
+    assert received_message(replace(STORED, sys_flag=1)).system_properties.body_encoding == pb.GZIP
+
+
+def test_a_delayed_message_and_a_dead_letter_say_where_they_come_from() -> None:
+    named: dict[str, Any] = {
+        "TIMER_DELIVER_MS": "5001",
+        "DLQ_ORIGIN_TOPIC": "U",
+        "DLQ_ORIGIN_MESSAGE_ID": "old",
+        "__BORNHOST": "1.2.3.4:5",
+    }
+    system = received_message(replace(STORED, properties=named)).system_properties
+    assert system.delivery_timestamp == timestamp_of(5001) and system.message_type == pb.DELAY
+    assert (system.dead_letter_queue.topic, system.dead_letter_queue.message_id) == ("U", "old")
+    assert system.born_host == "1.2.3.4:5"
+
+
+def test_what_was_sent_is_received() -> None:
+    sent = message_of(
+        "T", b"body", message_id="ID", tag="t", keys=["a"], message_group="g", trace_context="c"
+    )
+    sent.user_properties["mine"] = "1"
+    stored = replace(STORED, tags="t", keys=("a",), properties=properties_of(sent, ""))
+    system = received_message(stored).system_properties
+    assert (system.tag, list(system.keys), system.message_group) == ("t", ["a"], "g")
+    assert system.trace_context == "c"

@@ -1,0 +1,110 @@
+import asyncio
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from tests.proxy.conftest import Front, receive_request
+
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.message import Message
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import parse
+from cometmq.wire.headers.pop import PollingInfoHeader, PollingInfoResponseHeader
+
+
+async def pop_is_held(front: Front, group: str, topic: str) -> None:
+    """Wait until the broker holds a pop."""
+    header = PollingInfoHeader(group, topic, -1)
+    async with ClusterAdmin(front.broker.name_server) as admin:
+        (address,) = (await admin.masters()).values()
+        held = 0
+        while not held:
+            answer = await admin.ask(address, RequestCode.POLLING_INFO, header)
+            held = parse(PollingInfoResponseHeader, answer.ext_fields).polling_count
+
+
+async def test_a_held_receive_ends_with_the_message(front: Front) -> None:
+    await front.create_topic("T")
+    request = receive_request("T", "G", long_polling_timeout=Duration(seconds=20))
+    receiving = asyncio.create_task(front.client.receive(request))
+    await front.send("T", b"late")
+    status, messages = await receiving
+    assert status.code == pb.OK and [message.body for message in messages] == [b"late"]
+
+
+async def test_messages_are_filtered_by_tag(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    await front.receive("T", "G", 0)
+    only_red = pb.FilterExpression(type=pb.TAG, expression="red || green")
+    for tag in ("blue", "red", "green"):
+        await front.send("T", tag.encode(), tag=tag)
+    found = await front.receive("T", "G", 2, filter_expression=only_red)
+    assert [message.system_properties.tag for message in found] == ["red", "green"]
+
+
+async def test_messages_are_filtered_by_sql(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    sql = pb.FilterExpression(type=pb.SQL, expression="TAGS = 'red'")
+    for tag in ("blue", "red"):
+        await front.send("T", tag.encode(), tag=tag)
+    (message,) = await front.receive("T", "G", 1, filter_expression=sql)
+    assert message.body == b"red"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        pb.FilterExpression(type=pb.TAG, expression="||"),
+        pb.FilterExpression(type=pb.SQL, expression="a = "),
+    ],
+)
+async def test_a_filter_that_cannot_be_parsed_is_refused(front: Front, wanted: pb.FilterExpression) -> None:
+    await front.create_topic("T")
+    status, _ = await front.client.receive(receive_request("T", "G", filter_expression=wanted))
+    assert status.code == pb.ILLEGAL_FILTER_EXPRESSION
+
+
+async def test_times_that_are_too_short_are_refused(front: Front) -> None:
+    await front.create_topic("T")
+    request = receive_request("T", "G", invisible_duration=Duration(seconds=9))
+    assert (await front.client.receive(request))[0].code == pb.ILLEGAL_INVISIBLE_TIME
+    status, _ = await front.client.receive(receive_request("T", "G"), timeout_s=3)
+    assert status.code == pb.ILLEGAL_POLLING_TIME
+
+
+async def test_a_compressed_body_arrives_as_it_was(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    front.broker.send(Message("T", b"x" * 10_000))
+    (message,) = await front.receive("T", "G", 1)
+    assert message.body == b"x" * 10_000
+    assert message.system_properties.body_encoding == pb.IDENTITY
+
+
+async def test_what_a_client_that_has_gone_would_have_received_comes_again_soon(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    await front.receive("T", "G", 0)
+    request = receive_request("T", "G", long_polling_timeout=Duration(seconds=20))
+    receiving = asyncio.create_task(front.client.receive(request))
+    await pop_is_held(front, "G", "T")
+    receiving.cancel()
+    await asyncio.gather(receiving, return_exceptions=True)
+    await front.send("T", b"x")
+    (message,) = await front.receive("T", "G", 1)
+    assert message.body == b"x"
+
+
+async def test_a_message_that_has_failed_too_often_becomes_a_dead_letter(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    await front.create_group("G", retry_max_times=0)
+    await front.send("T", b"x")
+    (first,) = await front.receive("T", "G", 1)
+    change = pb.ChangeInvisibleDurationRequest(
+        group=pb.Resource(name="G"),
+        topic=pb.Resource(name="T"),
+        receipt_handle=first.system_properties.receipt_handle,
+    )
+    assert (await front.client.call("ChangeInvisibleDuration", change)).status.code == pb.OK
+    while not front.broker.dead_letters("G"):
+        await front.client.receive(receive_request("T", "G"))
+    (letter,) = front.broker.dead_letters("G")
+    assert letter.body == b"x"

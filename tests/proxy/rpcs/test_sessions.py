@@ -1,0 +1,128 @@
+from typing import Any
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+from tests.proxy.conftest import Front, receive_request
+
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.client.answer import successful
+from cometmq.errors import RemoteError
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.wire.bodies.body import decode
+from cometmq.wire.bodies.group import ConsumerIds
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import ConsumerGroupHeader
+
+
+def consumer(group: str = "G", topic: str = "T", kind: pb.ClientType = pb.SIMPLE_CONSUMER) -> pb.Settings:
+    entry = pb.SubscriptionEntry(
+        topic=pb.Resource(name=topic), expression=pb.FilterExpression(type=pb.TAG, expression="*")
+    )
+    subscription = pb.Subscription(group=pb.Resource(name=group), subscriptions=[entry])
+    return pb.Settings(client_type=kind, subscription=subscription)
+
+
+def producer(*topics: str) -> pb.Settings:
+    publishing = pb.Publishing(topics=[pb.Resource(name=topic) for topic in topics])
+    return pb.Settings(client_type=pb.PRODUCER, publishing=publishing)
+
+
+async def answer_to(front: Front, settings: pb.Settings) -> pb.TelemetryCommand:
+    async with front.client.open("Telemetry") as stream:
+        await stream.send_message(pb.TelemetryCommand(settings=settings), end=True)
+        answers = [answer async for answer in stream]
+    (answer,) = answers
+    assert isinstance(answer, pb.TelemetryCommand)
+    return answer
+
+
+async def members(front: Front, group: str) -> list[str]:
+    """Return the members of a group at the broker."""
+    async with ClusterAdmin(front.broker.name_server) as admin:
+        (address,) = (await admin.masters()).values()
+        try:
+            answer = await admin.ask(
+                address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group)
+            )
+        except RemoteError:
+            return []
+        return decode(ConsumerIds, successful(answer).body).ids
+
+
+async def test_a_producers_settings_are_merged(front: Front) -> None:
+    await front.create_topic("T")
+    answer = await answer_to(front, producer("T"))
+    assert answer.status.code == pb.OK
+    assert answer.settings.publishing.validate_message_type
+    assert answer.settings.backoff_policy.max_attempts == 3
+
+
+async def test_a_consumers_group_is_created_and_its_settings_are_merged(front: Front) -> None:
+    await front.create_topic("T")
+    answer = await answer_to(front, consumer())
+    assert answer.settings.backoff_policy.max_attempts == 17
+    assert not answer.settings.subscription.fifo
+    assert len(await members(front, "G")) == 1
+
+
+async def test_a_group_in_order_is_told_so(front: Front) -> None:
+    await front.create_topic("T")
+    await front.create_group("G", consume_message_orderly=True)
+    assert (await answer_to(front, consumer())).settings.subscription.fifo
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        (pb.Settings(), Status.INVALID_ARGUMENT),
+        (producer("no topic"), Status.INVALID_ARGUMENT),
+        (consumer(group=""), Status.INVALID_ARGUMENT),
+        (consumer(kind=pb.PULL_CONSUMER), Status.INVALID_ARGUMENT),
+    ],
+)
+async def test_illegal_settings_end_the_stream(front: Front, settings: pb.Settings, status: Status) -> None:
+    with pytest.raises(GRPCError) as caught:
+        await answer_to(front, settings)
+    assert caught.value.status is status
+    assert str(caught.value.message).startswith("process client telemetryCommand failed. ")
+
+
+async def test_a_client_without_id_is_told_so_on_its_stream(front: Front) -> None:
+    unnamed = front._replace(client=front.client._replace(metadata={}))
+    assert (await answer_to(unnamed, producer())).status.code == pb.CLIENT_ID_REQUIRED
+
+
+async def test_a_heartbeat_of_an_unknown_client_has_it_send_its_settings(front: Front) -> None:
+    await front.create_topic("T")
+    request = pb.HeartbeatRequest(client_type=pb.PRODUCER)
+    assert (await front.client.call("Heartbeat", request)).status.code == pb.UNRECOGNIZED_CLIENT_TYPE
+    async with front.client.telemetry(producer("T")):
+        assert (await front.client.call("Heartbeat", request)).status.code == pb.OK
+        pull = pb.HeartbeatRequest(client_type=pb.PULL_CONSUMER)
+        assert (await front.client.call("Heartbeat", pull)).status.code == pb.UNRECOGNIZED_CLIENT_TYPE
+
+
+async def test_the_last_member_that_terminates_leaves_the_group(front: Front) -> None:
+    await front.create_topic("T")
+    other, ended = front.other("client-2"), pb.NotifyClientTerminationRequest()
+    async with front.client.telemetry(consumer()), other.telemetry(consumer()):
+        assert (await other.call("NotifyClientTermination", ended)).status.code == pb.OK
+        assert len(await members(front, "G")) == 1
+        assert (await front.client.call("NotifyClientTermination", ended)).status.code == pb.OK
+        assert await members(front, "G") == []
+        answer = await other.call("NotifyClientTermination", ended)
+        assert answer.status.code == pb.UNRECOGNIZED_CLIENT_TYPE
+
+
+async def test_what_a_terminated_client_was_handling_comes_again_soon(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    await front.send("T", b"x")
+    kind: Any = pb.PUSH_CONSUMER
+    async with front.client.telemetry(consumer(kind=kind)):
+        await front.receive("T", "G", 1, auto_renew=True)
+        await front.client.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
+    request = receive_request("T", "G", long_polling_timeout=Duration(seconds=20))
+    status, messages = await front.other("client-2").receive(request)
+    assert status.code == pb.OK and [message.body for message in messages] == [b"x"]

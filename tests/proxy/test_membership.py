@@ -1,0 +1,23 @@
+from tests.proxy.conftest import Front
+from tests.proxy.rpcs.test_sessions import members
+
+from cometmq.proxy.membership import ProxyMembership
+from cometmq.wire.bodies.heartbeat import SubscriptionData
+
+
+async def test_a_group_is_joined_once_and_left(front: Front) -> None:
+    await front.create_topic("T")
+    membership = ProxyMembership(front.proxy._brokers)
+    for _ in range(2):
+        await membership.join("G", [SubscriptionData("T")])
+    assert len(await members(front, "G")) == 1
+    await membership.join("G", [SubscriptionData("T", "red")])
+    await membership.close()
+    assert await members(front, "G") == []
+
+
+async def test_a_topic_that_does_not_exist_yet_is_no_failure(front: Front) -> None:
+    membership = ProxyMembership(front.proxy._brokers)
+    await membership.join("G", [SubscriptionData("no")])
+    await membership.leave("G")
+    await membership.leave("G")

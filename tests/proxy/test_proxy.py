@@ -1,0 +1,56 @@
+import pytest
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+from tests.proxy.conftest import Front, message_of, receive_request
+
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.outcomes import Failure
+from cometmq.proxy.proxy import Proxy
+from cometmq.proxy.transport import METHODS, Call
+
+
+async def test_what_one_client_sends_another_receives_and_acknowledges(front: Front) -> None:
+    await front.create_topic("T")
+    sent = await front.send("T", b"one")
+    assert sent.status.code == pb.OK and sent.entries[0].message_id == "ID-one"
+    (message,) = await front.receive("T", "G", 1)
+    assert message.body == b"one" and message.system_properties.message_id == "ID-one"
+    entry = pb.AckMessageEntry(message_id="ID-one", receipt_handle=message.system_properties.receipt_handle)
+    names = {"group": pb.Resource(name="G"), "topic": pb.Resource(name="T")}
+    acked = await front.client.call("AckMessage", pb.AckMessageRequest(entries=[entry], **names))
+    assert acked.status.code == pb.OK and acked.entries[0].status.code == pb.OK
+
+
+async def test_a_call_without_a_client_id_is_refused(front: Front) -> None:
+    unnamed = front.client._replace(metadata={"x-mq-client-id": " "})
+    answer = await unnamed.call("SendMessage", pb.SendMessageRequest(messages=[message_of("T")]))
+    assert answer.status.code == pb.CLIENT_ID_REQUIRED
+    status, messages = await unnamed.receive(receive_request("T", "G"))
+    assert status.code == pb.CLIENT_ID_REQUIRED and messages == []
+
+
+async def test_rpcs_that_are_missing_are_unimplemented(front: Front) -> None:
+    missing = {"PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription"}
+    for name in METHODS.keys() & missing:
+        async with front.client.open(name) as stream:
+            await stream.send_message(stream._send_type(), end=True)
+            with pytest.raises(GRPCError) as caught:
+                await stream.recv_message()
+            assert caught.value.status is Status.UNIMPLEMENTED
+
+
+async def test_each_call_is_admitted_by_its_metadata(front: Front) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def admit(name: str, call: Call) -> None:
+        seen.append((name, call.client_id))
+        raise Failure(pb.UNAUTHORIZED, "no")
+
+    front.proxy._admit = admit
+    answer = await front.client.call("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="T")))
+    assert answer.status.code == pb.UNAUTHORIZED and seen == [("QueryRoute", "client-1")]
+
+
+async def test_a_proxy_starts_without_any_name_server_and_says_who_is_missing(unused_tcp_port: int) -> None:
+    async with Proxy([f"127.0.0.1:{unused_tcp_port}"], port=0) as proxy:
+        assert proxy.address == f"127.0.0.1:{proxy.port}" and proxy.port
