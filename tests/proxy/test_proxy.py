@@ -1,8 +1,10 @@
 import pytest
+from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
-from tests.proxy.conftest import Front, message_of, receive_request
+from tests.proxy.conftest import Front, GrpcClient, message_of, receive_request
 
+from cometmq.errors import SettingsError
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.proxy import Proxy
@@ -51,6 +53,17 @@ async def test_each_call_is_admitted_by_its_metadata(front: Front) -> None:
     assert answer.status.code == pb.UNAUTHORIZED and seen == [("QueryRoute", "client-1")]
 
 
-async def test_a_proxy_starts_without_any_name_server_and_says_who_is_missing(unused_tcp_port: int) -> None:
-    async with Proxy([f"127.0.0.1:{unused_tcp_port}"], port=0) as proxy:
-        assert proxy.address == f"127.0.0.1:{proxy.port}" and proxy.port
+async def test_a_proxy_that_strangers_could_reach_does_not_start(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SettingsError, match=r"cannot listen on 0\.0\.0\.0: .* --insecure"):
+        await Proxy(["127.0.0.1:1"], "0.0.0.0", 0).start()
+    async with Proxy(["127.0.0.1:1"], "0.0.0.0", 0, insecure=True):
+        assert "the proxy is insecure" in caplog.text
+
+
+async def test_without_a_name_server_calls_fail_and_the_proxy_goes_on() -> None:
+    async with Proxy(["127.0.0.1:1"], port=0) as proxy, Channel("127.0.0.1", proxy.port) as channel:
+        client = GrpcClient(channel, {"x-mq-client-id": "c"})
+        request = pb.QueryRouteRequest(topic=pb.Resource(name="T"))
+        for _ in range(2):
+            answer = await client.call("QueryRoute", request)
+            assert answer.status.code == pb.INTERNAL_SERVER_ERROR and "127.0.0.1:1" in answer.status.message

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "dev": ("cometmq.cli.serve.commands:dev", "Run a name server and a broker in one process."),
     "namesrv": ("cometmq.cli.serve.commands:namesrv", "Run a name server."),
     "broker": ("cometmq.cli.serve.commands:broker", "Run a broker."),
+    "proxy": ("cometmq.cli.serve.proxy:proxy", "Serve RocketMQ 5 clients, which speak gRPC."),
     "topic": ("cometmq.cli.topic:topic", "Create, list, change, shrink and delete topics."),
     "group": ("cometmq.cli.group:group", "Create, list, show and delete consumer groups."),
     "send": ("cometmq.cli.send:send", "Send a message, or one for each line of input."),

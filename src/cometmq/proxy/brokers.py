@@ -20,6 +20,7 @@ from cometmq.net.tls.client import TLS
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.messages.message_types import accepted_types
 from cometmq.proxy.outcomes import Failure
+from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import GroupConfig
 from cometmq.wire.bodies.topic import TopicConfig
@@ -49,17 +50,21 @@ class Brokers:
 
     Args:
         on_request: called with each request that a broker sends.
+        credentials: sign all requests.
+        tls: how to connect by TLS; None to connect plainly.
     """
 
     def __init__(
         self,
         name_servers: Sequence[str],
         clock: Clock,
-        tls: TLS | None = None,
         on_request: Callable[[Connection, Command], None] = refuse_request,
+        *,
+        credentials: Credentials | None = None,
+        tls: TLS | None = None,
     ) -> None:
         self.clock = clock
-        self.connections = Connections(on_request, tls=tls)
+        self.connections = Connections(on_request, credentials=credentials, tls=tls)
         self.routes = Routes(self.connections, name_servers, gone_s=GONE_S)
         self._senders: dict[str, Sender] = {}
         self._pops: dict[str, PopRequests] = {}

@@ -8,10 +8,12 @@ from typing import Any, Final, Self
 from google.protobuf.message_factory import GetMessageClass
 
 from cometmq.client.background import start_task
-from cometmq.errors import CometMQError
+from cometmq.client.credentials import find_credentials
+from cometmq.errors import CometMQError, SettingsError
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.net.address import address_text
 from cometmq.net.connection import Connection, refuse_request
+from cometmq.net.exposure import is_loopback
 from cometmq.net.tls.client import TLS
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
@@ -26,6 +28,7 @@ from cometmq.proxy.rpcs.sending import Sending
 from cometmq.proxy.rpcs.sessions import Sessions
 from cometmq.proxy.rpcs.transactions import ClientTransactions
 from cometmq.proxy.transport import METHODS, Call, GrpcServer, Rpc
+from cometmq.wire.acl import Credentials
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
@@ -51,6 +54,9 @@ class Proxy:
         name_servers: addresses, ``host:port``.
         host: address to listen on.
         port: port to listen on; 0 for any free one.
+        insecure: whether it may listen where other machines reach it.
+        credentials: sign the requests to name servers and brokers, for all clients; None for those of the
+            environment (``client/credentials.py``).
         tls: how to connect to name servers and brokers by TLS; None to connect plainly.
         admit: checks each call.
     """
@@ -61,13 +67,22 @@ class Proxy:
         host: str = "127.0.0.1",
         port: int = PORT,
         *,
+        insecure: bool = False,
+        credentials: Credentials | None = None,
         tls: TLS | None = None,
         clock: Clock | None = None,
         admit: Admit = admit_identified,
     ) -> None:
         self._host, self._wanted_port = host, port
         self._admit = admit
-        self._brokers = Brokers(name_servers, clock or SystemClock(), tls, self._on_request)
+        self._insecure = insecure
+        self._brokers = Brokers(
+            name_servers,
+            clock or SystemClock(),
+            self._on_request,
+            credentials=find_credentials(credentials),
+            tls=tls,
+        )
         self._clients = Clients()
         self._membership = ProxyMembership(self._brokers)
         self._renewals = Renewals(self._brokers)
@@ -91,7 +106,19 @@ class Proxy:
         return address_text(self._host, self.port)
 
     async def start(self) -> None:
-        """Begin to serve. Raises OSError if it cannot listen there."""
+        """Begin to serve.
+
+        Raises:
+            SettingsError: strangers could use it there, which ``insecure`` allows.
+            OSError: it cannot listen there.
+        """
+        if not is_loopback(self._host):
+            if not self._insecure:
+                raise SettingsError(
+                    f"cannot listen on {self._host}: other machines could reach the proxy, which checks no "
+                    "signatures of clients: listen on 127.0.0.1, or allow that by --insecure"
+                )
+            _log.warning("the proxy is insecure: whoever reaches %s can send and receive all", self._host)
         await self._server.start(self._host, self._wanted_port)
         self._routing.own_address = self.address
         self._tasks = [

@@ -1,11 +1,8 @@
 """``cometmq dev``, ``namesrv`` and ``broker``: run servers until they are stopped."""
 
 import asyncio
-import logging
-import signal
 import socket
-import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec.structs import replace
 
-from cometmq.cli.output import json_option, print_json
+from cometmq.cli.output import json_option
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.serve.access import (
     access_in_dev,
@@ -22,12 +19,9 @@ from cometmq.cli.serve.access import (
     name_server_access_options,
 )
 from cometmq.cli.serve.metrics import metrics_options, take_metrics
+from cometmq.cli.serve.running import ready, run
 from cometmq.cli.serve.tls import server_tls_options, tls_settings
 from cometmq.errors import SettingsError
-from cometmq.extras import require
-from cometmq.io import descriptors
-from cometmq.io.clock import SystemClock
-from cometmq.io.garbage import freeze_survivors
 
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
@@ -40,9 +34,6 @@ BROKER_PORT = 10911
 NAME_SERVER_PORT = 9876
 PORT = click.IntRange(0, 65535)
 BODY_SIZE = click.IntRange(1024, 16 * 1024 * 1024)
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-SWITCH_INTERVAL_S = 0.0005
-"""Longest time, in seconds, that another thread may hold up the loop at a time; Python's default is 5 ms."""
 
 config_option = click.option(
     "--config",
@@ -100,7 +91,7 @@ def dev(
     if namesrv_port is None:
         namesrv_port = 0 if port == 0 else NAME_SERVER_PORT
     values = _server_settings(server) | _given(options)
-    _run("dev", lambda: _dev(config, namesrv_port, values, makes_certificate=has_tls, as_json=as_json))
+    run("dev", lambda: _dev(config, namesrv_port, values, makes_certificate=has_tls, as_json=as_json))
 
 
 @click.command()
@@ -144,7 +135,7 @@ def namesrv(
     }
     access = name_server_access(users=users, closed_routes=closed_routes, cluster=cluster, insecure=insecure)
     metrics, values = take_metrics(server), tls_settings(**server)
-    _run("namesrv", lambda: _namesrv((host, port), metrics, limits, access, values, as_json=as_json))
+    run("namesrv", lambda: _namesrv((host, port), metrics, limits, access, values, as_json=as_json))
 
 
 @click.command()
@@ -176,7 +167,7 @@ def broker(
         "insecure": insecure or None,
     }
     values = _server_settings(server) | _given(options)
-    _run("broker", lambda: _broker(config, values, as_json=as_json))
+    run("broker", lambda: _broker(config, values, as_json=as_json))
 
 
 async def _dev(
@@ -211,7 +202,7 @@ async def _dev(
             if makes_certificate:
                 where += f", certificate {own.tls_server_cert_path} (--tls-ca)"
                 more["certificate"] = own.tls_server_cert_path
-            await _ready(where, _fields_of(server, store) | more, as_json=as_json)
+            await ready(where, _fields_of(server, store) | more, as_json=as_json)
         finally:
             await server.stop()
     finally:
@@ -246,7 +237,7 @@ async def _namesrv(
             stack.push_async_callback(endpoint.stop)
             where += f", metrics {endpoint.address}"
             fields["metrics"] = endpoint.address
-        await _ready(where, fields, as_json=as_json)
+        await ready(where, fields, as_json=as_json)
 
 
 async def _broker(config: Path | None, values: Mapping[str, Any], *, as_json: bool) -> None:
@@ -261,7 +252,7 @@ async def _broker(config: Path | None, values: Mapping[str, Any], *, as_json: bo
         store = settings.broker.store_path_root_dir
         fields = _fields_of(server, store) | {"name_servers": list(settings.broker.name_servers)}
         text = f"broker {server.address}, name servers {where}, store {store}{_metrics_text(server)}"
-        await _ready(text, fields, as_json=as_json)
+        await ready(text, fields, as_json=as_json)
     finally:
         await server.stop()
 
@@ -312,27 +303,3 @@ def _fields_of(server: "Broker", store: str) -> dict[str, Any]:
 
 def _metrics_text(server: "Broker") -> str:
     return "" if server.metrics_address is None else f", metrics {server.metrics_address}"
-
-
-async def _ready(what: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print that the servers are ready, then wait for SIGINT or SIGTERM."""
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    if as_json:
-        print_json(fields)
-    else:
-        click.echo(f"ready: {what}")
-    sys.stdout.flush()
-    await stopping.wait()
-
-
-def _run(command: str, serve: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    require("broker", f"cometmq {command}")
-    import uvloop  # noqa: PLC0415 - absent where only clients are installed
-
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
-    descriptors.raise_limit()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    with freeze_survivors(SystemClock()):
-        uvloop.run(serve())
