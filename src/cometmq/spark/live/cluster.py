@@ -262,7 +262,7 @@ class Cluster:
                 if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                     raise
             self._lists_entries = False
-        pulled = await ask(self._requests.pull_records, one.queue, offset)
+        pulled = await ask(self._requests.pull_records, QueuePull(one.queue, offset))
         return [len(pulled.body) // (pulled.next_offset - offset)] if pulled.body else []
 
     async def _check_pulls(self, ranges: Iterable[QueueRange]) -> None:
