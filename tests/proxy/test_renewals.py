@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from tests.proxy.conftest import Front
 from tests.proxy.messages.test_received import STORED
 
+from cometmq.errors import NetworkError
 from cometmq.format.pop.names import RetryFlag
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.message import StoredMessage
@@ -32,8 +33,8 @@ async def test_a_handle_is_renewed_before_it_expires_and_used_for_the_first_one(
     renewals.add("c", "G", replace(stored, properties=named))
     text = next(iter(renewals._held["c", "G"]))
     await renewals.renew()
-    renewed = await renewals.take("c", "G", text)
-    assert renewed.handle.invisible_ms == 60_000 and renewed.handle.offset == handle.offset
+    async with renewals.present("c", "G", text) as renewed:
+        assert renewed.handle.invisible_ms == 60_000 and renewed.handle.offset == handle.offset
     assert renewals._held["c", "G"] == {}
 
 
@@ -42,7 +43,8 @@ async def test_a_handle_with_time_left_stays(front: Front) -> None:
     message, text = popped(60_000)
     renewals.add("c", "G", message)
     await renewals.renew()
-    assert str(await renewals.take("c", "G", text)) == text
+    async with renewals.present("c", "G", text) as receipt:
+        assert str(receipt) == text
 
 
 async def test_a_handle_that_cannot_be_renewed_is_given_up(front: Front) -> None:
@@ -54,8 +56,21 @@ async def test_a_handle_that_cannot_be_renewed_is_given_up(front: Front) -> None
         await renewals.renew()
     assert renewals._held["c", "G"] == {}
     with pytest.raises(Failure) as caught:
-        await renewals.take("c", "G", text)
+        async with renewals.present("c", "G", text):
+            pass
     assert caught.value.code == pb.INVALID_RECEIPT_HANDLE
+
+
+async def test_a_handle_whose_acknowledgement_fails_is_still_prolonged(front: Front) -> None:
+    renewals = Renewals(front.proxy._brokers)
+    message, text = popped(60_000)
+    renewals.add("c", "G", message)
+    with pytest.raises(NetworkError):
+        async with renewals.present("c", "G", text):
+            raise NetworkError("the broker is gone")
+    async with renewals.present("c", "G", text) as receipt:
+        assert str(receipt) == text and text in renewals._held["c", "G"]
+    assert renewals._held["c", "G"] == {}
 
 
 async def test_a_message_is_hidden_longer_each_time(front: Front) -> None:

@@ -8,6 +8,8 @@ Source: RocketMQ ``proxy/service/receipt/DefaultReceiptHandleManager.java``.
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -68,17 +70,22 @@ class Renewals:
         held = _Held(message, receipt, now_ms, now_ms + receipt.handle.invisible_ms)
         self._held[client_id, group][str(receipt)] = held
 
-    async def take(self, client_id: str, group: str, text: str) -> ClientReceipt:
-        """Return the present handle for the one that a client has, and stop to prolong it.
+    @asynccontextmanager
+    async def present(self, client_id: str, group: str, text: str) -> AsyncIterator[ClientReceipt]:
+        """Provide the present handle for the one that a client has, to end its time or to change it.
 
-        Raises Failure if it is none, or has expired.
+        It is not prolonged meanwhile, nor any more once that has succeeded. Raises Failure if it is none, or
+        has expired.
         """
-        held = self._held.get((client_id, group), {}).pop(text, None)
-        if held is None:
-            receipt = parse_client_receipt(text)
-        else:
-            async with held.changing:  # the broker may be about to replace it
-                receipt = held.receipt
+        of_owner = self._held.get((client_id, group), {})
+        if (held := of_owner.get(text)) is None:
+            yield self._valid(parse_client_receipt(text))
+            return
+        async with held.changing:  # the broker may be about to replace it
+            yield self._valid(held.receipt)
+        of_owner.pop(text, None)
+
+    def _valid(self, receipt: ClientReceipt) -> ClientReceipt:
         receipt.check_valid(self._clock.now_ms())
         return receipt
 
@@ -103,7 +110,7 @@ class Renewals:
         async with held.changing:
             of_owner = self._held.get(owner, {})
             if of_owner.get(text) is not held:
-                return  # taken meanwhile
+                return  # ended meanwhile
             is_last = now_ms - held.held_since_ms >= HELD_MS_MAX
             invisible_ms = TIMES_MS[min(held.renewed, len(TIMES_MS) - 1)]
             if is_last:

@@ -39,12 +39,12 @@ class Acknowledging:
         """Hide a message for another time; the answer has its new handle."""
         group, topic = checked_group(request.group), checked_topic(request.topic)
         invisible_ms = checked_invisible_ms(request.invisible_duration, 0)
-        receipt = await self._renewals.take(call.client_id, group, request.receipt_handle)
         pops = self._brokers.pops(group)
         try:
-            handle = await pops.change_invisible(
-                topic, receipt.handle, invisible_ms, counts=not request.suspend
-            )
+            async with self._renewals.present(call.client_id, group, request.receipt_handle) as receipt:
+                handle = await pops.change_invisible(
+                    topic, receipt.handle, invisible_ms, counts=not request.suspend
+                )
         except CometMQError as error:
             status = status_of(error)
             if status.code != pb.TOO_MANY_REQUESTS:
@@ -58,8 +58,8 @@ class Acknowledging:
     ) -> pb.ForwardMessageToDeadLetterQueueResponse:
         """Store a message among the dead letters of its group."""
         group, topic = checked_group(request.group), checked_topic(request.topic)
-        receipt = await self._renewals.take(call.client_id, group, request.receipt_handle)
-        await forward_to_dead_letters(self._brokers, group, topic, receipt, request.message_id)
+        async with self._renewals.present(call.client_id, group, request.receipt_handle) as receipt:
+            await forward_to_dead_letters(self._brokers, group, topic, receipt, request.message_id)
         status = pb.Status(code=code_of_broker(ResponseCode.SUCCESS), message=str(ResponseCode.SUCCESS.value))
         return pb.ForwardMessageToDeadLetterQueueResponse(status=status)
 
@@ -68,8 +68,8 @@ class Acknowledging:
     ) -> pb.AckMessageResultEntry:
         status = OK
         try:
-            receipt = await self._renewals.take(client_id, group, entry.receipt_handle)
-            await self._brokers.pops(group).ack(topic, receipt.handle)
+            async with self._renewals.present(client_id, group, entry.receipt_handle) as receipt:
+                await self._brokers.pops(group).ack(topic, receipt.handle)
         except CometMQError as error:
             status = status_of(error)
         return pb.AckMessageResultEntry(
