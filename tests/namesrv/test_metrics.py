@@ -9,10 +9,10 @@ async def test_brokers_topics_and_connections_are_shown() -> None:
     await scene.name_server.start()
     endpoint = endpoint_of(scene.name_server, "127.0.0.1", 0)
     await endpoint.start()
-    connections = [await scene.broker("broker-a", "T"), await scene.broker("broker-b", "T", "U")]
+    connections = [await scene.broker("broker-a", "T", "V"), await scene.broker("broker-b", "T", "U")]
     found = await scrape(endpoint.address)
     assert found.value("cometmq_namesrv_brokers", cluster="DefaultCluster", node_type="nameserver") == 2
-    assert found.value("cometmq_namesrv_topics") == 2
+    assert found.value("cometmq_namesrv_topics") == 3
     assert found.value("cometmq_namesrv_connections") == 2
     assert found.value("cometmq_namesrv_connections_refused_total") == 0
     assert (await ask(endpoint.address, "/readyz")).text == "ready\n"
