@@ -21,7 +21,14 @@ from cometmq.net.boundary import attempt
 from cometmq.net.guarded import RequestCheck, refuse
 from cometmq.net.turn import BulkHandler, Read
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import PREFIX_SIZE, Command, SerializeType, decode_parts, frame_end
+from cometmq.wire.frame import (
+    HEADER_LENGTH_MASK,
+    PREFIX_SIZE,
+    Command,
+    SerializeType,
+    decode_parts,
+    frame_end,
+)
 from cometmq.wire.requests import SENDS
 
 _CODES: Final = frozenset(
@@ -31,7 +38,6 @@ _CODES: Final = frozenset(
 _STARTS: Final = starts_of(*_CODES)
 _JSON_START: Final = b'{"code":'
 _WORD: Final = Struct(">I")
-_HEADER_LENGTH: Final = 0xFFFFFF
 
 
 class CheckedBulk:
@@ -101,7 +107,7 @@ def _bulk_request(data: bytes, position: int, end: int) -> Command | None:
     is_known = word >> 24 == SerializeType.ROCKETMQ or data.startswith(_JSON_START, header)
     if is_known and not data.startswith(_STARTS, header):
         return None
-    body = header + (word & _HEADER_LENGTH)
+    body = header + (word & HEADER_LENGTH_MASK)
     command = decode_parts(word, data[header:body], data[body:end])
     return None if command.is_response or command.code not in _CODES else command
 
