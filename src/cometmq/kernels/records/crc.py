@@ -2,7 +2,7 @@
 
 Table ``k`` holds what a byte contributes that is ``k`` bytes before the end of the sixteen. So all sixteen
 look-ups are independent of each other, but for the four that need the last step's result
-("slicing", M. E. Kounavis and F. L. Berry, 2005).
+("slicing", M. E. Kounavis and F. L. Berry, 2005). What is left after sixteens goes by fours, then by bytes.
 """
 
 from typing import Any, Final
@@ -57,11 +57,7 @@ def crc32_of(buffer: Bytes, position: int, length: int) -> Any:
     end = position + length
     if FOLDS:  # a constant: Numba leaves the branch out where it is False
         if length >= STRIDE:
-            low, high = folded(buffer, int64(position), int64(length), uint64(crc))
-            crc = uint32(0)
-            for k in range(8):
-                crc ^= _TABLES[15 - k, uint8(low >> uint64(8 * k))]
-                crc ^= _TABLES[7 - k, uint8(high >> uint64(8 * k))]
+            crc = folded(buffer, int64(position), int64(length), uint64(crc))
             position += length // BLOCK * BLOCK
     while position + 16 <= end:
         following = uint32(0)
@@ -71,6 +67,12 @@ def crc32_of(buffer: Bytes, position: int, length: int) -> Any:
             following ^= _TABLES[15 - k, uint8(crc >> (8 * k)) ^ byte_at(buffer, position + k)]
         crc = following
         position += 16
+    while position + 4 <= end:
+        following = uint32(0)
+        for k in range(4):
+            following ^= _TABLES[3 - k, uint8(crc >> (8 * k)) ^ byte_at(buffer, position + k)]
+        crc = following
+        position += 4
     while position < end:
         crc = uint32(_TABLES[0, uint8(crc) ^ byte_at(buffer, position)] ^ uint32(crc >> 8))
         position += 1

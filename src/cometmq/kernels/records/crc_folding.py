@@ -1,9 +1,10 @@
 """Folding blocks of bytes for a CRC-32 by carry-less products, where the processor has them.
 
 A block of sixteen bytes that is ``d`` bits before another is worth as much as its product with x^d, modulo
-the polynomial. So many blocks can be added up into one, whose CRC the tables of ``crc`` tell. Four sums run
-side by side, because a product takes some cycles, but a new one can begin in each. (V. Gopal et al., "Fast
-CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009.)
+the polynomial. So many blocks can be added up into one. Four sums run side by side, because a product takes
+some cycles, but a new one can begin in each. The last block is reduced to 64 bits by two more products, and
+to the CRC by Barrett's two, which need no division and no table. (V. Gopal et al., "Fast CRC Computation
+for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009.)
 """
 
 from collections.abc import Callable
@@ -24,23 +25,28 @@ STRIDE: Final = LANES * BLOCK
 _INDEX: Final = ir.IntType(32)
 _WORD: Final = ir.IntType(64)
 _PAIR: Final = ir.VectorType(_WORD, 2)
+_QUARTERS: Final = ir.VectorType(_INDEX, 4)
+_BARRETT: Final = ir.Constant(_PAIR, [0x1F7011641, POLYNOMIAL << 1 | 1])
+"""x^64 divided by the polynomial, and the polynomial: 33 bits each, the lowest power in the highest."""
 _SELECTOR: Final = ir.IntType(8)
 _BOTH_LOW: Final = ir.Constant(_SELECTOR, 0x00)
 _BOTH_HIGH: Final = ir.Constant(_SELECTOR, 0x11)
+_HIGH_BY_LOW: Final = ir.Constant(_SELECTOR, 0x10)
+"""The second factor's high half by the first one's low."""
 _PRODUCT: Final = ir.FunctionType(_PAIR, [_PAIR, _PAIR, _SELECTOR])
 
 
 @intrinsic
 def folded(_: Any, buffer: Any, position: Any, length: Any, crc: Any) -> Any:  # noqa: ARG001  for Numba
-    """Fold the whole blocks within ``length`` bytes, after ``crc``, into one; return its two 64-bit words."""
+    """Compute the CRC of the whole blocks within ``length`` bytes, after ``crc``; neither is inverted."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, begin, size, before = arguments
         data = context.make_array(signature.args[0])(context, builder, array).data
-        words = _Folding(builder, data).total(begin, builder.add(begin, size), before)
-        return context.make_tuple(builder, signature.return_type, words)
+        folding = _Folding(builder, data)
+        return folding.reduced(folding.total(begin, builder.add(begin, size), before))
 
-    return types.UniTuple(types.uint64, 2)(buffer, types.int64, types.int64, types.uint64), generate
+    return types.uint32(buffer, types.int64, types.int64, types.uint64), generate
 
 
 class _Folding:
@@ -51,7 +57,7 @@ class _Folding:
         self._data = data
         self._product = builder.module.declare_intrinsic("llvm.x86.pclmulqdq", (), _PRODUCT)
 
-    def total(self, begin: Any, end: Any, crc: Any) -> list[Any]:
+    def total(self, begin: Any, end: Any, crc: Any) -> Any:
         """Add up four lanes of blocks, then the lanes, then the blocks after the last stride."""
         builder = self._builder
         first = builder.insert_element(ir.Constant(_PAIR, [0, 0]), crc, _INDEX(0))
@@ -68,7 +74,33 @@ class _Folding:
         _, (total,) = self._loop(
             at, end, BLOCK, [total], lambda at, sums: [self._next(sums[0], BLOCK, self._block(at))]
         )
-        return [builder.extract_element(total, _INDEX(half)) for half in (0, 1)]
+        return total
+
+    def reduced(self, block: Any) -> Any:
+        """Compute the CRC of one block: the remainder of its 128 bits and of 32 zero bits after them."""
+        builder = self._builder
+        powers = ir.Constant(_PAIR, [_power(128 - 32), _power(64)])
+        shorter = self._multiplied(block, powers, _BOTH_LOW)
+        shorter = builder.xor(shorter, self._shifted(block, 2))  # 96 bits
+        longest = self._multiplied(self._lowest(shorter), powers, _HIGH_BY_LOW)
+        shorter = builder.xor(longest, self._shifted(shorter, 1))  # 64 bits
+        quotient = self._multiplied(self._lowest(shorter), _BARRETT, _BOTH_LOW)
+        multiple = self._multiplied(self._lowest(quotient), _BARRETT, _HIGH_BY_LOW)
+        words = builder.bitcast(builder.xor(shorter, multiple), _QUARTERS)
+        return builder.extract_element(words, _INDEX(1))
+
+    def _multiplied(self, pair: Any, factors: Any, halves: Any) -> Any:
+        return self._builder.call(self._product, [pair, factors, halves])
+
+    def _shifted(self, pair: Any, quarters: int) -> Any:
+        """Drop the lowest quarters of 128 bits."""
+        builder, none = self._builder, ir.Constant(_QUARTERS, [0] * 4)
+        kept = ir.Constant(_QUARTERS, [n + quarters for n in range(4)])
+        return builder.bitcast(builder.shuffle_vector(builder.bitcast(pair, _QUARTERS), none, kept), _PAIR)
+
+    def _lowest(self, pair: Any) -> Any:
+        """Keep the lowest 32 bits of each half."""
+        return self._builder.and_(pair, ir.Constant(_PAIR, [0xFFFFFFFF] * 2))
 
     def _block(self, at: Any, offset: int = 0) -> Any:
         """Load the block at ``at + offset``."""
@@ -80,8 +112,8 @@ class _Folding:
         """Add a sum to the block that is ``distance`` bytes after it."""
         builder, bits = self._builder, 8 * distance
         powers = ir.Constant(_PAIR, [_power(bits + 32), _power(bits - 32)])
-        low = builder.call(self._product, [sum_before, powers, _BOTH_LOW])
-        high = builder.call(self._product, [sum_before, powers, _BOTH_HIGH])
+        low = self._multiplied(sum_before, powers, _BOTH_LOW)
+        high = self._multiplied(sum_before, powers, _BOTH_HIGH)
         return builder.xor(builder.xor(low, high), block)
 
     def _loop(
