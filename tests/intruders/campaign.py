@@ -90,6 +90,7 @@ class Campaign:
             tls_server_cert_path=str(certified.cert),
             tls_server_key_path=str(certified.key),
             failed_signatures_max=0,  # else most would not be looked at
+            unsigned_requests_max=0,  # the same
             **SECURED,
         )
         chance = random.Random(seed)

@@ -13,15 +13,20 @@ class Counts:
 
 class Peer:
     peer = ("192.0.2.1", 5)
+    newcomers = None
 
     def __init__(self) -> None:
         self.server = Counts()
         self.sent: list[Command] = []
+        self.refused = 0
         self.closed = False
 
     def abort(self, reason: str) -> None:
         assert "its address" in reason
         self.closed = True
+
+    def count_refused(self) -> None:
+        self.refused += 1
 
     def send(self, data: Buffer | Command) -> None:
         assert isinstance(data, Command)
@@ -53,6 +58,9 @@ class OddCheck:
         self.has_seen_10 |= command.code == 10
         return None if command.code % 2 else f"{command.code} is even"
 
+    def is_signed(self, command: Command) -> bool:
+        return command.code % 2 == 1
+
     def is_suspect(self, address: str) -> bool:
         assert address == "192.0.2.1"
         return self.has_seen_10
@@ -70,7 +78,7 @@ def test_refused_requests_are_answered_and_the_others_handled_in_order() -> None
     Guarded(handler, OddCheck()).handle(cast(Session, peer), commands)
     passed, sent = handler.handled, peer.sent
     assert passed == [[commands[0], commands[2], commands[4]]]
-    assert peer.server.refused_requests == 2
+    assert peer.server.refused_requests == peer.refused == 2
     assert [(one.opaque, one.code, one.remark) for one in sent] == [
         (2, ResponseCode.NO_PERMISSION, "2 is even"),
         (4, ResponseCode.NO_PERMISSION, "4 is even"),

@@ -101,6 +101,11 @@ class Guard:
         known = self._directory.find(user)
         return known is not None and self._decision(known, need, address) is None
 
+    def is_signed(self, command: Command) -> bool:
+        """Return whether a known, enabled user has signed a request."""
+        name = command.ext_fields.get(ACCESS_KEY)
+        return _unauthentic(command, name, self._directory.find(name) if name else None) is None
+
     def is_suspect(self, address: str) -> bool:
         """Return whether an IP address has sent more requests of nobody that is known than it may."""
         return self._failures.is_suspect(address)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cometmq import kernels
 from cometmq.broker.admin import live_settings
 from cometmq.broker.assembly import Assembly
-from cometmq.broker.auth.guarding import serve
+from cometmq.broker.auth.guarding import newcomer_limits, serve
 from cometmq.broker.handlers import Starting
 from cometmq.broker.metrics.monitor import Monitor, RunningBroker
 from cometmq.broker.own_address import exposure, own_ip
@@ -154,6 +154,8 @@ class Broker:
             stack.push_async_callback(parts.stop_saving)
             name_servers.begin()
             serve(server, parts.requests, parts.bulk, parts.guard)
+            if parts.guard is not None:
+                server.limit_newcomers(newcomer_limits(settings, self._settings.store.max_message_size))
             stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(parts.assignments.stop)
             stack.push_async_callback(self._finish_tasks)

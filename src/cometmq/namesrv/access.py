@@ -79,6 +79,10 @@ class NameServerGuard:
         """
         return None if command.code in self._open else self._guard.refusal(command, address)
 
+    def is_signed(self, command: Command) -> bool:
+        """Return whether a known, enabled user has signed a request."""
+        return self._guard.is_signed(command)
+
     def is_suspect(self, address: str) -> bool:
         """Return whether an IP address has sent more requests that no user has signed than it may."""
         return self._guard.is_suspect(address)

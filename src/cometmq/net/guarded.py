@@ -20,6 +20,10 @@ class RequestCheck(Protocol):
         """Return why a request, sent from an IP address, is refused; None if it is to be handled."""
         ...
 
+    def is_signed(self, command: Command) -> bool:
+        """Return whether a known user has signed a request, whether or not it is refused."""
+        ...
+
     def is_suspect(self, address: str) -> bool:
         """Return whether an IP address has sent so many forged requests that it should lose connections."""
         ...
@@ -45,6 +49,8 @@ class Guarded:
                 break
             if command.is_response:
                 passed.append(command)
+                if session.newcomers is not None:  # nobody has asked it anything
+                    session.count_refused()
             else:
                 attempt(session, (command,), self._check_one, session, command, passed)
         if passed:
@@ -59,13 +65,23 @@ class Guarded:
         if refusal is None:
             session.user = command.ext_fields.get(ACCESS_KEY, "")
             passed.append(command)
+            if session.newcomers is not None:
+                recognise(session, command, self._check)
         else:
             refuse(session, command, refusal, self._check)
+
+
+def recognise(session: Session, command: Command, check: RequestCheck) -> None:
+    """End the limits of a newcomer if a known user has signed its request."""
+    if session.newcomers is not None and check.is_signed(command):
+        session.newcomers.remove(session)
 
 
 def refuse(session: Session, command: Command, refusal: str, check: RequestCheck) -> None:
     """Answer a refused request with NO_PERMISSION, unless it is one-way; or close a suspect's connection."""
     session.server.refused_requests += 1
+    recognise(session, command, check)
+    session.count_refused()
     if check.is_suspect(session.peer[0]):
         session.abort("too many requests from its address were not signed by a user that is known")
     elif not command.is_oneway:

@@ -16,6 +16,7 @@ from cometmq.net.accepting import Acceptor, ConnectionCount, listen
 from cometmq.net.address import remedy_of
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import LIMITS, FlowLimits
+from cometmq.net.newcomers import NewcomerLimits, Newcomers
 from cometmq.net.session import Session
 from cometmq.net.tls.server import ServerTls
 from cometmq.net.turn import BulkHandler, Turn
@@ -59,6 +60,7 @@ class Server:
 
     Attributes:
         bulk: handles received frames in bulk before the handler does, or None.
+        newcomers: connections on which nobody has signed a request yet, if requests are checked; else None.
         refused_requests: number of requests that a check has refused: see ``net.guarded``.
         turn: collects the work of the loop's current turn.
         unfinished: reserves memory for long frames that are arriving.
@@ -76,6 +78,7 @@ class Server:
     ) -> None:
         self.handler = handler
         self.bulk: BulkHandler | None = None
+        self.newcomers: Newcomers | None = None
         self.refused_requests = 0
         self.turn = Turn(self)
         self.unfinished = UnfinishedFrames(self)
@@ -156,9 +159,17 @@ class Server:
             session.sweep(now_ms)
         self.unfinished.cut_stalled()
 
+    def limit_newcomers(self, limits: NewcomerLimits) -> None:
+        """Begin to limit sessions until a check finds a right signature: see ``net.guarded``."""
+        self.newcomers = Newcomers(limits)
+        for session in list(self.sessions):
+            self.newcomers.add(session)
+
     def add(self, session: Session) -> None:
         """Add a new session."""
         self.sessions.add(session)
+        if self.newcomers is not None:
+            self.newcomers.add(session)
         self._empty.clear()
         if self._stopping:
             session.close()
@@ -167,6 +178,8 @@ class Server:
         """Remove a session whose connection is closed, and tell the handler."""
         if session in self.sessions:
             self.sessions.remove(session)
+            if session.newcomers is not None:
+                session.newcomers.remove(session)
             attempt(session, (), self.handler.closed, session)
         if not self.sessions:
             self._empty.set()

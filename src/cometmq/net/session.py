@@ -18,6 +18,7 @@ from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
 from cometmq.wire.frame import Command, encode
 
 if TYPE_CHECKING:
+    from cometmq.net.newcomers import Newcomers
     from cometmq.net.server import Server
 
 IDLE_MS_MAX: Final = 120_000
@@ -40,6 +41,7 @@ class Session(asyncio.Protocol):
         frame_heard_ms: monotonic time when bytes of the unfinished long frame last arrived, in ms.
         waited_ms: how long the commands being handled have waited, if that is too long; else 0.
         user: who signed the last of its requests that was checked and allowed; empty if nobody did.
+        newcomers: its server's newcomers while it is one of them, else None.
         rare_reads: how many of its reads in a row began with a send that bulk handling left, and will again.
     """
 
@@ -51,6 +53,7 @@ class Session(asyncio.Protocol):
         self.closed = False
         self.server = server
         self.user = ""
+        self.newcomers: Newcomers | None = None
         self.waited_ms = self.rare_reads = 0
         self._on_lost = on_lost
         self._reader = FrameReader()
@@ -246,10 +249,16 @@ class Session(asyncio.Protocol):
                 self._refuse(str(error))
                 return
         self._commands_read += len(commands)
-        if self._frame_length or self._reader.unfinished:
-            self._reserve_for_frame()
         if commands:
             attempt(self, commands, handle, self, commands)
+        if self._frame_length or self._reader.unfinished:
+            self._reserve_for_frame()
+
+    def count_refused(self) -> None:
+        """Count a request that a check refused: of a newcomer, few may be."""
+        self._commands_read += 1
+        if self.newcomers is not None:
+            self.newcomers.count_refused(self)
 
     def resume_frame(self) -> None:
         """Resume reading an unfinished long frame, for which memory is now reserved."""
@@ -271,7 +280,12 @@ class Session(asyncio.Protocol):
         if self._frame_length:
             self.server.unfinished.end(self)
         self._frame_length = length
-        if length and not self.closed:
+        if self.newcomers and not self.closed and length > self.newcomers.limits.frame_size_max:
+            self._refuse(
+                f"a frame of {length} bytes, at most {self.newcomers.limits.frame_size_max} are allowed "
+                "before a known user has signed a request (unsignedFrameBytesMax)"
+            )
+        elif length and not self.closed:
             self.frame_heard_ms = self.server.clock.monotonic_ms()
             if not self.server.unfinished.begin(self, length):
                 self._waits_for_room = True
@@ -287,12 +301,16 @@ class Session(asyncio.Protocol):
             return
         progress = self._commands_read - self._commands_at_sweep
         self._commands_at_sweep = self._commands_read
+        ms_max, is_awaited = PARTIAL_FRAME_MS_MAX, self._reader.unfinished_size > 0
+        if self.newcomers is not None:
+            ms_max = self.newcomers.limits.frame_ms_max
+            is_awaited |= not self._commands_read
         # While reading is stopped, for this peer's sake or that of others, no frame can be finished.
-        if progress or not self._reader.unfinished_size or self.congested or self._waits_for_room:
+        if progress or not is_awaited or self.congested or self._waits_for_room:
             self._stuck_since_ms = now_ms
-        elif now_ms - self._stuck_since_ms >= PARTIAL_FRAME_MS_MAX:
+        elif now_ms - self._stuck_since_ms >= ms_max:
             self.abort(
-                f"a frame was not finished within {PARTIAL_FRAME_MS_MAX // 1000} s,"
+                f"a frame was not finished within {ms_max / 1000:g} s,"
                 f" {self._reader.unfinished_size} bytes of it arrived"
             )
 

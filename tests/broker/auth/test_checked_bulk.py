@@ -188,6 +188,9 @@ class Failing:
             raise KeyError("a fault")
         return self._check.refusal(command, address)
 
+    def is_signed(self, command: Command) -> bool:
+        return self._check.is_signed(command)
+
     def is_suspect(self, address: str) -> bool:
         return self._check.is_suspect(address)
 

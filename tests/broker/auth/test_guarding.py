@@ -10,18 +10,23 @@ from tests.broker.conftest import bodies, pull_header, send_header
 
 from cometmq.access.needs import NAMELESS
 from cometmq.access.users import UserStatus
+from cometmq.broker.auth.guarding import newcomer_limits
+from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import NetworkError
+from cometmq.format.properties import MAX_LENGTH
 from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, Credentials, signature_of, signed_content
 from cometmq.wire.bodies import Body, Heartbeat, encode
 from cometmq.wire.bodies.heartbeat import ProducerData
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import ONEWAY_FLAG, Command
+from cometmq.wire.frame import FRAME_LENGTH_MAX, ONEWAY_FLAG, Command
+from cometmq.wire.frame import encode as frame
 from cometmq.wire.headers import NoFields, TopicHeader, fields
 from cometmq.wire.requests import TO_BROKERS
 
 NO_PERMISSION = ResponseCode.NO_PERMISSION
 SEND = RequestCode.SEND_MESSAGE_V2
 STATS = RequestCode.GET_TOPIC_STATS_INFO
+UNLIMITED: dict[str, int] = {"failed_signatures_max": 0, "unsigned_requests_max": 0}
 PRODUCING = encode(Heartbeat("c", producers=[ProducerData("pg")]), standard=True)
 NOTHING = "User:ann has no permission to access {} from 127.0.0.1, no matched policies."
 
@@ -34,7 +39,7 @@ def request(code: RequestCode) -> Command:
 
 
 async def test_no_code_passes_without_a_signature(tmp_path: Path) -> None:
-    async with checking(tmp_path, failed_signatures_max=0) as broker, client_of(broker, None) as nobody:
+    async with checking(tmp_path, **UNLIMITED) as broker, client_of(broker, None) as nobody:
         for code in [*TO_BROKERS, 9_999]:
             command = request(RequestCode(code)) if code in TO_BROKERS else Command(code)
             answer = await nobody.connection.request(command)
@@ -43,7 +48,7 @@ async def test_no_code_passes_without_a_signature(tmp_path: Path) -> None:
 
 async def test_no_code_passes_with_a_forged_signature(tmp_path: Path) -> None:
     guess = Credentials("root", "a guess")
-    async with checking(tmp_path, failed_signatures_max=0) as broker, client_of(broker, guess) as forger:
+    async with checking(tmp_path, **UNLIMITED) as broker, client_of(broker, guess) as forger:
         for code in [*TO_BROKERS, 9_999]:
             command = request(RequestCode(code)) if code in TO_BROKERS else Command(code)
             answer = await forger.connection.request(command)
@@ -226,3 +231,60 @@ def test_all_bodies_of_requests_that_name_something_have_an_example() -> None:
         if any(one.resource.value != "Cluster" for one in line.access)
     }
     assert types - {None} == set(BODIES)
+
+
+def test_a_largest_message_may_be_the_first_that_a_client_sends() -> None:
+    message = Command(SEND, ext_fields={"i": "x" * MAX_LENGTH}, body=bytes(1 << 22))
+    limits = newcomer_limits(BrokerSettings(authentication_enabled=True), len(message.body))
+    assert len(frame(message)) <= limits.frame_size_max < FRAME_LENGTH_MAX
+
+
+async def test_a_long_frame_of_nobody_costs_its_connection(tmp_path: Path) -> None:
+    async with checking(tmp_path, unsigned_frame_bytes_max=200_000) as broker:
+        async with client_of(broker, None) as nobody:
+            assert (await nobody.send("orders", bytes(150_000))).code == NO_PERMISSION
+            with pytest.raises(NetworkError):
+                await nobody.send("orders", bytes(200_000))
+        async with client_of(broker, ROOT) as root:
+            for size in (150_000, 200_000):
+                assert (await root.send("orders", bytes(size))).code == ResponseCode.SUCCESS
+
+
+@pytest.mark.parametrize("code", [SEND, STATS])
+async def test_a_right_signature_ends_the_limits_of_a_connection_even_if_its_request_is_forbidden(
+    tmp_path: Path, code: RequestCode
+) -> None:
+    async with checking(tmp_path, unsigned_requests_max=1) as broker, client_of(broker, ANN) as ann:
+        for _ in range(5):
+            answer = await ann.connection.request(request(code))
+            assert (answer.code, answer.remark) == (NO_PERMISSION, NOTHING.format("Topic:orders"))
+        assert [session.newcomers for session in broker.server.sessions] == [None]
+
+
+@pytest.mark.parametrize("code", [SEND, STATS])
+async def test_refused_requests_of_a_connection_without_a_signature_are_few(
+    tmp_path: Path, code: RequestCode
+) -> None:
+    async with checking(tmp_path, unsigned_requests_max=3) as broker, client_of(broker, None) as nobody:
+        for _ in range(3):
+            assert (await nobody.connection.request(request(code))).code == NO_PERMISSION
+        with pytest.raises(NetworkError):
+            await nobody.connection.request(request(code))
+
+
+@pytest.mark.parametrize("code", [SEND, STATS])
+async def test_an_allowed_request_ends_the_limits_of_a_connection(tmp_path: Path, code: RequestCode) -> None:
+    async with checking(tmp_path) as broker, client_of(broker, ROOT) as root:
+        await root.connection.request(request(code))
+        assert [session.newcomers for session in broker.server.sessions] == [None]
+
+
+async def test_a_request_of_the_white_list_ends_them_only_if_it_is_signed(tmp_path: Path) -> None:
+    white = str(int(STATS))
+    async with checking(tmp_path, authentication_whitelist=white, authorization_whitelist=white) as broker:
+        for who, is_limited in ((None, True), (ROOT, False)):
+            async with client_of(broker, who) as client:
+                answer = await client.connection.request(request(STATS))
+                assert answer.code != NO_PERMISSION
+                (session,) = broker.server.sessions
+                assert (session.newcomers is not None) is is_limited

@@ -18,7 +18,7 @@ from typing import Final
 
 from cometmq.broker.requests.bulk import SEND_STARTS, is_likely_rare, starts_of
 from cometmq.net.boundary import attempt
-from cometmq.net.guarded import RequestCheck, refuse
+from cometmq.net.guarded import RequestCheck, recognise, refuse
 from cometmq.net.turn import BulkHandler, Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import (
@@ -80,6 +80,7 @@ class CheckedBulk:
         data, session, position = read.data, read.session, max(read.position, read.checked_end)
         kept: list[bytes] = []
         begin = 0
+        is_newcomer = session.newcomers is not None
         while (end := frame_end(data, position)) >= 0:
             command = _bulk_request(data, position, end)
             if command is None:
@@ -89,6 +90,8 @@ class CheckedBulk:
                 kept.append(data[begin:position])
                 refuse(session, command, refusal, self._check)
                 begin = end = len(data) if session.closed else end
+            elif is_newcomer:
+                recognise(session, command, self._check)
             position = end
         if kept:
             kept.append(data[begin:])

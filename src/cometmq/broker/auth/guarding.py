@@ -6,17 +6,19 @@ from cometmq.access.failures import Failures
 from cometmq.access.guard import Guard, GuardRules
 from cometmq.access.needs import Needs
 from cometmq.broker.auth.checked_bulk import CheckedBulk
+from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
 from cometmq.io.clock import Clock
 from cometmq.net.guarded import Guarded
+from cometmq.net.newcomers import NewcomerLimits
 from cometmq.net.server import RequestHandler, Server, Session
 from cometmq.net.turn import BulkHandler
 from cometmq.wire.bodies import Heartbeat, TopicConfigs
 from cometmq.wire.bodies.body import BodyType
 from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import Command
+from cometmq.wire.frame import HEADER_LENGTH_MAX, PREFIX_SIZE, Command
 from cometmq.wire.requests import TO_BROKERS, Action, Resource
 
 
@@ -37,6 +39,21 @@ def guard_of(directory: Directory, settings: BrokerSettings, clock: Clock) -> Gu
         Needs(TO_BROKERS, settings.broker_cluster_name, decode),
         GuardRules(settings.authorization_enabled, settings.unsigned_codes, settings.allowed_codes),
         Failures(settings.failed_signatures_max, clock.monotonic_ms),
+    )
+
+
+def newcomer_limits(settings: AuthSettings, message_size_max: int) -> NewcomerLimits:
+    """Return the limits of connections on which no known user has signed a request yet.
+
+    Args:
+        message_size_max: bytes of the largest body of a message, which may be the first that a client sends.
+    """
+    longest = PREFIX_SIZE + HEADER_LENGTH_MAX + message_size_max
+    return NewcomerLimits(
+        settings.unsigned_frame_bytes_max or longest,
+        settings.unsigned_frame_timeout_ms,
+        settings.unsigned_requests_max,
+        settings.unsigned_connections_max,
     )
 
 

@@ -12,6 +12,7 @@ from cometmq.access.failures import FAILURES_MAX
 from cometmq.errors import SettingsError
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.wire.acl import Credentials
+from cometmq.wire.frame import FRAME_LENGTH_MAX
 
 _USER: Final = ("username", "password")
 _KEYS: Final = ("accessKey", "secretKey")
@@ -36,10 +37,17 @@ class AuthSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
         migrate_auth_from_v1_enabled: whether accounts of that file that are no users yet become some when the
             broker starts; needs the same.
         rocketmq_home: the directory that has ``conf/plain_acl.yml``, and ``conf/acl`` with more such files.
-        users_max: most users that requests create. Not RocketMQ's, as are the next three.
+        users_max: most users that requests create. Not RocketMQ's, nor is what follows.
         acl_entries_max: most entries of a user's acl.
         failed_signatures_max: requests of an IP address in a minute that no known user has signed, before
             each further one closes its connection; 0 for any number.
+        unsigned_frame_bytes_max: with ``authentication_enabled``: bytes of the longest frame of a connection
+            before a known user has signed a request on it; 0 for the largest message with its header.
+        unsigned_frame_timeout_ms: ms that the first frame of such a connection may take, and each later one.
+        unsigned_requests_max: requests of such a connection that may be refused before it is closed; 0 for
+            any number.
+        unsigned_connections_max: such connections of an IP address before the oldest is closed; 0 for any
+            number.
         insecure: whether the broker may listen where other machines reach it without
             ``authentication_enabled``: then whoever reaches it can read, send and delete everything.
     """
@@ -61,6 +69,10 @@ class AuthSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
     users_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
     acl_entries_max: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
     failed_signatures_max: Annotated[int, Meta(ge=0)] = FAILURES_MAX
+    unsigned_frame_bytes_max: Annotated[int, Meta(ge=0, le=FRAME_LENGTH_MAX)] = 0
+    unsigned_frame_timeout_ms: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 10_000
+    unsigned_requests_max: Annotated[int, Meta(ge=0)] = 32
+    unsigned_connections_max: Annotated[int, Meta(ge=0)] = 256
     insecure: bool = False
 
     def __post_init__(self) -> None:

@@ -1,0 +1,78 @@
+"""Connections on which no known user has signed a request yet: they may do less than others.
+
+::
+
+    accepted ─► a newcomer ─► its first request with a right signature ─► a connection like others
+                    ├► begins a frame that is too long           ┐
+                    ├► takes too long for its first, or any frame├► closed
+                    ├► sends too many requests that are refused  │
+                    └► is the oldest of too many of its address  ┘
+
+Only a server that checks its requests has newcomers: see ``guarded.py``.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cometmq.net.session import Session
+
+
+class NewcomerLimits(NamedTuple):
+    """The limits of a connection on which no known user has signed a request yet.
+
+    Attributes:
+        frame_size_max: bytes of its longest frame.
+        frame_ms_max: ms that its first frame, from when it was accepted, or a later frame may take.
+        refused_max: requests that may be refused; 0 for any number.
+        connections_max: such connections of one IP address; 0 for any number.
+    """
+
+    frame_size_max: int
+    frame_ms_max: int
+    refused_max: int
+    connections_max: int
+
+
+class Newcomers:
+    """The connections of a server on which no known user has signed a request yet.
+
+    Attributes:
+        limits: the limits of each.
+    """
+
+    def __init__(self, limits: NewcomerLimits) -> None:
+        self.limits = limits
+        self._refused: dict[str, dict[Session, int]] = {}  # by address, the oldest first
+
+    def add(self, session: "Session") -> None:
+        """Add a session; close the oldest one of its address if there are too many."""
+        session.newcomers = self
+        neighbours = self._refused.setdefault(session.peer[0], {})
+        neighbours[session] = 0
+        most = self.limits.connections_max
+        if 0 < most < len(neighbours):
+            oldest = next(iter(neighbours))
+            self.remove(oldest)
+            oldest.abort(
+                f"no known user has signed a request on it, and its address has more than {most} such "
+                "connections (unsignedConnectionsMax)"
+            )
+
+    def remove(self, session: "Session") -> None:
+        """Remove a session: a known user has signed a request, or it is closed."""
+        session.newcomers = None
+        neighbours = self._refused[session.peer[0]]
+        del neighbours[session]
+        if not neighbours:
+            del self._refused[session.peer[0]]
+
+    def count_refused(self, session: "Session") -> None:
+        """Count a refused request of a session; close it if there are too many."""
+        neighbours = self._refused[session.peer[0]]
+        neighbours[session] += 1
+        most = self.limits.refused_max
+        if 0 < most < neighbours[session]:
+            session.abort(
+                f"more than {most} of its requests were refused before one was signed by a known user "
+                "(unsignedRequestsMax)"
+            )

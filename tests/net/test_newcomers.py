@@ -1,0 +1,149 @@
+"""Connections on which no known user has signed a request yet, at a server that checks its requests."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import pytest
+from tests.net.test_server import ECHO, RawPeer, Scene, echo, scene
+
+from cometmq.net.guarded import Guarded
+from cometmq.net.newcomers import NewcomerLimits
+from cometmq.net.session import PARTIAL_FRAME_MS_MAX
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import RESPONSE_FLAG, Command, encode
+
+SIZE_MAX: Final = 100_000
+MS_MAX: Final = 10_000
+LIMITS: Final = NewcomerLimits(SIZE_MAX, MS_MAX, refused_max=3, connections_max=2)
+SIGNED: Final = {"signed": "yes"}
+LONG: Final = echo(9, bytes(SIZE_MAX))
+LIMIT_S: Final = 20
+
+
+class Signed:
+    """Takes a request for signed that says so, and lets no other pass but for those with an odd number."""
+
+    def refusal(self, command: Command, address: str) -> str | None:  # noqa: ARG002  a RequestCheck takes it
+        return None if self.is_signed(command) or command.opaque % 2 else "who are you?"
+
+    def is_signed(self, command: Command) -> bool:
+        return command.ext_fields == SIGNED
+
+    def is_suspect(self, address: str) -> bool:  # noqa: ARG002  a RequestCheck takes it
+        return False
+
+
+@asynccontextmanager
+async def checked(limits: NewcomerLimits = LIMITS) -> AsyncIterator[Scene]:
+    async with asyncio.timeout(LIMIT_S), scene() as here:
+        here.server.handler = Guarded(here.handler, Signed())
+        here.server.limit_newcomers(limits)
+        yield here
+
+
+async def sign(peer: RawPeer) -> None:
+    await peer.send(encode(Command(ECHO, 7, ext_fields=dict(SIGNED))))
+    assert (await peer.receive()).code == ResponseCode.SUCCESS
+
+
+async def test_a_frame_that_is_too_long_closes_the_connection_when_its_length_is_known(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with checked() as here:
+        peer = await here.connect()
+        await peer.send(LONG[:100])
+        assert await peer.closed_by_server()
+    assert f"a frame of {len(LONG)} bytes, at most {SIZE_MAX} are allowed" in caplog.text
+    assert "unsignedFrameBytesMax" in caplog.text
+
+
+async def test_behind_a_signed_request_it_may_be_as_long_as_anybodys() -> None:
+    async with checked() as here:
+        peer = await here.connect()
+        signed = encode(Command(ECHO, 7, ext_fields=dict(SIGNED)))
+        await peer.send(signed + LONG[:100])  # both in one read
+        assert (await peer.receive()).opaque == 7
+        await peer.send(LONG[100:])
+        assert (await peer.receive()).opaque == 9
+
+
+async def test_who_sends_nothing_or_part_of_a_frame_has_less_time_than_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    assert MS_MAX < PARTIAL_FRAME_MS_MAX
+    async with checked(LIMITS._replace(connections_max=0)) as here:
+        silent, slow, slow_again, known, done = [await here.connect() for _ in range(5)]
+        await slow.send(echo(1)[:5])
+        await slow_again.send(echo(1))
+        await slow_again.receive()
+        await slow_again.send(echo(3)[:5])
+        await sign(known)
+        await known.send(echo(3)[:5])
+        await done.send(echo(1))
+        await done.receive()
+        await here.accepted()
+        here.pass_time(0)
+        here.pass_time(MS_MAX - 1)
+        assert len(here.server.sessions) == 6
+        here.pass_time(1)
+        for peer in (silent, slow, slow_again):
+            assert await peer.closed_by_server()
+        await known.send(echo(3)[5:])
+        assert (await known.receive()).opaque == 3
+        await done.send(echo(5))
+        assert (await done.receive()).opaque == 5
+    assert caplog.text.count("a frame was not finished within 10 s") == 3
+
+
+async def test_of_too_many_of_one_address_the_oldest_is_closed() -> None:
+    async with checked() as here:
+        known = await here.connect()
+        await sign(known)
+        oldest, *others = [await here.connect() for _ in range(3)]
+        assert await oldest.closed_by_server()
+        for peer in (known, *others):
+            await sign(peer)
+
+
+async def test_after_some_refused_requests_and_answers_to_nothing_the_connection_is_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with checked() as here:
+        peer = await here.connect()
+        answer = encode(Command(ECHO, 1, RESPONSE_FLAG))
+        await peer.send(echo(2) + answer + echo(4))
+        for _ in range(2):
+            assert (await peer.receive()).code == ResponseCode.NO_PERMISSION
+        await peer.send(echo(6))
+        assert await peer.closed_by_server()
+        known = await here.connect()
+        await sign(known)
+        for number in range(2, 12, 2):
+            await known.send(echo(number))
+            assert (await known.receive()).code == ResponseCode.NO_PERMISSION
+    assert caplog.text.count("unsignedRequestsMax") == 1
+
+
+async def test_nothing_is_kept_of_those_that_are_gone() -> None:
+    async with checked() as here:
+        peer, known = await here.connect(), await here.connect()
+        await sign(known)
+        await peer.close()
+        await here.handler.until(lambda: len(here.handler.gone) == 1)
+        assert here.server.newcomers is not None
+        assert not here.server.newcomers._refused
+
+
+async def test_who_was_connected_before_is_limited_too() -> None:
+    async with asyncio.timeout(LIMIT_S), scene() as here:
+        early = await here.connect()
+        await here.accepted()
+        here.server.limit_newcomers(LIMITS)
+        await early.send(LONG[:100])
+        assert await early.closed_by_server()
