@@ -4,22 +4,35 @@ Each test is run against Apache RocketMQ's own broker first: a judgement that th
 would be worth nothing. ``pytest tests/interop -m interop -k cometmq`` leaves the reference out.
 """
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from tests.interop import jvm, peers
 from tests.interop.groups import OneProcessPerGroup, in_group
 from tests.interop.programs import Programs
+from tests.signatures import INNER, USER
 
 SETTINGS: dict[str, object] = peers.PATIENT | {
     "brokerName": peers.BROKER_NAME,
     "loadBalancePollNameServerInterval": "500",  # a broker tells members of new topics soon
     "messageDelayLevel": "1s 1s 1s 1s 1s",  # messages that failed come again soon
     "enablePropertyFilter": "true",
+    "recallMessageEnable": "true",
+}
+PROVIDER: Final = "org.apache.rocketmq.auth.{kind}.provider.Local{name}MetadataProvider"
+AUTHENTICATING: Final[dict[str, object]] = peers.PATIENT | {
+    "brokerName": peers.BROKER_NAME,
+    "authenticationEnabled": "true",
+    "authorizationEnabled": "true",
+    "authenticationMetadataProvider": PROVIDER.format(kind="authentication", name="Authentication"),
+    "authorizationMetadataProvider": PROVIDER.format(kind="authorization", name="Authorization"),
+    "initAuthenticationUser": json.dumps({"username": USER.access_key, "password": USER.secret_key}),
+    "innerClientAuthenticationCredentials": INNER,
     "recallMessageEnable": "true",
 }
 
@@ -46,6 +59,14 @@ def shared_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callabl
 def broker(request: pytest.FixtureRequest, shared_brokers: Callable[[str], peers.Peer]) -> peers.Peer:
     """Return a broker that others use, too: for tests that neither stop nor configure it."""
     return shared_brokers(request.param)
+
+
+@pytest.fixture(scope="session")
+def java_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.Peer]:
+    """Run a RocketMQ that handles requests of known users only: for tests in the group ``signatures``."""
+    store = tmp_path_factory.mktemp("authenticating") / "store"
+    with peers.rocketmq(store, AUTHENTICATING, ended_by=signal.SIGKILL) as peer:
+        yield peer
 
 
 @pytest.fixture(params=["JSON", "ROCKETMQ"])

@@ -1,17 +1,16 @@
 """Signatures between both products: ours judged by RocketMQ's broker, theirs by our own definition."""
 
 import asyncio
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 from tests.interop import peers
+from tests.interop.conftest import AUTHENTICATING
 from tests.interop.groups import in_group
 from tests.interop.jvm import Run
 from tests.interop.peers import Peer
-from tests.signatures import INNER, USER, watching
+from tests.signatures import USER, watching
 
 from cometmq import (
     Consumer,
@@ -37,16 +36,6 @@ from cometmq.wire.codes import RequestCode
 pytestmark = pytest.mark.interop
 
 WAIT_S: Final = 60
-PROVIDER: Final = "org.apache.rocketmq.auth.{kind}.provider.Local{name}MetadataProvider"
-AUTHENTICATING: Final[dict[str, object]] = peers.PATIENT | {
-    "brokerName": peers.BROKER_NAME,
-    "authenticationEnabled": "true",
-    "authorizationEnabled": "true",
-    "authenticationMetadataProvider": PROVIDER.format(kind="authentication", name="Authentication"),
-    "authorizationMetadataProvider": PROVIDER.format(kind="authorization", name="Authorization"),
-    "initAuthenticationUser": json.dumps({"username": USER.access_key, "password": USER.secret_key}),
-    "innerClientAuthenticationCredentials": INNER,
-}
 
 
 async def test_the_signatures_of_a_java_client_are_those_that_we_make(
@@ -72,13 +61,6 @@ async def test_the_signatures_of_a_java_client_are_those_that_we_make(
         RequestCode.QUERY_MESSAGE,
         RequestCode.UPDATE_CONSUMER_OFFSET,
     )
-
-
-@pytest.fixture(scope="module")
-def java_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    """Run a RocketMQ that accepts signed requests only."""
-    with peers.rocketmq(tmp_path_factory.mktemp("authenticating") / "store", AUTHENTICATING) as peer:
-        yield peer
 
 
 JAVA: Final = [in_group("rocketmq", "signatures")]
