@@ -19,6 +19,7 @@ from tests.soak.judge import memory
 
 from cometmq import TLS, Message, Producer
 from cometmq.net.connection import Connection
+from cometmq.wire.bodies import decode_topic_stats
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 
@@ -40,6 +41,8 @@ STATE: Final = (
 """The requests whose answers must not change."""
 WARM_UP: Final = 0.25
 """The part of the requests after which the broker has what it needs, so that its memory must not grow."""
+SHOWN: Final = 150
+"""Characters of an answer that are shown before and behind the place where it differs."""
 GROWTH_MAX: Final = 8 << 20
 """Bytes by which it may grow all the same: pages of the log, arenas of the heap."""
 
@@ -91,6 +94,7 @@ class Campaign:
             tls_server_key_path=str(certified.key),
             failed_signatures_max=0,  # else most would not be looked at
             unsigned_requests_max=0,  # the same
+            transaction_check_interval=3_600_000,  # each check commits offsets of the broker's own
             **SECURED,
         )
         chance = random.Random(seed)
@@ -125,7 +129,7 @@ class Campaign:
             outcome.faults.append(f"memory has grown by {outcome.grown:,} bytes")
         after = await self._state()
         outcome.faults += [
-            f"{request} answered {then!r:.200} before, and {now!r:.200} after"
+            f"{request} answered {_around(then, now)} before, and {_around(now, then)} after"
             for request, then, now in zip((*STATE, "messages"), before, after, strict=True)
             if then != now
         ]
@@ -180,7 +184,8 @@ class Campaign:
         try:
             found: list[object] = [(await connection.request(Command(code))).body for code in STATE]
             stats = Command(RequestCode.GET_TOPIC_STATS_INFO, ext_fields={"topic": SECRET})
-            return [*found, (await connection.request(stats)).body]
+            answer = await connection.request(stats)
+            return [*found, decode_topic_stats(answer.body).offsets]  # its rate falls by itself
         finally:
             await connection.close()
 
@@ -189,6 +194,14 @@ async def _send_ms(client: Producer) -> float:
     begun = time.perf_counter()
     await client.send(Message(OWN, b"x"))
     return (time.perf_counter() - begun) * 1000
+
+
+def _around(answer: object, other: object) -> str:
+    """Return the part of an answer where it begins to differ from another one."""
+    text = repr(answer)
+    differing = (at for at, (one, two) in enumerate(zip(text, repr(other), strict=False)) if one != two)
+    at = next(differing, len(text))
+    return text[max(at - SHOWN, 0) : at + SHOWN]
 
 
 def _quantile(values: Sequence[float], part: float) -> float:
