@@ -30,7 +30,7 @@ from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
 from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.queue.deletions import Deletions
-from cometmq.store.queue.queue_ends import EndsOfAllQueues
+from cometmq.store.queue.queue_ends import EndsOfAllQueues, QueueEnds
 from cometmq.store.read.reading import Step, run
 from cometmq.store.read.readings import Readings
 from cometmq.store.recovery.full_disk import explain_full_disk
@@ -216,6 +216,11 @@ class MessageStore(Messages, HasPointers):
         """Return the queue offset behind the last readable message; 0 for a queue without messages."""
         queue = self._queues.find(topic, queue_id)
         return 0 if queue is None else queue.max_offset
+
+    def ends_of(self, topic: str, queue_id: int) -> QueueEnds:
+        """Return the ends of what can be read of a queue; both are 0 for a queue without messages."""
+        queue = self._queues.find(topic, queue_id)
+        return QueueEnds(0, 0) if queue is None else QueueEnds(queue.min_offset, queue.max_offset)
 
     def offset_by_time(self, topic: str, queue_id: int, time_ms: int, *, upper: bool = False) -> int:
         """Find a queue offset by store time: see ``seek.offset_by_time``; 0 for a queue without messages."""

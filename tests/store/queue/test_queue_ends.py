@@ -2,8 +2,16 @@ from pathlib import Path
 
 from tests.store.conftest import SMALL, new_message
 
+from cometmq.store.queue.queue_ends import QueueEnds
 from cometmq.store.read.reading import run
 from cometmq.store.store import MessageStore
+
+
+def test_the_ends_of_a_queue_are_what_can_be_read_of_it(tmp_path: Path) -> None:
+    with MessageStore.open(tmp_path, SMALL) as store:
+        store.append([new_message("T", 3), new_message("T", 3)])
+        assert store.ends_of("T", 3) == QueueEnds(low=0, high=2)
+        assert store.ends_of("T", 0) == store.ends_of("U", 3) == QueueEnds(0, 0)
 
 
 def test_the_ends_of_all_queues_come_by_their_numbers(tmp_path: Path) -> None:

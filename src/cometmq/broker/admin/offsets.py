@@ -166,7 +166,7 @@ class OffsetAdmin:
         for queue_id in queue_ids:
             if len(targets) % SEARCHED_MAX == SEARCHED_MAX - 1:
                 yield PAUSE
-            low, high = store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id)
+            low, high = store.ends_of(topic, queue_id)
             if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
                 offset = header.offset
             elif header.time < 0:

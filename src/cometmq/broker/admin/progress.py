@@ -162,7 +162,7 @@ class ProgressAdmin:
         for queue_id in range(topic.write_queue_count):
             if queue_id % TURN_MAX == TURN_MAX - 1:
                 yield PAUSE
-            low, high = store.min_queue_offset(name, queue_id), store.max_queue_offset(name, queue_id)
+            low, high = store.ends_of(name, queue_id)
             committed = self._offsets.committed(group, name, queue_id) or 0
             span = TimeSpan(MessageQueue(name, self._own.name, queue_id))
             span.min_time = yield from times(name, queue_id, low)

@@ -117,7 +117,7 @@ class Lags:
 
     def _of_queue(self, group: str, topic: str, queue_id: int) -> _Lag:
         store, offsets = self._store, self._offsets
-        end, begin = store.max_queue_offset(topic, queue_id), store.min_queue_offset(topic, queue_id)
+        begin, end = store.ends_of(topic, queue_id)
         committed, pulled = offsets.committed(group, topic, queue_id), offsets.pulled(group, topic, queue_id)
         popped = self._in_flight.count(group, topic, queue_id)
         if committed is None:

@@ -87,12 +87,12 @@ class Positions:
     def entries(self, session: Session, command: Command, header: QueryConsumeQueueHeader) -> Command | None:
         """QUERY_CONSUME_QUEUE: entries of a queue, at most ``ENTRIES_MAX``; no group's filter is applied."""
         place = header.topic, header.queue_id
-        bounds = self._store.max_queue_offset(*place), self._store.min_queue_offset(*place)
+        low, high = self._store.ends_of(*place)
         reading = self._store.readings.entries(*place, header.queue_offset, min(header.count, ENTRIES_MAX))
 
         def make(entries: list[QueueEntry]) -> Command:
             listed = [ListedEntry(False, *entry) for entry in entries]
-            return response(command, body=encode(ListedEntries(*bounds, listed)))
+            return response(command, body=encode(ListedEntries(high, low, listed)))
 
         return self._reads.answer(session, command, reading, make)
 

@@ -189,10 +189,7 @@ class PullReader:
         offset = self._offsets.pop_reset(pull.target.header.consumer_group, topic, queue_id)
         if offset is None:
             return None
-        low, high = (
-            self._store.min_queue_offset(topic, queue_id),
-            self._store.max_queue_offset(topic, queue_id),
-        )
+        low, high = self._store.ends_of(topic, queue_id)
         answer = fields(PullResponseHeader(0, offset, low, high))
         return response(pull.command, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", answer)
 

@@ -1,10 +1,10 @@
-"""The ends of all queues at once, by queue number, and the entries before them: for statistics.
+"""The ends of queues: of one, and of all at once with the entries before them, for statistics.
 
 A copy of one array shows which queues have got messages, however many queues there are, and no append pays
 for it.
 """
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,13 @@ Entries: TypeAlias = NDArray[np.void]
 """Queue entries: ``[n]`` of ENTRY_DTYPE."""
 
 _NO_ENTRIES: Entries = np.empty(0, ENTRY_DTYPE)
+
+
+class QueueEnds(NamedTuple):
+    """The first readable queue offset of a queue, and the one behind its last readable message."""
+
+    low: int
+    high: int
 
 
 class EndsOfAllQueues:
