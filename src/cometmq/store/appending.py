@@ -63,7 +63,8 @@ class Appending:
         """Append messages, all or none: see ``MessageStore.append``."""
         store_time = self._clock.now_ms()
         self._begin(store_time)
-        numbers, queue_offsets = list[int](), list[int]()
+        numbers: list[int] = []
+        queue_offsets: list[int] = []
         try:
             for message in messages:
                 number, queue_offset = NO_QUEUE, 0

@@ -130,9 +130,13 @@ class Dispatcher:
         Args:
             queues: the numbers of the messages' queues, NO_QUEUE for a message that goes to none.
         """
-        time = self._log.written_time
-        self._waiting.append(_AppendedBatch(self._log.written_offset, time, queues, messages, appended))
-        self.dispatch(readable_offset)
+        end_offset, time = self._log.written_offset, self._log.written_time
+        batch = _AppendedBatch(end_offset, time, queues, messages, appended)
+        if self._waiting or end_offset > readable_offset:
+            self._waiting.append(batch)
+            self.dispatch(readable_offset)
+        elif arrivals := self._stage(batch):
+            self.on_arrival(arrivals)
 
     def add_sends(self, count: int, readable_offset: int) -> None:
         """Add the sends of a bulk append, whose rows are behind the staged ones; dispatch like ``add``."""
