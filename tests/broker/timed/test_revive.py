@@ -8,10 +8,11 @@ import pytest
 from tests.broker.conftest import SYNC, Bench, GatedDisk, serving
 from tests.broker.halves import records
 
+from cometmq.broker.requests.pop.handles import HandlePoint
 from cometmq.broker.timed.revive import BEHIND_TIMER_MS
 from cometmq.errors import StoreNotWritable
 from cometmq.format import properties
-from cometmq.format.pop.check_point import CheckPoint, PopAck
+from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.pop.names import REVIVE_GROUP
 from cometmq.format.pop.offset_info import parse_begin_offsets, parse_offsets
 from cometmq.format.pop.receipt import ReceiptHandle
@@ -236,8 +237,8 @@ async def test_check_points_that_a_java_broker_left_are_honoured(tmp_path: Path)
         old = CheckPoint("T", "g", 0, 0, now_ms, INVISIBLE_MS, (0, 1, 2), "broker-a")
         message = revive_log.check_point(old, 3)
         body = b'{"bm":0,"c":"g","it":%d,"n":3,"pt":%d,"q":0,"ro":0,"so":0,"t":"T"}' % (INVISIBLE_MS, now_ms)
-        ack = PopAck("T", "g", 0, 0, now_ms, "broker-a", (0, 2))
-        revive_log.append([message._replace(body=body), revive_log.ack(ack, now_ms + INVISIBLE_MS, 3)])
+        ack = revive_log.ack(HandlePoint(old.key, old.revive_time_ms, 3), (0, 2))
+        revive_log.append([message._replace(body=body), ack])
         await pass_time(bench, INVISIBLE_MS + 1_500)
         assert bodies(bench) == [b"1"]
         assert bench.parts.offsets.committed(REVIVE_GROUP, REVIVE, 3) == 1

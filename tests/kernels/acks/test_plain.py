@@ -67,6 +67,7 @@ def test_others_have_texts_of_their_own(acks: AckOps, other: dict[str, Any]) -> 
         ack_frame({"extraInfo": " 7"}),
         ack_frame({"extraInfo": HANDLE + "x"}),
         ack_frame({"extraInfo": HANDLE + " "}),
+        ack_frame({"extraInfo": HANDLE[:-1] + "9" * 19}),
         ack_frame({"offset": "x"}),
         ack_frame({"queueId": "2147483648"}),
         ack_frame({"consumerGroup": "g" * TEXT_MAX}),

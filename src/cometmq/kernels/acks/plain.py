@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from cometmq.kernels.acks.rows import TEXT_MAX, AckRows
+from cometmq.kernels.acks.rows import OFFSET_DIGITS_MAX, TEXT_MAX, AckRows
 from cometmq.kernels.headers.plain import RequestFrames
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import frame_end
@@ -31,7 +31,7 @@ class PlainAcks:
             assert isinstance(header, AckHeader)
             group, topic, handle = header.consumer_group, header.topic, header.extra_info
             point_handle, _, number = handle.rpartition(" ")
-            if not (point_handle and number.isdecimal()):
+            if not (point_handle and number.isdecimal() and len(number) <= OFFSET_DIGITS_MAX):
                 break
             point = group, topic, header.queue_id, point_handle
             if point != known:

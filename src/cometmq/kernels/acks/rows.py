@@ -18,6 +18,8 @@ TEXTS_SIZE: Final = 1 << 16
 """Room for the texts of all that are read together, bytes."""
 TEXT_MAX: Final = 4096
 """Most bytes of one acknowledgement's group, topic and handle: longer ones are left."""
+OFFSET_DIGITS_MAX: Final = 18
+"""Most digits of a handle's last number: one with more is left."""
 
 # The columns of a row. The texts of a check point are one after the other: group, topic, receipt handle.
 (

@@ -16,6 +16,7 @@ from tests.broker.halves import records
 from tests.broker.pops import INVISIBLE_MS, REVIVE, TIMER, Handed, ack, acks, come_back, fill, popped, stored
 
 from cometmq.broker.requests.pop import acks as acks_module
+from cometmq.broker.requests.pop.handles import point_of
 from cometmq.format import properties
 from cometmq.format.pop.check_point import PopAck
 from cometmq.testing.memory_disk import MemoryDisk
@@ -251,6 +252,25 @@ async def test_rows_of_one_check_point_are_stored_as_one_record(tmp_path: Path) 
         assert (await answers(bench, frames(fourth), 1)) == {100: ResponseCode.SUCCESS}
         assert [one.offsets for one in acks(bench)][2:] == [(3,)]
         assert bench.parts.rates.ack_rows.total() == 6 and not bench.parts.rates.ack_commands
+
+
+async def test_check_points_that_differ_in_one_number_or_name_are_acknowledged_each_by_its_own(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path, bulk=True) as bench:
+        (message,) = await prepare(bench)
+        handle = message.handle
+        others = (
+            handle,
+            handle._replace(begin_offset=1),
+            handle._replace(pop_time_ms=handle.pop_time_ms - 1),
+            handle._replace(broker_name="other"),
+            handle,
+        )
+        for other in others:
+            assert await answers(bench, frames(message._replace(handle=other)), 1) == {100: 0}
+        assert [one.key for one in acks(bench)] == [point_of(other, "T", "g", 3).key for other in others]
+        assert bench.parts.rates.ack_rows.total() == len(others)
 
 
 async def test_from_a_row_that_is_unusual_on_acknowledgements_come_as_commands(tmp_path: Path) -> None:

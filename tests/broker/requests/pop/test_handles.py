@@ -4,8 +4,12 @@ import pytest
 from tests.broker.conftest import serving
 
 from cometmq.broker.refused import Refused
-from cometmq.broker.requests.pop.handles import Handles, QueueEnds, illegal_offset
+from cometmq.broker.requests.pop.handles import HandlePoint, Handles, illegal_offset, point_of
 from cometmq.broker.settings import BrokerSettings
+from cometmq.format.pop.check_point import CheckPoint
+from cometmq.format.pop.names import RetryFlag
+from cometmq.format.pop.receipt import ReceiptHandle
+from cometmq.store.queue.queue_ends import QueueEnds
 from cometmq.wire.codes import ResponseCode
 
 
@@ -19,6 +23,14 @@ async def test_a_handle_s_queue_must_exist(tmp_path: Path) -> None:
             with pytest.raises(Refused) as refused:
                 handles.ends_of(topic, queue_id)
             assert refused.value.code == code
+
+
+def test_a_handle_names_the_check_point_of_its_message() -> None:
+    popped = CheckPoint("T", "g", 3, 5, 1_000_000, 15_000, (0, 2), "broker-a")
+    receipt = ReceiptHandle(5, 1_000_000, 15_000, 2, RetryFlag.NONE, "broker-a", 3, 7)
+    named = point_of(receipt, "T", "g", 3)
+    assert named == HandlePoint(popped.key, popped.revive_time_ms, 2)
+    assert hash(named) == hash(point_of(receipt._replace(offset=5), "T", "g", 3))
 
 
 async def test_a_handle_s_revive_queue_is_one_of_the_settings(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.broker.refused import Refused
+from cometmq.broker.requests.pop.handles import HandlePoint
 from cometmq.broker.requests.pop.stored import AHEAD_MS, ReviveLog
 from cometmq.broker.timed.delays import Delays
 from cometmq.errors import MessageIllegal
@@ -18,6 +19,11 @@ HOST = b"\x7f\0\0\x01\0\0\x2a\x9f"
 CHECK_POINT = CheckPoint("T", "g", 3, 5, 1_000_000, 15_000, (0, 2), "broker-a")
 ACK = PopAck("T", "g", 3, 5, 1_000_000, "broker-a", (7,))
 NOW_MS = ManualClock().now_ms()
+
+
+def point(revive_time_ms: int = 1_015_000, **changes: Any) -> HandlePoint:
+    """Return the check point of ``ACK``, in revive queue 2."""
+    return HandlePoint(ACK.key._replace(**changes), revive_time_ms, 2)
 
 
 def log(**settings: Any) -> ReviveLog:
@@ -41,7 +47,7 @@ def test_a_check_point_comes_due_a_second_before_its_messages() -> None:
 @pytest.mark.parametrize(("offsets", "tag"), [((7,), "ack"), ((5, 7), "bAck")])
 def test_an_acknowledgement_comes_due_with_its_messages(offsets: tuple[int, ...], tag: str) -> None:
     ack = ACK._replace(offsets=offsets)
-    message = log().ack(ack, 1_015_000, 2)
+    message = log().ack(point(), offsets)
     assert (message.topic, message.queue_id, message.body, message.tags) == ("revive", 2, ack.encode(), tag)
     assert properties.decode(message.properties) == {
         "TAGS": tag,
@@ -51,9 +57,8 @@ def test_an_acknowledgement_comes_due_with_its_messages(offsets: tuple[int, ...]
 
 
 def test_a_broker_s_name_of_a_handle_must_not_hold_a_property() -> None:
-    foreign = ACK._replace(broker_name="x\x02REAL_TOPIC\x01T")
     with pytest.raises(MessageIllegal, match="separator"):
-        log().ack(foreign, 1_015_000, 2)
+        log().ack(point(broker_name="x\x02REAL_TOPIC\x01T"), (7,))
 
 
 @given(st.integers(-2_000, 4 * 86_400_000), st.sampled_from([1000, 100]))
@@ -67,10 +72,10 @@ def test_it_waits_as_any_timed_message_does(after_ms: int, precision_ms: int) ->
         with pytest.raises(MessageIllegal, match="timerMaxDelaySec"):
             delays.waiting(message)
         with pytest.raises(MessageIllegal, match="timerMaxDelaySec"):
-            due.ack(ACK, time_ms, 2)
+            due.ack(point(time_ms), ACK.offsets)
         return
     assert due.can_wait(time_ms)
-    expected, waiting = delays.waiting(message), due.ack(ACK, time_ms, 2)
+    expected, waiting = delays.waiting(message), due.ack(point(time_ms), ACK.offsets)
     assert waiting._replace(properties=b"") == expected._replace(properties=b"")
     assert properties.decode(waiting.properties) == properties.decode(expected.properties)
 
@@ -79,4 +84,4 @@ def test_without_the_timer_nothing_waits() -> None:
     without = log(timer_wheel_enable=False)
     assert not without.can_wait(1)
     with pytest.raises(Refused, match="timerWheelEnable"):
-        without.ack(ACK, 1, 2)
+        without.ack(point(1), ACK.offsets)

@@ -21,6 +21,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from cometmq import kernels
@@ -29,20 +30,31 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
-from cometmq.broker.requests.pop.handles import Handles, QueueEnds, illegal_offset
+from cometmq.broker.requests.pop.handles import HandlePoint, Handles, illegal_offset, point_of
 from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import FormatError, MessageIllegal, StoreNotWritable
 from cometmq.format.pop.bit_set import decode as decode_bits
-from cometmq.format.pop.check_point import PopAck, PopKey
+from cometmq.format.pop.check_point import PopKey
 from cometmq.format.pop.names import RetryFlag, retry_topic
 from cometmq.format.pop.receipt import parse_receipt
-from cometmq.kernels.acks.rows import FRAME_END, AckRows
+from cometmq.kernels.acks.rows import (
+    FRAME_END,
+    GROUP_END,
+    HANDLE_END,
+    NUMBER,
+    OFFSET,
+    POINT_AT,
+    QUEUE_ID,
+    TOPIC_END,
+    AckRows,
+)
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
 from cometmq.store.append import NewMessage
+from cometmq.store.queue.queue_ends import QueueEnds
 from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
@@ -55,6 +67,10 @@ _DONE: Final = NumbersTemplate(None, ())
 _ROW_DONE: Final = EmptyResponses()
 """The same, to one in JSON."""
 
+POINTS_KNOWN_MAX: Final = 1_024
+"""Most check points that are remembered by their texts: consumers acknowledge many messages of each."""
+
+_BLANK: Final = " "
 _NOWHERE: Final = QueueEnds(0, 0)
 
 _log = logging.getLogger(__name__)
@@ -68,15 +84,7 @@ class _AckRequest(NamedTuple):
     messages: list[NewMessage]
 
 
-class _Point(NamedTuple):
-    """A check point whose acknowledgements are joined, as their handles name it."""
-
-    key: PopKey
-    invisible_ms: int
-    revive_queue_id: int
-
-
-_Joined: TypeAlias = defaultdict[_Point, set[int]]
+_Joined: TypeAlias = defaultdict[HandlePoint, set[int]]
 """The offsets of acknowledged messages by their check points."""
 
 
@@ -110,6 +118,7 @@ class Acks:
         self._bodies = bodies
         self._rates = rates
         self._rows = AckRows()
+        self._texts = self._rows.texts.data
         self._waiting: list[_AckRequest] = []
         self._is_refused = False
 
@@ -126,7 +135,7 @@ class Acks:
         Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Returns the reads
         that begin with none, unchanged.
         """
-        joined = _Joined(set)
+        joined: _Joined = defaultdict(set)
         taken: list[_Taken] = []
         others: list[Read] = []
         for read in reads:
@@ -145,47 +154,44 @@ class Acks:
         ops = kernels.current().acks
         if not (count := ops.read(read.data, read.position, self._rows)):
             return None
-        rows, known = self._rows.rows[:count].tolist(), -1
-        point: _Point | None = None
-        position, answers = read.position, list[bytes]()
-        for _, end, number, queue_id, offset, point_at, *text_ends in rows:
-            if point_at != known:
-                known = point_at
-                point, (low, high) = self._usual_point(queue_id, point_at, *text_ends)
+        rows = self._rows.rows[:count].tolist()
+        known, position = -1, read.position
+        point: HandlePoint | None = None
+        answers: list[bytes] = []
+        for row in rows:
+            if row[POINT_AT] != known:
+                known = row[POINT_AT]
+                point, (low, high) = self._usual_point(row)
+            offset = row[OFFSET]
             if point is None or not low <= offset <= high:
                 break
             joined[point].add(offset)
-            answers.append(_ROW_DONE.encode(number))
-            position = end
+            answers.append(_ROW_DONE.encode(row[NUMBER]))
+            position = row[FRAME_END]
         self._rates.ack_rows[ops.body] += len(answers)
         return _Taken(read, position, rows[-1][FRAME_END], b"".join(answers))
 
-    def _usual_point(
-        self, queue_id: int, group_at: int, group_end: int, topic_end: int, handle_end: int
-    ) -> tuple[_Point | None, QueueEnds]:
-        """Return the check point of the texts at these positions, and the ends of its queue.
+    def _usual_point(self, row: list[int]) -> tuple[HandlePoint | None, QueueEnds]:
+        """Return the check point of a row, and the ends of its queue.
 
         None for one that is unusual: refused, in order, or not revived here.
         """
-        text = str(self._rows.texts.data[group_at:handle_end], "ascii")
-        topic_at, handle_at = group_end - group_at, topic_end - group_at
-        group, topic, handle = text[:topic_at], text[topic_at:handle_at], text[handle_at:]
+        begin, queue_id = row[POINT_AT], row[QUEUE_ID]
+        text = str(self._texts[begin : row[HANDLE_END]], "ascii")
+        text = text[: text.rindex(_BLANK) + 1]
         try:
-            ends, receipt = self._handles.ends_of(topic, queue_id), parse_receipt(handle)
+            point = _point_of_texts(text, row[GROUP_END] - begin, row[TOPIC_END] - begin, queue_id)
+            ends = self._handles.ends_of(point.key.topic, queue_id)
         except (Refused, FormatError):
             return None, _NOWHERE
-        pop_time_ms, invisible_ms, queue = receipt.pop_time_ms, receipt.invisible_ms, receipt.revive_queue_id
-        if not (self._handles.has_revive_queue(queue) and self._log.can_wait(pop_time_ms + invisible_ms)):
-            return None, ends
-        key = PopKey(topic, group, queue_id, receipt.begin_offset, pop_time_ms, receipt.broker_name)
-        return _Point(key, invisible_ms, queue), ends
+        is_usual = self._handles.has_revive_queue(point.revive_queue_id)
+        return point if is_usual and self._log.can_wait(point.revive_time_ms) else None, ends
 
     def _store_joined(self, joined: _Joined) -> None:
         """Store the acknowledgements of some check points, one record for each."""
         messages: list[NewMessage] = []
         for point, offsets in joined.items():
-            ack = PopAck(*point.key, tuple(sorted(offsets)))
-            messages += self._messages(ack, point.invisible_ms, point.revive_queue_id)
+            messages += self._messages(point, sorted(offsets))
         self._store(messages)
 
     def handle(self, session: Session, command: Command, header: AckHeader) -> Command | None:
@@ -205,11 +211,7 @@ class Acks:
                     "the offset that is in the handle",
                 )
             return response(command)
-        ack = PopAck(
-            *(topic, group, queue_id, receipt.begin_offset, receipt.pop_time_ms, receipt.broker_name),
-            (offset,),
-        )
-        messages = self._messages(ack, receipt.invisible_ms, receipt.revive_queue_id)
+        messages = self._messages(point_of(receipt, topic, group, queue_id), [offset])
         self._add(_AckRequest(session, command, messages))
         return None
 
@@ -240,18 +242,19 @@ class Acks:
             offsets = [offset for offset in offsets if offset < high]
             self._ordered.acknowledge(group, topic, entry.queue_id, offsets, pop_time_ms)
             return []
-        ack = PopAck(
-            *(topic, entry.consumer_group, entry.queue_id, entry.start_offset, entry.pop_time, broker_name),
-            tuple(offsets),
+        key = PopKey(
+            *(topic, entry.consumer_group, entry.queue_id, entry.start_offset, entry.pop_time, broker_name)
         )
-        return self._messages(ack, entry.invisible_time, entry.revive_queue_id)
+        point = HandlePoint(key, entry.pop_time + entry.invisible_time, entry.revive_queue_id)
+        return self._messages(point, offsets)
 
-    def _messages(self, ack: PopAck, invisible_ms: int, revive_queue_id: int) -> list[NewMessage]:
+    def _messages(self, point: HandlePoint, offsets: Sequence[int]) -> list[NewMessage]:
         """Return what is stored of an acknowledgement; nothing if its check point is revived nowhere."""
-        if not self._handles.has_revive_queue(revive_queue_id):
+        if not self._handles.has_revive_queue(point.revive_queue_id):
             return []
-        message = self._log.ack(ack, ack.pop_time_ms + invisible_ms, revive_queue_id)
-        self._in_flight.remove(ack.group, ack.topic, ack.queue_id, ack.pop_time_ms, len(ack.offsets))
+        key = point.key
+        message = self._log.ack(point, offsets)
+        self._in_flight.remove(key.group, key.topic, key.queue_id, key.pop_time_ms, len(offsets))
         return [message]
 
     def _add(self, request: _AckRequest) -> None:
@@ -278,6 +281,17 @@ class Acks:
             self._is_refused = True
         else:
             self._is_refused = False
+
+
+@lru_cache(POINTS_KNOWN_MAX)
+def _point_of_texts(text: str, topic_at: int, handle_at: int, queue_id: int) -> HandlePoint:
+    """Return the check point of the texts of a row. Raises FormatError.
+
+    Args:
+        text: group, topic and handle; this without its last number, by which a check point's messages differ.
+    """
+    group, topic, handle = text[:topic_at], text[topic_at:handle_at], text[handle_at:]
+    return point_of(parse_receipt(handle + "0"), topic, group, queue_id)
 
 
 def _log_illegal(_: NewMessage, error: MessageIllegal) -> None:

@@ -1,20 +1,36 @@
-"""The checks of requests about popped messages: what their receipt handles name must exist."""
+"""What the receipt handles of popped messages name: a check point, and a queue, which must exist."""
 
-from typing import NamedTuple
+import msgspec
 
 from cometmq.broker.refused import Refused
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import Topics
+from cometmq.format.pop.check_point import PopKey
 from cometmq.format.pop.names import ORDER_REVIVE_QUEUE_ID
+from cometmq.format.pop.receipt import ReceiptHandle
+from cometmq.store.queue.queue_ends import QueueEnds
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 
 
-class QueueEnds(NamedTuple):
-    """The first queue offset of a queue, and the one behind its last message."""
+class HandlePoint(msgspec.Struct, frozen=True, cache_hash=True):
+    """A check point, as the receipt handles of its messages name it: there may be none.
 
-    low: int
-    high: int
+    Attributes:
+        revive_time_ms: when its messages become visible again, ms since the epoch.
+        revive_queue_id: the queue of the revive topic that has it.
+    """
+
+    key: PopKey
+    revive_time_ms: int
+    revive_queue_id: int
+
+
+def point_of(receipt: ReceiptHandle, topic: str, group: str, queue_id: int) -> HandlePoint:
+    """Return the check point of a handle, which comes with these names."""
+    begin_offset, pop_time_ms, invisible_ms, revive_queue_id, _, broker_name, *_ = receipt
+    key = PopKey(topic, group, queue_id, begin_offset, pop_time_ms, broker_name)
+    return HandlePoint(key, pop_time_ms + invisible_ms, revive_queue_id)
 
 
 class Handles:
@@ -36,8 +52,7 @@ class Handles:
                 f"queueId[{queue_id}] is illegal, topic:[{topic}] "
                 f"topicConfig.readQueueNums:[{config.read_queue_count}]",
             )
-        store = self._store
-        return QueueEnds(store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id))
+        return self._store.ends_of(topic, queue_id)
 
     def has_revive_queue(self, queue_id: int) -> bool:
         """Check whether check points of this revive queue are revived here."""

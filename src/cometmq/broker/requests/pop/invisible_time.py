@@ -11,19 +11,23 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.requests.pop.checks import PopChecks
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
-from cometmq.broker.requests.pop.handles import Handles, illegal_offset
+from cometmq.broker.requests.pop.handles import Handles, illegal_offset, point_of
 from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.errors import CometMQError
-from cometmq.format.pop.check_point import CheckPoint, PopAck
+from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.pop.receipt import ReceiptHandle, parse_receipt
 from cometmq.net.server import Session
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import ChangeInvisibleHeader, ChangeInvisibleResponseHeader, fields
+from cometmq.wire.template import NumbersTemplate
 
 SOON_MS: Final = 1_000
 """A handle that is less than this ahead of the clock got its time from an earlier change."""
+
+_CHANGED: Final = NumbersTemplate(None, ChangeInvisibleResponseHeader.__struct_encode_fields__)
+"""The response to a change."""
 
 
 class InvisibleTimes:
@@ -56,6 +60,7 @@ class InvisibleTimes:
 
     def handle(self, session: Session, command: Command, header: ChangeInvisibleHeader) -> Command | None:
         """CHANGE_MESSAGE_INVISIBLETIME; clients read the header of a refusal, too."""
+        answer: Command | bytes
         try:
             receipt = self._check(header)
             if self._handles.is_in_order(receipt.revive_queue_id):
@@ -68,8 +73,8 @@ class InvisibleTimes:
             refusal = fields(ChangeInvisibleResponseHeader(0, 0, 0))
             answer = response(command, code_of(error), str(error), refusal)
         else:
-            changed = ChangeInvisibleResponseHeader(now_ms, header.invisible_time, receipt.revive_queue_id)
-            answer = response(command, ext_fields=fields(changed))
+            changed = now_ms, header.invisible_time, receipt.revive_queue_id
+            answer = _CHANGED.encode(command, changed, 0)
         self._answers.send(session, command, answer)
         return None
 
@@ -113,15 +118,13 @@ class InvisibleTimes:
             *(topic, group, queue_id, offset, now_ms, header.invisible_time, (0,), self._broker_name),
             is_suspended=header.suspend,
         )
-        ack = PopAck(
-            *(topic, group, queue_id, receipt.begin_offset, receipt.pop_time_ms, receipt.broker_name),
-            (offset,),
-        )
-        revive_time_ms = receipt.pop_time_ms + receipt.invisible_ms
-        queue = receipt.revive_queue_id
+        point = point_of(receipt, topic, group, queue_id)
         try:
             self._log.append(
-                [self._log.check_point(check_point, queue), self._log.ack(ack, revive_time_ms, queue)]
+                [
+                    self._log.check_point(check_point, receipt.revive_queue_id),
+                    self._log.ack(point, (offset,)),
+                ]
             )
         except CometMQError as error:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"the invisible time is not changed: {error}") from error

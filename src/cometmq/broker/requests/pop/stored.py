@@ -6,9 +6,10 @@ that is due by now goes to the revive topic at once. (RocketMQ: PopMessageProces
 AckMessageProcessor.java.)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from cometmq.broker.requests.pop.handles import HandlePoint
 from cometmq.broker.timed.delays import Delays
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
@@ -48,13 +49,14 @@ class ReviveLog:
         due_ms = check_point.revive_time_ms - AHEAD_MS
         return self._message(check_point, CHECK_POINT_TAG, due_ms, revive_queue_id)
 
-    def ack(self, ack: PopAck, revive_time_ms: int, revive_queue_id: int) -> NewMessage:
+    def ack(self, point: HandlePoint, offsets: Iterable[int]) -> NewMessage:
         """Return the message to store of an acknowledgement. Raises Refused, MessageIllegal.
 
         Args:
-            revive_time_ms: when the messages of its check point become visible again.
+            offsets: the queue offsets of the acknowledged messages of the check point.
         """
-        return self._message(ack, ack.tag, revive_time_ms, revive_queue_id)
+        ack = PopAck(*point.key, tuple(offsets))
+        return self._message(ack, ack.tag, point.revive_time_ms, point.revive_queue_id)
 
     def can_wait(self, due_ms: int) -> bool:
         """Check whether what is due at a time, ms since the epoch, can be stored."""
