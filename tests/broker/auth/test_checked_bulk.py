@@ -21,7 +21,9 @@ from cometmq.access.users import User, UserType
 from cometmq.broker.auth.guarding import guard_of, serve
 from cometmq.broker.requests.bulk import RARE_READS, TRIED_READS
 from cometmq.broker.settings import BrokerSettings
+from cometmq.format.pop.check_point import decode_ack
 from cometmq.format.record import Record, decode_many
+from cometmq.io.clock import ManualClock
 from cometmq.net.guarded import RequestCheck
 from cometmq.net.server import Session
 from cometmq.store.read.reading import Run
@@ -32,7 +34,7 @@ from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, SerializeType, decode
 
 V2, QUERY, VIEW = RequestCode.SEND_MESSAGE_V2, RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID
-PULL = RequestCode.PULL_MESSAGE
+PULL, ACK = RequestCode.PULL_MESSAGE, RequestCode.ACK_MESSAGE
 STATS = RequestCode.GET_TOPIC_STATS_INFO
 NO_PERMISSION, SUCCESS = ResponseCode.NO_PERMISSION, ResponseCode.SUCCESS
 
@@ -53,6 +55,18 @@ def send(
 
 def pull(opaque: int, topic: str = "TopicA") -> bytes:
     return signed(json_frame(PUSH | {"topic": topic, "sysFlag": "0"}, opaque, b"", code=PULL))
+
+
+def ack(opaque: int, topic: str = "TopicA", offset: int = 0) -> bytes:
+    handle = f"0 {ManualClock().now_ms()} 15000 2 0 broker-a 3 {offset}"
+    fields = {
+        "consumerGroup": "cg",
+        "topic": topic,
+        "queueId": "3",
+        "offset": str(offset),
+        "extraInfo": handle,
+    }
+    return signed(json_frame(fields, opaque, b"", code=ACK))
 
 
 @contextmanager
@@ -119,6 +133,26 @@ async def test_sends_and_pulls_and_other_requests_come_in_any_order() -> None:
         assert {number for number, code in codes.items() if code == NO_PERMISSION} == {4, 6}
         assert set(codes) == {1, 2, 3, 4, 5, 6, 7}
         assert codes[1] == codes[2] == codes[3] == codes[7] == SUCCESS
+
+
+async def test_allowed_acknowledgements_are_joined_as_rows_and_refused_ones_cut_out() -> None:
+    with checked() as made:
+        before, rates = made.store.written_offset, made.parts.rates
+        made.read(send(opaque=1) + ack(2) + ack(3, "TopicB") + ack(4, offset=1) + pull(5))
+        codes = answers(made)
+        assert codes.pop(5) is not None
+        assert codes == {1: SUCCESS, 2: SUCCESS, 3: NO_PERMISSION, 4: SUCCESS}
+        assert (rates.ack_rows.total(), rates.ack_commands) == (2, 0)
+        (stored,) = [decode_ack(one.body) for one in _records(made, before) if one.topic != "TopicA"]
+        assert (stored.topic, stored.group, stored.offsets) == ("TopicA", "cg", (0, 1))
+
+
+async def test_an_unusual_acknowledgement_that_is_allowed_becomes_a_command() -> None:
+    with checked() as made:
+        made.read(ack(1, offset=0) + ack(2, offset=9) + ack(3, offset=1) + ack(4, "TopicB"))
+        await made.on_disk()  # what came as commands is answered at the end of the turn
+        assert answers(made) == {1: SUCCESS, 2: ResponseCode.NO_MESSAGE, 3: SUCCESS, 4: NO_PERMISSION}
+        assert made.parts.rates.ack_rows.total() == 1 and made.parts.rates.ack_commands == 2
 
 
 async def test_a_refused_one_way_send_is_cut_out_silently() -> None:
@@ -233,6 +267,19 @@ async def test_no_frame_that_was_changed_stores_anything_else(data: st.DataObjec
                 assert record.properties.startswith(USUAL["i"].encode())
             if made.wire.is_closed:
                 return
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+async def test_no_acknowledgement_that_was_changed_acknowledges_anything_else(data: st.DataObject) -> None:
+    with checked() as made:
+        frame = bytearray(ack(1))
+        at = data.draw(st.integers(4, len(frame) - 1))
+        frame[at] ^= data.draw(st.integers(1, 255))
+        before = made.store.written_offset
+        made.read(bytes(frame))
+        for record in _records(made, before):
+            assert decode_ack(record.body)[:4] == ("TopicA", "cg", 3, 0)
 
 
 def _records(made: Desk, begin: int) -> list[Record]:

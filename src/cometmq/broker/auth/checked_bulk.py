@@ -32,7 +32,13 @@ from cometmq.wire.frame import (
 from cometmq.wire.requests import SENDS
 
 _CODES: Final = frozenset(
-    (*SENDS, RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.QUERY_MESSAGE)
+    (
+        *SENDS,
+        RequestCode.PULL_MESSAGE,
+        RequestCode.LITE_PULL_MESSAGE,
+        RequestCode.QUERY_MESSAGE,
+        RequestCode.ACK_MESSAGE,
+    )
 )
 """All that bulk handling takes but for VIEW_MESSAGE_BY_ID, which is checked again by what it finds."""
 _STARTS: Final = starts_of(*_CODES)
@@ -48,7 +54,7 @@ class CheckedBulk:
         self._check = check
 
     def take(self, reads: Sequence[Read]) -> None:
-        """Check sends, pulls and queries, and leave those that are allowed to bulk handling."""
+        """Check requests of ``_CODES``, and leave those that are allowed to bulk handling."""
         passed: list[Read] = []
         parts: list[tuple[Read, Read]] = []
         for read in reads:
