@@ -4,10 +4,11 @@
 
 Frames as the Java client writes them are given to a connection that has no socket. ``pop of 32`` finds 32
 messages in one queue, which are in memory; ``pop of 1`` finds one. ``ack``: one request for each message, of
-check points of 32 messages each or of one, some requests in a read. ``send`` is there for comparison, and the
-null answers show what is possible: they parse requests and answer them at once, and store nothing. What the
-timer and the revive do later is not in it. Figures are µs of the loop's thread for a request, the least of
-some rounds.
+check points of 32 messages each or of one, some requests in a read. ``batch ack of 32``: one request for all
+messages of a check point. ``change of a time``: one request for each message. ``send`` is there for
+comparison, and the null answers show what is possible: they parse requests and answer them at once, and store
+nothing. What the timer and the revive do later is not in it. Figures are µs of the loop's thread for a
+request, the least of some rounds.
 """
 
 import asyncio
@@ -25,8 +26,13 @@ from benches.null_broker import NullAcks, answer_null_pop
 
 from cometmq import kernels
 from cometmq.broker.handlers import Requests
+from cometmq.format.pop.bit_set import encode as encode_bits
+from cometmq.format.pop.names import RetryFlag
+from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.net.server import Server, Session
 from cometmq.store.settings import StoreSettings
+from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
+from cometmq.wire.bodies import encode as encode_body
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, encode
 
@@ -79,6 +85,8 @@ def real_cases(bench: "Bench") -> Cases:
             f"ack, {count} in a read, each of another pop": partial(bench.acks, count, 1)
             for count in PER_READ[1:]
         },
+        "batch ack of 32": bench.batch_acks,
+        "change of a time": bench.changes,
     }
 
 
@@ -126,32 +134,41 @@ class Bench:
             "bname": "bench",
         }
         frames = [
-            self._command(RequestCode.POP_MESSAGE, **fields, queueId=str(n % QUEUES))
+            self._command(RequestCode.POP_MESSAGE, fields | {"queueId": str(n % QUEUES)})
             for n in range(MESSAGES // 32)
         ]
         return await self._timed(frames, 1)
 
     async def acks(self, per_read: int, popped: int) -> float:
         """Acknowledge messages of check points of so many each; queues have fewer, so offsets repeat."""
-        now_ms = int(time.time() * 1000)
-        offsets = MESSAGES // QUEUES
-        frames = [
-            self._command(
-                RequestCode.ACK_MESSAGE,
-                consumerGroup=GROUP,
-                topic=TOPIC,
-                queueId=str(point % QUEUES),
-                extraInfo=f"{point % offsets} {now_ms} 60000 {point % 8} 0 bench {point % QUEUES} {offset}",
-                offset=str(offset),
-                bname="bench",
-            )
-            for point in range(MESSAGES // popped)
-            for offset in range(popped)
-        ]
+        frames = [self._command(RequestCode.ACK_MESSAGE, _fields_of(handle)) for handle in _handles(popped)]
         return await self._timed(frames, per_read)
 
-    def _command(self, code: RequestCode, **fields: str) -> bytes:
-        return encode(Command(code, self._number(), ext_fields=fields))
+    async def batch_acks(self) -> float:
+        """Acknowledge all messages of large check points."""
+        entries = [
+            BatchAckEntry(
+                *(GROUP, TOPIC, "0", handle.begin_offset, handle.queue_id, handle.revive_queue_id),
+                *(handle.pop_time_ms, handle.invisible_ms, encode_bits(range(POPPED))),
+            )
+            for handle in _handles(POPPED)[::POPPED]
+        ]
+        bodies = [encode_body(BatchAckRequest("bench", [entry])) for entry in entries]
+        return await self._timed(
+            [self._command(RequestCode.BATCH_ACK_MESSAGE, {}, body) for body in bodies], 1
+        )
+
+    async def changes(self) -> float:
+        """Change the invisible time of messages of large check points."""
+        code = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
+        frames = [
+            self._command(code, _fields_of(handle) | {"invisibleTime": "30000"})
+            for handle in _handles(POPPED)
+        ]
+        return await self._timed(frames, 1)
+
+    def _command(self, code: RequestCode, fields: Mapping[str, str], body: bytes = b"") -> bytes:
+        return encode(Command(code, self._number(), ext_fields=dict(fields), body=body))
 
     def _number(self) -> int:
         self._sent += 1
@@ -167,6 +184,30 @@ class Bench:
                 self._server.turn.handle()
             await asyncio.sleep(0)  # what is left to the end of the turn
         return (time.thread_time_ns() - began) / 1000 / len(frames)
+
+
+def _handles(popped: int) -> list[ReceiptHandle]:
+    """Return the handles of messages of check points of so many each."""
+    now_ms, offsets = int(time.time() * 1000), MESSAGES // QUEUES
+    return [
+        ReceiptHandle(
+            *(point % offsets, now_ms, 60_000, point % 8, RetryFlag.NONE, "bench"), point % QUEUES, offset
+        )
+        for point in range(MESSAGES // popped)
+        for offset in range(popped)
+    ]
+
+
+def _fields_of(handle: ReceiptHandle) -> dict[str, str]:
+    """Return the fields of a request about a message that was popped."""
+    return {
+        "consumerGroup": GROUP,
+        "topic": TOPIC,
+        "queueId": str(handle.queue_id),
+        "extraInfo": str(handle),
+        "offset": str(handle.offset),
+        "bname": "bench",
+    }
 
 
 if __name__ == "__main__":
