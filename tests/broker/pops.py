@@ -6,7 +6,14 @@ from tests.broker.conftest import Bench, Client
 from tests.broker.halves import records
 
 from cometmq.format import properties
-from cometmq.format.pop.check_point import CheckPoint, PopAck, decode_ack, decode_check_point
+from cometmq.format.pop.check_point import (
+    CheckPoint,
+    PopAck,
+    PopKey,
+    decode_ack,
+    decode_check_point,
+    encode_ack,
+)
 from cometmq.format.pop.names import flag_of, revive_topic
 from cometmq.format.pop.offset_info import parse_begin_offsets, parse_offsets
 from cometmq.format.pop.receipt import ReceiptHandle, parse_receipt
@@ -162,11 +169,20 @@ def _what(record: Record) -> CheckPoint | PopAck:
     what: CheckPoint | PopAck
     if named["TAGS"] == "ck":
         what = decode_check_point(record.body)
+        kind, offset, body = "ck", what.begin_offset, what.encode()
     else:
         what = decode_ack(record.body)
-        assert what.tag == named["TAGS"]
-    assert named["UNIQ_KEY"] == what.unique_key and record.body == what.encode()
+        tag, offset, body = encode_ack(what.offsets, what.key.ack_members())
+        assert named["TAGS"] == tag
+        kind = "ack"
+    assert (named["UNIQ_KEY"], record.body) == (unique_key(what.key, offset, kind), body)
     return what
+
+
+def unique_key(key: PopKey, offset: int, kind: str) -> str:
+    """Return the unique key of a message of a check point; ``kind`` is ``ck`` or ``ack``."""
+    before, behind = key.around_offset(kind)
+    return f"{before}{offset}{behind}"
 
 
 def committed(bench: Bench, topic: str = "T", group: str = "g") -> dict[int, int]:

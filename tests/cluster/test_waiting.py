@@ -10,7 +10,7 @@ from cometmq.cluster.waiting import (
     waiting_lines,
 )
 from cometmq.format.delay_level import DelayLevels
-from cometmq.format.pop.check_point import CheckPoint, PopAck
+from cometmq.format.pop.check_point import CheckPoint, PopAck, encode_ack
 from cometmq.message import StoredMessage
 
 NOW = 1_795_602_262_251
@@ -49,8 +49,11 @@ def timed(topic: str, due_ms: int, key: str, **named: str) -> StoredMessage:
 
 
 def of_pop(what: CheckPoint | PopAck) -> StoredMessage:
-    tag = what.tag if isinstance(what, PopAck) else "ck"
-    return message({"REAL_TOPIC": REVIVE, "TAGS": tag}, what.encode())
+    if isinstance(what, CheckPoint):
+        tag, body = "ck", what.encode()
+    else:
+        tag, _, body = encode_ack(what.offsets, what.key.ack_members())
+    return message({"REAL_TOPIC": REVIVE, "TAGS": tag}, body)
 
 
 def read(*messages: StoredMessage) -> list[WaitingMessages]:

@@ -180,7 +180,11 @@ def text_of(properties: Mapping[str, str]) -> str:
 
 def encode_text(text: str) -> bytes:
     """Encode a properties string to UTF-8. Raises MessageIllegal if it is too long."""
-    data = text.encode("utf-8", "replace")
+    return checked(text.encode("utf-8", "replace"))
+
+
+def checked(data: bytes) -> bytes:
+    """Return an encoded properties string. Raises MessageIllegal if it is too long."""
     if len(data) > MAX_LENGTH:
         raise MessageIllegal(
             f"properties take {len(data)} bytes, the limit is {MAX_LENGTH}: send fewer or shorter ones"

@@ -27,6 +27,7 @@ of it. Both are JSON, timed messages for the revive topic, with these tags, keys
 Source: RocketMQ ``store/pop/PopCheckPoint.java``, ``AckMsg.java``, ``BatchAckMsg.java``.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -56,6 +57,21 @@ class PopKey(NamedTuple):
     begin_offset: int
     pop_time_ms: int
     broker_name: str
+
+    def around_offset(self, tag: str) -> tuple[str, str]:
+        """Return what is before and behind the offset in the unique key of its message or an acknowledgement.
+
+        Args:
+            tag: ``CHECK_POINT_TAG`` or ``ACK_TAG``.
+        """
+        topic, group, queue_id, _, pop_time_ms, broker_name = self
+        return f"{topic}@{queue_id}@", f"@{group}@{pop_time_ms}@{broker_name}@{tag}"
+
+    def ack_members(self) -> bytes:
+        """Encode the members of an acknowledgement's body that name the check point, up to the body's end."""
+        topic, group, queue_id, begin_offset, pop_time_ms, broker_name = self
+        named = _AckMembers(broker_name, group, pop_time_ms, queue_id, begin_offset, topic)
+        return _ENCODER.encode(named)[1:]
 
 
 class CheckPoint(NamedTuple):
@@ -96,11 +112,6 @@ class CheckPoint(NamedTuple):
         return PopKey(
             self.topic, self.group, self.queue_id, self.begin_offset, self.pop_time_ms, self.broker_name
         )
-
-    @property
-    def unique_key(self) -> str:
-        """The unique key of its message."""
-        return _unique_key(self, self.begin_offset, CHECK_POINT_TAG)
 
     def encode(self) -> bytes:
         """Encode the body, as RocketMQ 5.5 does byte for byte."""
@@ -145,25 +156,20 @@ class PopAck(NamedTuple):
         """The identity of its check point."""
         return PopKey(*self[:-1])
 
-    @property
-    def tag(self) -> str:
-        """The tag of its message."""
-        return ACK_TAG if len(self.offsets) == 1 else BATCH_ACK_TAG
 
-    @property
-    def unique_key(self) -> str:
-        """The unique key of its message."""
-        offset = self.offsets[0] if len(self.offsets) == 1 else BATCH_OFFSET
-        return _unique_key(self, offset, ACK_TAG)
+def encode_ack(offsets: Sequence[int], members: bytes) -> tuple[str, int, bytes]:
+    """Return the tag of an acknowledgement, the offset in its unique key, and its body.
 
-    def encode(self) -> bytes:
-        """Encode the body, as RocketMQ 5.5 does byte for byte."""
-        topic, group, queue_id, begin_offset, pop_time_ms, broker_name, offsets = self
-        is_one = len(offsets) == 1
-        offset, batch = offsets[0] if is_one else BATCH_OFFSET, msgspec.UNSET if is_one else offsets
-        return _ENCODER.encode(
-            _AckOut(offset, batch, broker_name, group, pop_time_ms, queue_id, begin_offset, topic)
-        )
+    The body is encoded as RocketMQ 5.5 does byte for byte.
+
+    Args:
+        offsets: queue offsets of the messages.
+        members: those of the body that name the check point: see ``PopKey.ack_members``.
+    """
+    if len(offsets) == 1:
+        return ACK_TAG, offsets[0], b'{"ao":%d,%b' % (offsets[0], members)
+    body = b'{"ao":%d,"aol":%b,%b' % (BATCH_OFFSET, _ENCODER.encode(offsets), members)
+    return BATCH_ACK_TAG, BATCH_OFFSET, body
 
 
 def decode_check_point(body: Buffer, own_broker_name: str = "") -> CheckPoint:
@@ -261,11 +267,9 @@ class _CheckPointOut(msgspec.Struct, rename={"revive_time": "reviveTime"}):
     t: str
 
 
-class _AckOut(msgspec.Struct):
-    """An acknowledgement's body as RocketMQ writes it: its members in this order."""
+class _AckMembers(msgspec.Struct):
+    """An acknowledgement's body as RocketMQ writes it, behind the offsets: its members in this order."""
 
-    ao: int
-    aol: tuple[int, ...] | msgspec.UnsetType
     bn: str
     c: str
     pt: int
@@ -305,7 +309,3 @@ def _decode(body: Buffer, kind: type[BodyT]) -> BodyT:
         raise FormatError(
             f"{bytes(body[:_SHOWN_LENGTH])!r} is no check point or acknowledgement: {error}"
         ) from None
-
-
-def _unique_key(what: CheckPoint | PopAck, offset: int, tag: str) -> str:
-    return f"{what.topic}@{what.queue_id}@{offset}@{what.group}@{what.pop_time_ms}@{what.broker_name}@{tag}"

@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.broker.refused import Refused
+from cometmq.broker.requests.pop import stored
 from cometmq.broker.requests.pop.handles import HandlePoint
 from cometmq.broker.requests.pop.stored import AHEAD_MS, ReviveLog
 from cometmq.broker.timed.delays import Delays
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
-from cometmq.format.pop.check_point import CheckPoint, PopAck
+from cometmq.format.pop.check_point import CheckPoint, PopAck, decode_ack, encode_ack
+from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.io.clock import ManualClock
 from cometmq.store.append import NewMessage
 from cometmq.store.settings import StoreSettings
@@ -26,9 +28,9 @@ def point(revive_time_ms: int = 1_015_000, **changes: Any) -> HandlePoint:
     return HandlePoint(ACK.key._replace(**changes), revive_time_ms, 2)
 
 
-def log(**settings: Any) -> ReviveLog:
+def log(clock: ManualClock | None = None, **settings: Any) -> ReviveLog:
     """Return what builds messages; it has no store."""
-    clock = ManualClock()
+    clock = clock or ManualClock()
     store: Any = None
     return ReviveLog(store, Delays(StoreSettings(**settings), clock), clock, "revive", HOST)
 
@@ -39,21 +41,44 @@ def test_a_check_point_comes_due_a_second_before_its_messages() -> None:
     assert (message.tags, message.born_time, message.born_host) == ("ck", NOW_MS, HOST)
     assert properties.decode(message.properties) == {
         "TAGS": "ck",
-        "UNIQ_KEY": CHECK_POINT.unique_key,
+        "UNIQ_KEY": "T@3@5@g@1000000@broker-a@ck",
         "TIMER_DELIVER_MS": str(1_015_000 - AHEAD_MS),
     }
 
 
-@pytest.mark.parametrize(("offsets", "tag"), [((7,), "ack"), ((5, 7), "bAck")])
-def test_an_acknowledgement_comes_due_with_its_messages(offsets: tuple[int, ...], tag: str) -> None:
-    ack = ACK._replace(offsets=offsets)
+@pytest.mark.parametrize(("offsets", "tag", "offset"), [((7,), "ack", 7), ((5, 7), "bAck", -1)])
+def test_an_acknowledgement_comes_due_with_its_messages(
+    offsets: tuple[int, ...], tag: str, offset: int
+) -> None:
     message = log().ack(point(), offsets)
-    assert (message.topic, message.queue_id, message.body, message.tags) == ("revive", 2, ack.encode(), tag)
+    assert (message.topic, message.queue_id, message.tags) == ("revive", 2, tag)
+    assert decode_ack(message.body) == ACK._replace(offsets=offsets)
     assert properties.decode(message.properties) == {
         "TAGS": tag,
-        "UNIQ_KEY": ack.unique_key,
+        "UNIQ_KEY": f"T@3@{offset}@g@1000000@broker-a@ack",
         "TIMER_DELIVER_MS": "1015000",
     }
+
+
+def test_an_acknowledgement_waits_no_longer_once_its_time_has_come() -> None:
+    clock = ManualClock()
+    due, at = log(clock), NOW_MS + 1
+    for wait_ms, topic in ((0, TIMER_TOPIC), (1, "revive"), (-1, TIMER_TOPIC)):
+        clock.advance(wait_ms)
+        assert due.ack(point(at), (7,)).topic == due.ack(point(at), (5, 7)).topic == topic
+
+
+def test_check_points_with_long_names_are_not_remembered() -> None:
+    due = log()
+    for size in (stored.NAMES_LENGTH_MAX, stored.NAMES_LENGTH_MAX + 1):
+        message = due.ack(point(group="g", broker_name="b" * (size - 1)), (7,))
+        assert decode_ack(message.body).broker_name == "b" * (size - 1)
+    assert due._remembered.cache_info().currsize == 1
+
+
+def test_properties_that_are_too_long_are_refused() -> None:
+    with pytest.raises(MessageIllegal, match="the limit is 32767"):
+        log().ack(point(broker_name="b" * 32_767), (7,))
 
 
 def test_a_broker_s_name_of_a_handle_must_not_hold_a_property() -> None:
@@ -64,8 +89,9 @@ def test_a_broker_s_name_of_a_handle_must_not_hold_a_property() -> None:
 @given(st.integers(-2_000, 4 * 86_400_000), st.sampled_from([1000, 100]))
 def test_it_waits_as_any_timed_message_does(after_ms: int, precision_ms: int) -> None:
     time_ms, due = NOW_MS + after_ms, log(timer_precision_ms=precision_ms)
-    named = {"TAGS": "ack", "UNIQ_KEY": ACK.unique_key, "TIMER_DELIVER_MS": str(time_ms)}
-    message = NewMessage(*("revive", 2, ACK.encode(), properties.encode(named)), *(NOW_MS, HOST, HOST, "ack"))
+    named = {"TAGS": "ack", "UNIQ_KEY": "T@3@7@g@1000000@broker-a@ack", "TIMER_DELIVER_MS": str(time_ms)}
+    _, _, body = encode_ack(ACK.offsets, ACK.key.ack_members())
+    message = NewMessage(*("revive", 2, body, properties.encode(named)), *(NOW_MS, HOST, HOST, "ack"))
     delays = Delays(StoreSettings(timer_precision_ms=precision_ms), ManualClock())
     if after_ms > 3 * 86_400_000:
         assert not due.can_wait(time_ms)

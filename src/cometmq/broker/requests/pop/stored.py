@@ -6,14 +6,22 @@ that is due by now goes to the revive topic at once. (RocketMQ: PopMessageProces
 AckMessageProcessor.java.)
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from cometmq.broker.requests.pop.handles import HandlePoint
-from cometmq.broker.timed.delays import Delays
+from cometmq.broker.timed.delays import Delays, WaitingPlace
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
-from cometmq.format.pop.check_point import CHECK_POINT_TAG, CheckPoint, PopAck
+from cometmq.format.pop.check_point import (
+    ACK_TAG,
+    BATCH_ACK_TAG,
+    CHECK_POINT_TAG,
+    CheckPoint,
+    PopKey,
+    encode_ack,
+)
 from cometmq.format.properties import TAGS, TIMER_DELIVER_MS, UNIQ_KEY
 from cometmq.io.clock import Clock
 from cometmq.store.append import NewMessage
@@ -22,7 +30,25 @@ from cometmq.store.store import MessageStore
 AHEAD_MS: Final = 1_000
 """How much earlier than its messages a check point comes due."""
 
-_PROPERTIES: Final = properties.text_of({TAGS: "%s", UNIQ_KEY: "%s", TIMER_DELIVER_MS: "%d"})
+POINTS_KNOWN_MAX: Final = 1_024
+"""Most check points of which is remembered what their acknowledgements have in common."""
+NAMES_LENGTH_MAX: Final = 512
+"""Most characters of group and broker name of these: longer ones would fill the memory."""
+
+_TAGGED: Final = {tag: properties.encode({TAGS: tag}) for tag in (CHECK_POINT_TAG, ACK_TAG, BATCH_ACK_TAG)}
+_BEFORE_KEY, _BEHIND_KEY = properties.text_of({UNIQ_KEY: "%s", TIMER_DELIVER_MS: "%d"}).split("%s")
+
+
+class _Around(NamedTuple):
+    """Where a message is stored, and its properties before and behind the offset in its unique key.
+
+    Before them is the tag: see ``_TAGGED``.
+    """
+
+    topic: str
+    queue_id: int
+    before: bytes
+    behind: bytes
 
 
 class ReviveLog:
@@ -37,6 +63,7 @@ class ReviveLog:
         self._store = store
         self._delays = delays
         self._clock = clock
+        self._remembered = lru_cache(POINTS_KNOWN_MAX)(self._around_acks)
         self.topic = topic
         self.host = host
 
@@ -46,35 +73,60 @@ class ReviveLog:
 
     def check_point(self, check_point: CheckPoint, revive_queue_id: int) -> NewMessage:
         """Return the message to store of a check point. Raises Refused, MessageIllegal."""
-        due_ms = check_point.revive_time_ms - AHEAD_MS
-        return self._message(check_point, CHECK_POINT_TAG, due_ms, revive_queue_id)
+        now_ms, due_ms = self._clock.now_ms(), check_point.revive_time_ms - AHEAD_MS
+        waits = self._delays.waits(due_ms, now_ms)
+        around = self._around(check_point.key, CHECK_POINT_TAG, due_ms, revive_queue_id, waits=waits)
+        body = check_point.encode()
+        return self._message(around, CHECK_POINT_TAG, check_point.begin_offset, body, now_ms)
 
-    def ack(self, point: HandlePoint, offsets: Iterable[int]) -> NewMessage:
+    def ack(self, point: HandlePoint, offsets: Sequence[int]) -> NewMessage:
         """Return the message to store of an acknowledgement. Raises Refused, MessageIllegal.
 
         Args:
             offsets: the queue offsets of the acknowledged messages of the check point.
         """
-        ack = PopAck(*point.key, tuple(offsets))
-        return self._message(ack, ack.tag, point.revive_time_ms, point.revive_queue_id)
+        now_ms = self._clock.now_ms()
+        waits = self._delays.waits(point.revive_time_ms, now_ms)
+        is_short = len(point.key.group) + len(point.key.broker_name) <= NAMES_LENGTH_MAX
+        around, members = (self._remembered if is_short else self._around_acks)(point, waits)
+        return self._message(around, *encode_ack(offsets, members), now_ms)
 
     def can_wait(self, due_ms: int) -> bool:
         """Check whether what is due at a time, ms since the epoch, can be stored."""
         return self._delays.can_wait(due_ms)
 
-    def _message(self, what: CheckPoint | PopAck, tag: str, due_ms: int, queue_id: int) -> NewMessage:
-        """Return the message to store of what comes due at a time, ms since the epoch.
+    def _message(self, around: _Around, tag: str, offset: int, body: bytes, now_ms: int) -> NewMessage:
+        topic, queue_id, before, behind = around
+        stored = properties.checked(b"%b%b%d%b" % (_TAGGED[tag], before, offset, behind))
+        return NewMessage(topic, queue_id, body, stored, now_ms, self.host, self.host, tag)
 
-        Raises MessageIllegal, too, if a name in a receipt handle holds a separator of properties.
+    def _around_acks(self, point: HandlePoint, waits: bool) -> tuple[_Around, bytes]:
+        """Return what acknowledgements of a check point have in common, the last one being of the body."""
+        key = point.key
+        around = self._around(key, ACK_TAG, point.revive_time_ms, point.revive_queue_id, waits=waits)
+        return around, key.ack_members()
+
+    def _around(self, key: PopKey, tag: str, due_ms: int, queue_id: int, *, waits: bool) -> _Around:
+        """Return all but the offset of what comes due at a time, ms since the epoch.
+
+        Args:
+            waits: whether it waits until then.
+
+        Raises MessageIllegal if a name in a receipt handle holds a separator of properties.
         """
-        now_ms, key = self._clock.now_ms(), what.unique_key
-        place = self._delays.place(self.topic, queue_id, due_ms, now_ms)
-        if properties.VALUE_END in key:
-            raise MessageIllegal(f"the receipt handle holds a separator of properties (\\x02): {key[:200]!r}")
-        text = _PROPERTIES % (tag, key, due_ms) + place.added
-        return NewMessage(
-            *(place.topic, place.queue_id, what.encode(), properties.encode_text(text)),
-            *(now_ms, self.host, self.host, tag),
+        before, behind = key.around_offset(tag)
+        if properties.VALUE_END in before or properties.VALUE_END in behind:
+            raise MessageIllegal(
+                f"the receipt handle holds a separator of properties (\\x02): {f'{before}{behind}'[:200]!r}"
+            )
+        place = WaitingPlace(self.topic, queue_id, "")
+        if waits:
+            place = self._delays.place(self.topic, queue_id, due_ms)
+        return _Around(
+            place.topic,
+            place.queue_id,
+            (_BEFORE_KEY + before).encode("utf-8", "replace"),
+            (behind + _BEHIND_KEY % due_ms + place.added).encode("utf-8", "replace"),
         )
 
     def append(self, messages: Sequence[NewMessage]) -> None:
