@@ -52,6 +52,7 @@ class PopBroker:
 
     Attributes:
         now_ms: its time, ms since the epoch.
+        order_counts: how often messages were popped before, as the answers to pops say it.
         pops, acks, changes: the requests that came.
         assignment: the answer to members that ask what they pop; None if the request is not known.
         refusals: codes that the next requests with a code are answered by.
@@ -62,6 +63,7 @@ class PopBroker:
     def __init__(self, name: str = "a") -> None:
         self.name = name
         self.now_ms = POP_TIME_MS
+        self.order_counts: str | None = None
         self.pops: list[PopHeader] = []
         self.acks: list[AckHeader] = []
         self.batches: list[BatchAckRequest] = []
@@ -148,7 +150,7 @@ class PopBroker:
             self.is_holding.set()
             return
         found = [waiting.pop(0) for _ in range(min(header.max_msg_nums, len(waiting)))]
-        session.send(answer_to_pop(command, found, self.now_ms, header.invisible_time))
+        session.send(answer_to_pop(command, found, self.now_ms, header.invisible_time, self.order_counts))
 
     def _change(self, command: Command) -> Command:
         header = parse(ChangeInvisibleHeader, command.ext_fields)
@@ -174,7 +176,13 @@ def record(
     return Record(topic, body, text, 2, offset, 100 * offset, 0, sys_flag, 1, host, 2, host, reconsume_times)
 
 
-def answer_to_pop(command: Command, found: list[Record], pop_time_ms: int, invisible_ms: int) -> Command:
+def answer_to_pop(
+    command: Command,
+    found: list[Record],
+    pop_time_ms: int,
+    invisible_ms: int,
+    order_counts: str | None = None,
+) -> Command:
     """Build the answer to a pop that read all records from one queue of each topic."""
     if not found:
         nothing = fields(PopResponseHeader(0, 0, 0, 0))
@@ -183,9 +191,8 @@ def answer_to_pop(command: Command, found: list[Record], pop_time_ms: int, invis
     for one in found:
         by_flag.setdefault(flag_of(one.topic), []).append(one.queue_offset)
     queues = [PoppedQueue(flag, 2, offsets[0] - 1, tuple(offsets)) for flag, offsets in by_flag.items()]
-    header = PopResponseHeader(
-        pop_time_ms, invisible_ms, REVIVE_QUEUE, 0, encode_begin_offsets(queues), encode_offsets(queues)
-    )
+    lists = encode_begin_offsets(queues), encode_offsets(queues), order_counts
+    header = PopResponseHeader(pop_time_ms, invisible_ms, REVIVE_QUEUE, 0, *lists)
     return response(command, ResponseCode.SUCCESS, "FOUND", fields(header), b"".join(map(encode, found)))
 
 

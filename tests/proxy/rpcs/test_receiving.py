@@ -108,3 +108,19 @@ async def test_a_message_that_has_failed_too_often_becomes_a_dead_letter(front: 
         await front.client.receive(receive_request("T", "G"))
     (letter,) = front.broker.dead_letters("G")
     assert letter.body == b"x"
+
+
+async def test_a_message_of_an_ordered_group_that_comes_again_says_so(front: Front) -> None:
+    await front.create_topic("T", "FIFO", queues=1)
+    await front.create_group("G", consume_message_orderly=True)
+    await front.send("T", b"x", message_group="g")
+    (first,) = await front.receive("T", "G", 1)
+    change = pb.ChangeInvisibleDurationRequest(
+        group=pb.Resource(name="G"),
+        topic=pb.Resource(name="T"),
+        receipt_handle=first.system_properties.receipt_handle,
+    )
+    assert (await front.client.call("ChangeInvisibleDuration", change)).status.code == pb.OK
+    (again,) = await front.receive("T", "G", 1)
+    attempts = [one.system_properties.delivery_attempt for one in (first, again)]
+    assert attempts == [1, 2]

@@ -48,6 +48,20 @@ async def test_an_ordered_pop_names_its_attempt() -> None:
     assert header.order and header.attempt_id == "first"
 
 
+async def test_messages_of_an_ordered_pop_have_the_number_of_their_earlier_pops() -> None:
+    broker = PopBroker()
+    broker.order_counts = "0 qo2%1 4;0 2 0"
+    broker.put(b"0", b"1")
+    async with popping(broker) as here:
+        result = await here.requests.pop(QUEUE, ANY, OPTIONS._replace(ordered=True))
+    assert [message.reconsume_times for message in result.messages] == [0, 4]
+    broker.order_counts = "0 2 3"  # all messages of queue 2
+    broker.put(b"2")
+    async with popping(broker) as here:
+        (message,) = (await here.requests.pop(QUEUE, ANY, OPTIONS._replace(ordered=True))).messages
+    assert message.reconsume_times == 3
+
+
 async def test_a_message_of_a_retry_topic_has_the_topic_that_it_was_sent_to() -> None:
     """The broker replaces the topic and adds the handle, or does neither: its ``popResponseReturn…``."""
     broker, given = PopBroker(), HANDLE._replace(retry_flag=RetryFlag.V2)

@@ -20,7 +20,12 @@ from cometmq.errors import FormatError, NetworkError, RemoteError
 from cometmq.filter import tag
 from cometmq.format.pop import bit_set
 from cometmq.format.pop.names import flag_of, normal_topic, retry_topic
-from cometmq.format.pop.offset_info import QueueKey, parse_begin_offsets, parse_offsets
+from cometmq.format.pop.offset_info import (
+    QueueKey,
+    parse_begin_offsets,
+    parse_offsets,
+    parse_order_counts,
+)
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.format.properties import FIRST_POP_TIME, POP_CK
 from cometmq.format.record import decode_many
@@ -274,13 +279,16 @@ def _with_handles(
     """Decode the messages of a pop, with their handles and the topics that they were sent to.
 
     Messages of a retry topic, whose topic the broker has replaced already, have their handles. The others are
-    in the order of the lists of offsets. Raises FormatError.
+    in the order of the lists of offsets. The retries of a message of an ordered pop are its earlier pops, of
+    which its record does not know. Raises FormatError.
     """
     begins = parse_begin_offsets(where.start_offset_info or "")
     listed = parse_offsets(where.msg_offset_info or "")
+    counts = parse_order_counts(where.order_count_info or "")
     following: dict[QueueKey, Iterator[int]] = {key: iter(offsets) for key, offsets in listed.items()}
     for record in decode_many(body):
         message = message_as_stored(record)
+        retries = message.reconsume_times
         named = {FIRST_POP_TIME: str(where.pop_time), **message.properties}
         if POP_CK not in named:
             key = flag_of(message.topic), message.queue_id
@@ -302,4 +310,7 @@ def _with_handles(
                 offset=offset,
             )
             named[POP_CK] = str(handle)
-        yield replace(message, topic=normal_topic(message.topic, group), properties=named)
+            popped_before = counts.by_offset.get((*key, offset), counts.by_queue.get(key, 0))
+            retries = popped_before or retries
+        topic = normal_topic(message.topic, group)
+        yield replace(message, topic=topic, properties=named, reconsume_times=retries)
