@@ -70,6 +70,11 @@ def instance_of(*types: type) -> ArgumentKind:
     )
 
 
+def one_of(*texts: str) -> ArgumentKind:
+    """Return the kind of some texts."""
+    return ArgumentKind(f"one of {', '.join(texts)}", TEXT.is_type, lambda value: value in texts)
+
+
 def or_none(kind: ArgumentKind) -> ArgumentKind:
     """Return the kind of values that may also be None."""
     return ArgumentKind(

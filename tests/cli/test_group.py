@@ -16,6 +16,7 @@ def test_a_group_is_made_listed_shown_and_removed(cometmq: Run) -> None:
     assert lines == [{"group": "billing", "members": 0} | nothing]
     (shown,) = cometmq("group", "show", "billing", "--json").values
     assert (shown["config"]["retryMaxTimes"], shown["members"]) == (3, [])
+    assert not shown["config"]["consumeMessageOrderly"]
     assert cometmq("group", "show", "billing").out == (
         f"group billing: consumes, 3 retries, on {BROKER}\nno members now\n"
     )
@@ -23,6 +24,9 @@ def test_a_group_is_made_listed_shown_and_removed(cometmq: Run) -> None:
     (gone,) = cometmq("group", "delete", "billing", "--json").values
     assert gone == {"group": "billing", "deleted_from": [BROKER]}
     assert cometmq("group", "delete", "billing").failed(3, "no group 'billing'")
+    cometmq("group", "create", "billing", "--ordered")
+    (shown,) = cometmq("group", "show", "billing", "--json").values
+    assert shown["config"]["consumeMessageOrderly"]
     assert cometmq("group", "create", "a b").failed(2, "a b")
 
 

@@ -1,9 +1,11 @@
+import asyncio
 import signal
 
 import pytest
 from tests.cli.conftest import Process, Run
 from tests.live import BROKER, Live
 
+from cometmq.admin.topics import TopicAdmin
 from cometmq.net.address import free_port
 
 
@@ -118,3 +120,15 @@ def test_only_one_s_own_topics_are_listed_unless_all_are_asked_for(cometmq: Run)
     (everything,) = cometmq("topic", "list", "--all", "--json").values
     assert [line["topic"] for line in own] == ["orders"]
     assert {"orders", "TBW102", "SCHEDULE_TOPIC_XXXX"} < {line["topic"] for line in everything}
+
+
+def test_a_topic_is_created_for_a_type_of_messages(cometmq: Run, live: Live) -> None:
+    async def attributes() -> dict[str, str]:
+        async with TopicAdmin(live.name_server) as admin:
+            ((_, config),) = (await admin.configs("orders")).values()
+        return config.attributes
+
+    for message_type in ("fifo", "DELAY"):
+        assert cometmq("topic", "create", "orders", "--type", message_type).code == 0
+        assert asyncio.run(attributes()) == {"message.type": message_type.upper()}
+    assert cometmq("topic", "create", "orders", "--type", "odd").failed(2, "--type", "mixed")

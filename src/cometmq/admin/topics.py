@@ -6,14 +6,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cometmq.admin.cluster import ClusterAdmin
-from cometmq.arguments import TEXT, check, instance_of, number, or_none
+from cometmq.arguments import TEXT, check, instance_of, number, one_of, or_none
 from cometmq.cluster.route import MASTER
 from cometmq.cluster.system_names import is_user_topic
 from cometmq.errors import NoRoute, SettingsError
 from cometmq.format.layout import REPLY_SUFFIX, valid_topic
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.stats import decode_topic_stats
-from cometmq.wire.bodies.topic import TopicConfig
+from cometmq.wire.bodies.topic import MESSAGE_TYPES, TYPE_ATTRIBUTE, TopicConfig
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import DEFAULT_TOPIC, CreateTopicHeader, DeleteTopicInNamesrvHeader, TopicHeader
 
@@ -46,8 +46,19 @@ class QueueLine(NamedTuple):
 class TopicAdmin(ClusterAdmin):
     """Administration of the topics of a cluster."""
 
-    async def create(self, topic: str, *, queues: int = 8, perm: int = READ_AND_WRITE) -> list[str]:
+    async def create(
+        self,
+        topic: str,
+        *,
+        queues: int = 8,
+        perm: int = READ_AND_WRITE,
+        message_type: str | None = None,
+    ) -> list[str]:
         """Create a topic on every master, or change it there; return the brokers' names.
+
+        Args:
+            message_type: which messages RocketMQ 5 clients may send to it: ``NORMAL``, ``FIFO``, ``DELAY``,
+                ``TRANSACTION`` or, all of these, ``MIXED``; None leaves it as it is, NORMAL for a new topic.
 
         Raises:
             IllegalName: the topic's name is illegal.
@@ -57,6 +68,7 @@ class TopicAdmin(ClusterAdmin):
         """
         check(number(1), queues=queues)
         check(number(0), perm=perm)
+        check(or_none(one_of(*MESSAGE_TYPES)), message_type=message_type)
         header = CreateTopicHeader(
             topic=valid_topic(topic),
             default_topic=DEFAULT_TOPIC,
@@ -64,6 +76,7 @@ class TopicAdmin(ClusterAdmin):
             write_queue_count=queues,
             perm=perm,
             filter_type="SINGLE_TAG",
+            attributes=None if message_type is None else f"+{TYPE_ATTRIBUTE}={message_type}",
         )
         masters = await self.masters()
         for address in masters.values():

@@ -87,17 +87,25 @@ def member(name: str, client_id: str, namesrv: str, as_json: bool) -> None:
     "--retries", type=click.IntRange(0, 1_000), default=16, show_default=True,
     help="How often a message is redelivered before it becomes a dead letter.",
 )  # fmt: skip
+@click.option("--ordered", is_flag=True, help="Deliver in order: to RocketMQ 5 clients, by message group.")
 @click.option("--no-consume", is_flag=True, help="Deliver no messages to its members for now.")
 @click.option("--no-broadcast", is_flag=True, help="Refuse members that broadcast.")
 @namesrv_option
 @json_option
 def create(
-    name: str, retries: int, no_consume: bool, no_broadcast: bool, namesrv: str, as_json: bool
+    name: str,
+    retries: int,
+    ordered: bool,
+    no_consume: bool,
+    no_broadcast: bool,
+    namesrv: str,
+    as_json: bool,
 ) -> None:
     """Create the group NAME on every broker, or change it there."""
     config = GroupConfig(
         group=name,
         retry_max_times=retries,
+        consume_message_orderly=ordered,
         consume_enable=not no_consume,
         consume_broadcast_enable=not no_broadcast,
     )

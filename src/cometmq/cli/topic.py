@@ -9,6 +9,7 @@ from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
 from cometmq.cli.topic_shrink import shrink
 from cometmq.errors import SettingsError
+from cometmq.wire.bodies.topic import MESSAGE_TYPES
 
 QUEUES_MAX = 65_535
 PERMISSIONS = {"read-write": 6, "write-only": 2, "read-only": 4}
@@ -36,11 +37,20 @@ topic.add_command(shrink)
     show_default=True,
     help="What clients may do.",
 )
+@click.option(
+    "--type",
+    "message_type",
+    type=click.Choice(MESSAGE_TYPES, case_sensitive=False),
+    help="Type of messages that RocketMQ 5 clients send.  [default: as it is; NORMAL of a new topic]",
+)
 @namesrv_option
 @json_option
-def create(name: str, queues: int, perm: str, namesrv: str, as_json: bool) -> None:
+def create(name: str, queues: int, perm: str, message_type: str | None, namesrv: str, as_json: bool) -> None:
     """Create the topic NAME on every broker, or change it there."""
-    brokers = run_in_cluster(namesrv, lambda admin: admin.create(name, queues=queues, perm=PERMISSIONS[perm]))
+    brokers = run_in_cluster(
+        namesrv,
+        lambda admin: admin.create(name, queues=queues, perm=PERMISSIONS[perm], message_type=message_type),
+    )
     if as_json:
         print_json({"topic": name, "queues": queues, "perm": PERMISSIONS[perm], "brokers": brokers})
     else:

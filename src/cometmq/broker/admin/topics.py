@@ -33,6 +33,7 @@ from cometmq.wire.bodies import (
     encode,
     encode_topic_stats,
 )
+from cometmq.wire.bodies.topic import MESSAGE_TYPES, TYPE_ATTRIBUTE
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
@@ -51,7 +52,7 @@ FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 ATTRIBUTES: Final = {
     "queue.type": {"SimpleCQ"},
     "cleanup.policy": {"DELETE"},
-    "message.type": {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"},
+    TYPE_ATTRIBUTE: {"UNSPECIFIED", *MESSAGE_TYPES},
 }
 """The attributes that a topic can have here, with their values."""
 

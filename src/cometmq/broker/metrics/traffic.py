@@ -10,6 +10,7 @@ from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.metrics.family import HistogramValue, Values
 from cometmq.store.read.reading import PAUSE, Reading
 from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.bodies.topic import TYPE_ATTRIBUTE
 
 TURN_MAX: Final = 100
 """Number of topics, or of groups in topics, that one turn of the loop reads."""
@@ -17,7 +18,6 @@ SYSTEM_GROUP_PREFIX: Final = "cid_rmq_sys_"
 SEND_MS_BOUNDS: Final = (1.0, 3.0, 5.0, 7.0, 10.0, 100.0, 1000.0, 2000.0, 3000.0)
 """Bounds of the send times, as of RocketMQ's ``rocketmq_rpc_latency_milliseconds``."""
 
-_MESSAGE_TYPE: Final = "message.type"
 _TYPES: Final = {"FIFO": "fifo", "DELAY": "delay", "TRANSACTION": "transaction"}
 
 
@@ -75,7 +75,7 @@ def is_system(topic: str, group: str = "") -> str:
 
 def _message_type(topic: TopicConfig) -> str:
     """Return the type of message that a topic is declared for; a topic may hold other ones."""
-    return _TYPES.get(topic.attributes.get(_MESSAGE_TYPE, ""), "normal")
+    return _TYPES.get(topic.attributes.get(TYPE_ATTRIBUTE, ""), "normal")
 
 
 def _send_times(rates: Rates) -> HistogramValue:

@@ -8,9 +8,8 @@ from typing import Final
 
 from cometmq.format import properties
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.wire.bodies.topic import TYPE_ATTRIBUTE
 
-TYPE_ATTRIBUTE: Final = "message.type"
-"""The attribute of a topic that says which messages it accepts."""
 PRIORITY: Final = "_SYS_MSG_PRIORITY_"
 LITE_TOPIC: Final = "__LITE_TOPIC"
 _MIXED: Final = (pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION)

@@ -3,12 +3,17 @@
 RocketMQ: ``TopicConfig.java``, ``DataVersion.java``, ``TopicConfigSerializeWrapper.java`` and others.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import field
 
 from cometmq.wire.bodies.body import Body
 from cometmq.wire.headers.fields import Int, Long
+
+TYPE_ATTRIBUTE: Final = "message.type"
+"""The attribute that says which type of messages a topic accepts; NORMAL without it."""
+MESSAGE_TYPES: Final = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
+"""Its values; a MIXED topic accepts messages of all these types."""
 
 
 class DataVersion(Body):
@@ -32,7 +37,7 @@ class TopicConfig(Body):
     """The settings of a topic on one broker.
 
     Attributes:
-        attributes: such as ``message.type``.
+        attributes: such as ``TYPE_ATTRIBUTE``.
         order: whether the queues keep their brokers when one is down.
         perm: the sum of 4 (read), 2 (write) and 1 (inherit).
     """
