@@ -13,12 +13,13 @@ from cometmq.broker.metrics import families as of_broker
 from cometmq.metrics.exposition import FOLDED
 from cometmq.metrics.family import Family
 from cometmq.namesrv import metrics as of_name_server
+from cometmq.proxy import metrics as of_proxy
 
 PAGE: Final = ROOT / "docs" / "reference" / "metrics.md"
 GUIDE: Final = ROOT / "docs" / "guide" / "metrics.md"
 FILES: Final = ROOT / "packaging" / "prometheus"
 TABLE: Final = re.compile(r"^\| name \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
-TABLES: Final = ((*of_broker.FAMILIES, FOLDED), of_name_server.FAMILIES)
+TABLES: Final = ((*of_broker.FAMILIES, FOLDED), of_name_server.FAMILIES, of_proxy.FAMILIES)
 NAME: Final = re.compile(r"\b(?:rocketmq|cometmq)_[a-z0-9_]+[a-z0-9]\b(?!…)")
 
 

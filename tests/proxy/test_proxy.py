@@ -1,8 +1,12 @@
+import asyncio
+from contextlib import suppress
+
 import pytest
 from grpclib.client import Channel
 from grpclib.const import Status
-from grpclib.exceptions import GRPCError
+from grpclib.exceptions import GRPCError, StreamTerminatedError
 from tests.proxy.conftest import Front, GrpcClient, message_of, receive_request
+from tests.proxy.rpcs.test_sessions import producer
 
 from cometmq.errors import SettingsError
 from cometmq.proxy import messaging_pb2 as pb
@@ -32,19 +36,19 @@ async def test_a_call_without_a_client_id_is_refused(front: Front) -> None:
 
 
 async def test_rpcs_that_are_missing_are_unimplemented(front: Front) -> None:
-    missing = {"PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription"}
-    for name in METHODS.keys() & missing:
-        async with front.client.open(name) as stream:
-            await stream.send_message(stream._send_type(), end=True)
-            with pytest.raises(GRPCError) as caught:
-                await stream.recv_message()
-            assert caught.value.status is Status.UNIMPLEMENTED
+    missing = set(METHODS) - front.proxy._rpcs().keys()
+    assert missing == {"SyncLiteSubscription"}
+    async with front.client.open(missing.pop()) as stream:
+        await stream.send_message(stream._send_type(), end=True)
+        with pytest.raises(GRPCError) as caught:
+            await stream.recv_message()
+        assert caught.value.status is Status.UNIMPLEMENTED
 
 
 async def test_each_call_is_admitted_by_its_metadata(front: Front) -> None:
     seen: list[tuple[str, str]] = []
 
-    def admit(name: str, call: Call) -> None:
+    async def admit(name: str, _: object, call: Call) -> None:
         seen.append((name, call.client_id))
         raise Failure(pb.UNAUTHORIZED, "no")
 
@@ -67,3 +71,17 @@ async def test_without_a_name_server_calls_fail_and_the_proxy_goes_on() -> None:
         for _ in range(2):
             answer = await client.call("QueryRoute", request)
             assert answer.status.code == pb.INTERNAL_SERVER_ERROR and "127.0.0.1:1" in answer.status.message
+
+
+async def test_a_proxy_that_stops_sends_its_clients_elsewhere(front: Front) -> None:
+    await front.create_topic("T")
+    other = Proxy([front.broker.name_server], port=0)
+    await other.start()
+    async with Channel("127.0.0.1", other.port) as channel:
+        client = front.client._replace(channel=channel)
+        with suppress(GRPCError, StreamTerminatedError):  # its end, when the proxy has gone
+            async with client.telemetry(producer("T")) as stream:
+                stopping = asyncio.create_task(other.stop())
+                command = await stream.recv_message()
+                assert command is not None and command.HasField("reconnect_endpoints_command")
+                await stopping

@@ -1,15 +1,25 @@
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
+from tests.certificates import Authority
 from tests.proxy.conftest import GrpcClient
 
+from cometmq.net.tls.server import server_tls
+from cometmq.net.tls.settings import TlsSettings
 from cometmq.proxy import messaging_pb2 as pb
-from cometmq.proxy.transport import Call, CallRefused, Exchange, GrpcServer, GrpcStatus, Rpc
+from cometmq.proxy import transport
+from cometmq.proxy.transport import ALPN, Call, CallRefused, Exchange, GrpcServer, GrpcStatus, Rpc
+
+
+async def beat(_: pb.HeartbeatRequest, __: Call) -> pb.HeartbeatResponse:
+    return pb.HeartbeatResponse()
 
 
 async def called(rpcs: dict[str, Rpc], name: str, *requests: Any, timeout_s: float = 30) -> list[Any]:
@@ -76,3 +86,73 @@ async def test_an_rpc_ends_with_a_status_of_grpc() -> None:
 
 async def test_a_call_without_deadline_waits_for_ever() -> None:
     assert Call({}, "127.0.0.1:1").left_ms() is None and Call({}, "").client_id == ""
+
+
+async def test_one_port_serves_tls_and_plain(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    made = authority.certify()
+    settings = TlsSettings(tls_server_cert_path=str(made.cert), tls_server_key_path=str(made.key))
+    server = GrpcServer({"Heartbeat": beat}, tls=server_tls(settings, ALPN))
+    await server.start("127.0.0.1", 0)
+    trusting = ssl.create_default_context(cafile=authority.cert)
+    trusting.set_alpn_protocols(["h2"])
+    for context in (None, trusting):
+        async with Channel("127.0.0.1", server.port, ssl=context) as channel:
+            client = GrpcClient(channel, {})
+            assert await client.call("Heartbeat", pb.HeartbeatRequest()) == pb.HeartbeatResponse()
+    await server.stop()
+
+
+async def test_a_request_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = pb.HeartbeatRequest(group=pb.Resource(name="x" * 5_000))
+    assert await called({"Heartbeat": beat}, "Heartbeat", large) == [pb.HeartbeatResponse()]
+    for limit in ("REQUEST_BYTES_MAX", "ARRIVING_BYTES_MAX"):
+        with monkeypatch.context() as patched:
+            patched.setattr(transport, limit, 5_000)
+            with pytest.raises(GRPCError) as caught:
+                await called({"Heartbeat": beat}, "Heartbeat", large)
+        assert caught.value.status is Status.RESOURCE_EXHAUSTED
+    assert await called({"Heartbeat": beat}, "Heartbeat", large) == [pb.HeartbeatResponse()]
+
+
+async def test_a_connection_has_more_calls_under_way_than_the_default() -> None:
+    gate, waiting = asyncio.Event(), 0
+
+    async def heartbeat(_: pb.HeartbeatRequest, __: Call) -> pb.HeartbeatResponse:
+        nonlocal waiting
+        waiting += 1
+        if waiting == 300:
+            gate.set()
+        await gate.wait()
+        return pb.HeartbeatResponse()
+
+    server = GrpcServer({"Heartbeat": heartbeat})
+    await server.start("127.0.0.1", 0)
+    async with Channel("127.0.0.1", server.port) as channel:
+        client = GrpcClient(channel, {})
+        await asyncio.gather(*(client.call("Heartbeat", pb.HeartbeatRequest()) for _ in range(300)))
+        assert server.connected == 1
+    await server.stop()
+
+
+async def test_a_server_that_stops_lets_calls_end_and_accepts_no_others() -> None:
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    async def heartbeat(_: pb.HeartbeatRequest, __: Call) -> pb.HeartbeatResponse:
+        begun.set()
+        await gate.wait()
+        return pb.HeartbeatResponse()
+
+    server = GrpcServer({"Heartbeat": heartbeat})
+    await server.start("127.0.0.1", 0)
+    async with Channel("127.0.0.1", server.port) as channel:
+        call = asyncio.create_task(GrpcClient(channel, {}).call("Heartbeat", pb.HeartbeatRequest()))
+        await begun.wait()
+        await server.refuse_connections()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", server.port)
+        finishing = asyncio.create_task(server.finish_calls(30))
+        gate.set()
+        await finishing
+        assert await call == pb.HeartbeatResponse()
+        await server.stop()

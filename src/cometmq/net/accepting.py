@@ -207,8 +207,12 @@ class _Place:
             self._count(-1)
 
 
-async def listen(host: str, port: int, backlog: int) -> list[socket.socket]:
-    """Open listening sockets on ``host:port``, one for each address of the host. Raises OSError."""
+async def listen(host: str, port: int, backlog: int, *, shares_port: bool = False) -> list[socket.socket]:
+    """Open listening sockets on ``host:port``, one for each address of the host. Raises OSError.
+
+    Args:
+        shares_port: whether other processes may listen there, too: the kernel spreads connections over all.
+    """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listening: list[socket.socket] = []
@@ -216,6 +220,8 @@ async def listen(host: str, port: int, backlog: int) -> list[socket.socket]:
         for family, kind, protocol, _, address in dict.fromkeys(found):
             listening.append(one := socket.socket(family, kind, protocol))
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shares_port:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.setblocking(False)

@@ -9,6 +9,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from cometmq.client.answer import successful
 from cometmq.client.consumer.pop.requests import PopRequests
+from cometmq.client.consumer.queue_requests import QueueRequests
 from cometmq.client.producer.sending import Sender, SendSettings
 from cometmq.client.routes import GONE_S, Routes
 from cometmq.cluster.route import MASTER, Route
@@ -68,6 +69,7 @@ class Brokers:
         self.routes = Routes(self.connections, name_servers, gone_s=GONE_S)
         self._senders: dict[str, Sender] = {}
         self._pops: dict[str, PopRequests] = {}
+        self._pulls: dict[str, QueueRequests] = {}
         self._types: dict[str, _Cached[tuple[pb.MessageType, ...]]] = {}
         self._groups: dict[str, _Cached[GroupConfig]] = {}
 
@@ -91,6 +93,14 @@ class Brokers:
             self._pops,
             group,
             lambda: PopRequests(self.connections, self.routes, group, REQUEST_TIMEOUT_MS),
+        )
+
+    def pulls(self, group: str) -> QueueRequests:
+        """Return what pulls for a group, and commits its offsets."""
+        return _kept(
+            self._pulls,
+            group,
+            lambda: QueueRequests(self.connections, self.routes, group, REQUEST_TIMEOUT_MS),
         )
 
     async def route(self, topic: str) -> Route:

@@ -46,6 +46,11 @@ class ProxyMembership:
         self._groups[group] = _Joined(known | wanted, set())
         await self._send(group)
 
+    def subscriptions(self, group: str) -> list[SubscriptionData]:
+        """Return a group's subscriptions; none if it was not joined."""
+        joined = self._groups.get(group)
+        return [] if joined is None else list(joined.subscriptions.values())
+
     async def leave(self, group: str) -> None:
         """Leave a group."""
         joined = self._groups.pop(group, None)

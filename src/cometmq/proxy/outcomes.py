@@ -3,6 +3,8 @@
 Source: RocketMQ ``proxy/grpc/v2/common/ResponseBuilder.java``.
 """
 
+from bisect import bisect_left
+from collections import Counter
 from typing import Final
 
 from cometmq.errors import (
@@ -30,6 +32,8 @@ _OF_BROKERS: Final[dict[int, pb.Code]] = {
     ResponseCode.SLAVE_NOT_AVAILABLE: pb.HA_NOT_AVAILABLE,
 }
 """The codes for brokers' codes; INTERNAL_SERVER_ERROR stands for all others."""
+LATENCY_MS: Final = (1.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0)
+"""The bounds by which the times of calls are counted."""
 
 
 class Failure(CometMQError):
@@ -42,6 +46,28 @@ class Failure(CometMQError):
     def __init__(self, code: pb.Code, text: str) -> None:
         super().__init__(text)
         self.code = code
+
+
+class CallCounts:
+    """The calls that have been answered.
+
+    Attributes:
+        by_outcome: their number, by the rpc and the code of the answer.
+        took: the number of those with one answer, by how long they took: see ``LATENCY_MS``, and above all.
+        took_ms: the sum of these times.
+    """
+
+    def __init__(self) -> None:
+        self.by_outcome: Counter[tuple[str, pb.Code]] = Counter()
+        self.took = [0] * (len(LATENCY_MS) + 1)
+        self.took_ms = 0.0
+
+    def add(self, rpc: str, code: pb.Code, took_s: float | None = None) -> None:
+        """Count a call; without a time it has several answers."""
+        self.by_outcome[rpc, code] += 1
+        if took_s is not None:
+            self.took[bisect_left(LATENCY_MS, took_s * 1000)] += 1
+            self.took_ms += took_s * 1000
 
 
 def code_of_broker(code: int) -> pb.Code:

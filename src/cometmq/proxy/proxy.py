@@ -2,32 +2,39 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, Self
 
 from google.protobuf.message_factory import GetMessageClass
 
+from cometmq.admin.cluster import ClusterAdmin
 from cometmq.client.background import start_task
 from cometmq.client.credentials import find_credentials
 from cometmq.errors import CometMQError, SettingsError
-from cometmq.io.clock import Clock, SystemClock
+from cometmq.io.clock import SystemClock
 from cometmq.net.address import address_text
 from cometmq.net.connection import Connection, refuse_request
 from cometmq.net.exposure import is_loopback
 from cometmq.net.tls.client import TLS
+from cometmq.net.tls.server import server_tls
+from cometmq.net.tls.settings import TlsSettings
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.access import ClientAccess
 from cometmq.proxy.brokers import Brokers
-from cometmq.proxy.clients import Clients
+from cometmq.proxy.clients import Clients, ConnectedClient
 from cometmq.proxy.membership import ProxyMembership
-from cometmq.proxy.outcomes import Failure, status_of
+from cometmq.proxy.outcomes import CallCounts, Failure, status_of
 from cometmq.proxy.renewals import LOOK_S, Renewals
 from cometmq.proxy.rpcs.acknowledging import Acknowledging
+from cometmq.proxy.rpcs.pulling import PullingQueues
 from cometmq.proxy.rpcs.receiving import Receiving
+from cometmq.proxy.rpcs.relayed import RelayedRequests
 from cometmq.proxy.rpcs.routing import Routing
 from cometmq.proxy.rpcs.sending import Sending
 from cometmq.proxy.rpcs.sessions import Sessions
 from cometmq.proxy.rpcs.transactions import ClientTransactions
-from cometmq.proxy.transport import METHODS, Call, GrpcServer, Rpc
+from cometmq.proxy.transport import ALPN, METHODS, Call, GrpcServer, Rpc
 from cometmq.wire.acl import Credentials
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
@@ -35,16 +42,18 @@ from cometmq.wire.frame import Command
 PORT: Final = 8081
 """The port that clients' documentation names."""
 
-Admit = Callable[[str, Call], None]
-"""Checks a call of the rpc with this name by its metadata. Raises Failure to refuse it."""
+FINISH_S: Final = 5.0
+"""How long a proxy that stops waits for calls under way; those that wait for messages are cancelled."""
+NO_TLS: Final = TlsSettings()
+
+Admit = Callable[[str, Any, Call], Awaitable[None]]
+"""Checks a call of the rpc with this name, and its request. Raises Failure to refuse it."""
 
 _log = logging.getLogger(__name__)
 
 
-def admit_identified(_rpc: str, call: Call) -> None:
-    """Admit the calls of all clients that say who they are. Raises Failure for others."""
-    if not call.client_id:
-        raise Failure(pb.CLIENT_ID_REQUIRED, "x-mq-client-id is missing from the metadata of the call")
+async def admit_all(_rpc: str, _request: Any, _call: Call) -> None:
+    """Admit all calls."""
 
 
 class Proxy:
@@ -58,7 +67,12 @@ class Proxy:
         credentials: sign the requests to name servers and brokers, for all clients; None for those of the
             environment (``client/credentials.py``).
         tls: how to connect to name servers and brokers by TLS; None to connect plainly.
-        admit: checks each call.
+        server_tls_settings: the TLS of its own port.
+        authenticate: whether calls must be signed by users of the brokers, who may do what they ask for; the
+            ``credentials`` must be a super user's, to look them up.
+
+    Attributes:
+        counts: the calls that have been answered.
     """
 
     def __init__(
@@ -70,29 +84,40 @@ class Proxy:
         insecure: bool = False,
         credentials: Credentials | None = None,
         tls: TLS | None = None,
-        clock: Clock | None = None,
-        admit: Admit = admit_identified,
+        server_tls_settings: TlsSettings = NO_TLS,
+        authenticate: bool = False,
     ) -> None:
         self._host, self._wanted_port = host, port
-        self._admit = admit
-        self._insecure = insecure
-        self._brokers = Brokers(
-            name_servers,
-            clock or SystemClock(),
-            self._on_request,
-            credentials=find_credentials(credentials),
-            tls=tls,
-        )
+        credentials, clock = find_credentials(credentials), SystemClock()
+        if authenticate and credentials is None:
+            raise SettingsError(
+                "the proxy is to check signatures, but has no credentials to look up users: give it those of "
+                "a super user, by --credentials"
+            )
+        self._insecure, self._authenticates = insecure, authenticate
+        self._brokers = Brokers(name_servers, clock, self._on_request, credentials=credentials, tls=tls)
+        self._cluster = ClusterAdmin(";".join(name_servers), credentials=credentials, tls=tls)
+        self._admit: Admit = admit_all
+        if authenticate:
+            self._admit = ClientAccess(self._cluster, clock.monotonic_ms).check
         self._clients = Clients()
         self._membership = ProxyMembership(self._brokers)
         self._renewals = Renewals(self._brokers)
         self._transactions = ClientTransactions(self._brokers, self._clients)
+        self._relayed = RelayedRequests(self._clients, self._membership)
         self._sessions = Sessions(
-            self._brokers, self._clients, self._membership, self._renewals, self._transactions
+            self._brokers,
+            self._clients,
+            self._membership,
+            self._renewals,
+            self._transactions,
+            self._relayed,
+            self._admitted,
         )
         self._receiving = Receiving(self._brokers, self._membership, self._renewals.add)
         self._routing = Routing(self._brokers)
-        self._server = GrpcServer(self._rpcs())
+        self.counts = CallCounts()
+        self._server = GrpcServer(self._rpcs(), tls=server_tls(server_tls_settings, ALPN))
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -105,21 +130,36 @@ class Proxy:
         """``host:port`` that it listens on."""
         return address_text(self._host, self.port)
 
-    async def start(self) -> None:
+    @property
+    def connected(self) -> int:
+        """The number of open connections."""
+        return self._server.connected
+
+    @property
+    def clients(self) -> Iterable[ConnectedClient]:
+        """The clients that have sent their settings."""
+        return self._clients
+
+    async def start(self, *, shares_port: bool = False) -> None:
         """Begin to serve.
 
+        Args:
+            shares_port: whether other processes may serve at the same port.
+
         Raises:
-            SettingsError: strangers could use it there, which ``insecure`` allows.
+            SettingsError: strangers could use it there, which ``authenticate`` and ``insecure`` allow.
             OSError: it cannot listen there.
         """
-        if not is_loopback(self._host):
+        if not is_loopback(self._host) and not self._authenticates:
             if not self._insecure:
                 raise SettingsError(
                     f"cannot listen on {self._host}: other machines could reach the proxy, which checks no "
-                    "signatures of clients: listen on 127.0.0.1, or allow that by --insecure"
+                    "signatures of clients: have it check them by --authenticate, listen on 127.0.0.1, or "
+                    "allow that by --insecure"
                 )
             _log.warning("the proxy is insecure: whoever reaches %s can send and receive all", self._host)
-        await self._server.start(self._host, self._wanted_port)
+        await self._cluster.__aenter__()
+        await self._server.start(self._host, self._wanted_port, shares_port=shares_port)
         self._routing.own_address = self.address
         self._tasks = [
             start_task(self._membership.run(), "heartbeats of groups"),
@@ -127,15 +167,20 @@ class Proxy:
         ]
 
     async def stop(self) -> None:
-        """Stop: calls under way end, and groups are left."""
+        """Stop: clients are asked to connect elsewhere, calls under way end, and groups are left."""
+        await self._server.refuse_connections()
+        await self._sessions.send_away()
+        await self._server.finish_calls(FINISH_S)
         await self._server.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._receiving.close()
         await self._transactions.close()
+        await self._relayed.close()
         await self._membership.close()
         await self._brokers.close()
+        await self._cluster.__aexit__()
 
     async def __aenter__(self) -> Self:
         """Begin to serve."""
@@ -148,7 +193,7 @@ class Proxy:
 
     def _rpcs(self) -> dict[str, Rpc]:
         """Return the rpcs by their names."""
-        sending = Sending(self._brokers)
+        sending, pulling = Sending(self._brokers), PullingQueues(self._brokers)
         acknowledging = Acknowledging(self._brokers, self._renewals)
         sessions = self._sessions
         unary: dict[str, Callable[[Any, Call], Awaitable[Any]]] = {
@@ -159,25 +204,38 @@ class Proxy:
             "AckMessage": acknowledging.ack_message,
             "ChangeInvisibleDuration": acknowledging.change_invisible_duration,
             "ForwardMessageToDeadLetterQueue": acknowledging.forward_message_to_dead_letter_queue,
+            "GetOffset": pulling.get_offset,
+            "UpdateOffset": pulling.update_offset,
+            "QueryOffset": pulling.query_offset,
             "EndTransaction": self._transactions.end_transaction,
             "Heartbeat": sessions.heartbeat,
             "NotifyClientTermination": sessions.notify_client_termination,
         }
         return {name: self._answered(name, rpc) for name, rpc in unary.items()} | {
             "ReceiveMessage": self._streamed("ReceiveMessage", self._receiving.receive_message),
+            "PullMessage": self._streamed("PullMessage", pulling.pull_message),
             "Telemetry": sessions.telemetry,
         }
+
+    async def _admitted(self, name: str, request: Any, call: Call) -> None:
+        """Check a call. Raises Failure if it does not say who calls, or may not be served."""
+        if not call.client_id:
+            raise Failure(pb.CLIENT_ID_REQUIRED, "x-mq-client-id is missing from the metadata of the call")
+        await self._admit(name, request, call)
 
     def _answered(self, name: str, rpc: Callable[[Any, Call], Awaitable[Any]]) -> Rpc:
         """Return an rpc whose failures are answers with a status."""
         answer = GetMessageClass(METHODS[name].output_type)
 
         async def serve(request: Any, call: Call) -> Any:
+            began = time.perf_counter()
             try:
-                self._admit(name, call)
-                return await rpc(request, call)
+                await self._admitted(name, request, call)
+                answered = await rpc(request, call)
             except CometMQError as error:
-                return answer(status=status_of(error))
+                answered = answer(status=status_of(error))
+            self.counts.add(name, answered.status.code, time.perf_counter() - began)
+            return answered
 
         return serve
 
@@ -187,13 +245,17 @@ class Proxy:
 
         async def serve(request: Any, call: Call) -> Any:
             try:
-                self._admit(name, call)
+                await self._admitted(name, request, call)
             except CometMQError as error:
-                yield answer(status=status_of(error))
+                status = status_of(error)
+                self.counts.add(name, status.code)
+                yield answer(status=status)
                 return
             answers = rpc(request, call)
             try:
                 async for one in answers:
+                    if one.HasField("status"):
+                        self.counts.add(name, one.status.code)
                     yield one
             finally:
                 await answers.aclose()
@@ -210,5 +272,7 @@ class Proxy:
     def _on_request(self, connection: Connection, command: Command) -> None:
         if command.code == RequestCode.CHECK_TRANSACTION_STATE:
             self._transactions.check(connection, command)
+        elif command.code in (RequestCode.CONSUME_MESSAGE_DIRECTLY, RequestCode.GET_CONSUMER_RUNNING_INFO):
+            self._relayed.handle(connection, command)
         elif command.code != RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             refuse_request(connection, command)

@@ -5,21 +5,33 @@ or iterates over the answers. Which of these, the ``.proto`` file says.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import struct
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.message_factory import GetMessageClass
 from grpclib.config import Configuration
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.encoding.proto import ProtoCodec
-from grpclib.exceptions import GRPCError
-from grpclib.server import Server, Stream
+from grpclib.events import _DispatchServerEvents
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+from grpclib.protocol import H2Protocol
+from grpclib.server import Handler as CallHandler
+from grpclib.server import Stream
+from h2.config import H2Configuration
+from h2.exceptions import ProtocolError as H2ProtocolError
+from h2.settings import SettingCodes
 
+from cometmq.errors import NetworkError
+from cometmq.net.accepting import Acceptor, ConnectionCount, listen
 from cometmq.net.address import address_text
+from cometmq.net.tls.server import ServerTls
 from cometmq.proxy import messaging_pb2 as pb
 
 SERVICE: Final = "apache.rocketmq.v2.MessagingService"
@@ -30,6 +42,35 @@ METHODS: Final[Mapping[str, MethodDescriptor]] = {
 """The rpcs of the ``.proto`` file by their names."""
 WINDOW_BYTES: Final = 4 << 20
 """How much of a call's request, and of all of a connection, may be under way unread."""
+REQUEST_BYTES_MAX: Final = 16 << 20
+"""Largest request; a message of 4 MiB with its properties is far smaller."""
+ARRIVING_BYTES_MAX: Final = 256 << 20
+"""Largest size of all requests together that have begun to arrive."""
+CALLS_MAX: Final = 1_000
+"""Most calls of one connection that are under way; clients keep further ones back."""
+PING_S: Final = 60.0
+"""How often a client is asked whether it is there; one that does not answer is gone."""
+BACKLOG: Final = 1_024
+ALPN: Final = ("h2",)
+"""The name of HTTP/2 in TLS handshakes."""
+_CONFIG: Final = Configuration(
+    _keepalive_time=PING_S,
+    _keepalive_permit_without_calls=True,
+    _http2_max_pings_without_data=0,
+    _http2_min_sent_ping_interval_without_data=PING_S / 2,
+    http2_connection_window_size=WINDOW_BYTES,
+    http2_stream_window_size=WINDOW_BYTES,
+).__for_server__()
+_HTTP2: Final = H2Configuration(
+    client_side=False,
+    header_encoding="ascii",
+    validate_inbound_headers=False,
+    validate_outbound_headers=False,
+    normalize_inbound_headers=False,
+    normalize_outbound_headers=False,
+)
+_HEAD: Final = struct.Struct(">?I")
+"""What stands before each message: whether it is compressed, and its size."""
 
 
 class GrpcStatus(Enum):
@@ -37,6 +78,7 @@ class GrpcStatus(Enum):
 
     INVALID_ARGUMENT = Status.INVALID_ARGUMENT
     INTERNAL = Status.INTERNAL
+    RESOURCE_EXHAUSTED = Status.RESOURCE_EXHAUSTED
 
 
 class CallRefused(Exception):
@@ -82,9 +124,12 @@ class Exchange:
     _sending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def send(self, answer: ProtobufMessage) -> None:
-        """Send an answer; waits while the client reads too slowly."""
+        """Send an answer; waits while the client reads too slowly. Raises NetworkError if it has gone."""
         async with self._sending:  # parts of two long answers must not mix
-            await self._send(answer)
+            try:
+                await self._send(answer)
+            except (H2ProtocolError, StreamTerminatedError) as error:
+                raise NetworkError(f"the client's stream has ended: {error}") from None
 
 
 Rpc = Callable[[Any, Call], Any]
@@ -97,58 +142,184 @@ class GrpcServer:
 
     Args:
         rpcs: by their names in the ``.proto`` file.
+        tls: decides which connections are TLS, made with ``ALPN``; None for plain ones only.
+        connections_max: the limit of open connections; None for as many as the process can have.
+
+    Attributes:
+        port: the port that it listens on.
     """
 
-    def __init__(self, rpcs: Mapping[str, Rpc]) -> None:
+    def __init__(
+        self, rpcs: Mapping[str, Rpc], *, tls: ServerTls | None = None, connections_max: int | None = None
+    ) -> None:
         self._rpcs = rpcs
-        self._server: Server | None = None
+        self._handlers = {f"/{SERVICE}/{name}": self._handler(one) for name, one in METHODS.items()}
+        self._tls = tls
+        self._connections_max = connections_max
+        self._acceptor: Acceptor | None = None
+        self._connections: set[_Connection] = set()
+        self._unary: set[asyncio.Task[Any]] = set()
         self.port = 0
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen; a port of 0 is any free one. Raises OSError if it cannot."""
-        config = Configuration(
-            http2_connection_window_size=WINDOW_BYTES, http2_stream_window_size=WINDOW_BYTES
-        )
-        self._server = Server([self], codec=ProtoCodec(), config=config)
-        await self._server.start(host, port)
-        (socket, *_) = self._server._server.sockets  # type: ignore[union-attr]  # noqa: SLF001 it has no other way
-        self.port = socket.getsockname()[1]
+    @property
+    def connected(self) -> int:
+        """The number of open connections."""
+        return len(self._connections)
+
+    async def start(self, host: str, port: int, *, shares_port: bool = False) -> None:
+        """Listen; a port of 0 is any free one. Raises OSError if it cannot.
+
+        Args:
+            shares_port: whether other processes may listen there, too.
+        """
+        sockets = await listen(host, port, BACKLOG, shares_port=shares_port)
+        counted = ConnectionCount()
+        self._acceptor = Acceptor(sockets, self._connect, self._connections_max, counted, self._tls)
+        self.port = sockets[0].getsockname()[1]
+        if self._tls is not None:
+            self._tls.start()
+
+    async def refuse_connections(self) -> None:
+        """Listen no more; what is connected goes on."""
+        acceptor, self._acceptor = self._acceptor, None
+        if acceptor is not None:
+            acceptor.close()
+            await acceptor.wait_closed()
+
+    async def finish_calls(self, timeout_s: float) -> None:
+        """Wait until the calls with one request and one answer have ended that are under way now."""
+        if self._unary:
+            await asyncio.wait(self._unary, timeout=timeout_s)
 
     async def stop(self) -> None:
         """Cancel the calls under way, and close all connections."""
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
-            await server.wait_closed()
+        await self.refuse_connections()
+        for connection in (connections := list(self._connections)):
+            connection.end()
+        for connection in connections:
+            await connection.calls.wait_closed()
+        if self._tls is not None:
+            await self._tls.stop()
 
-    def __mapping__(self) -> dict[str, Handler]:
-        """Return the handlers as grpclib wants them."""
-        return {f"/{SERVICE}/{name}": self._handler(method) for name, method in METHODS.items()}
+    def _connect(self, release: Callable[[], None]) -> "_Connection":
+        """Create the protocol of a new connection."""
+        calls = CallHandler(self._handlers, ProtoCodec(), None, _DispatchServerEvents())
+        return _Connection(calls, self._connections, release)
 
     def _handler(self, method: MethodDescriptor) -> Handler:
         cardinality = _CARDINALITY[method.client_streaming, method.server_streaming]
+        is_unary = cardinality is Cardinality.UNARY_UNARY
         serve, rpc = _SERVE[cardinality], self._rpcs.get(method.name)
 
         async def handle(stream: "Stream[Any, Any]") -> None:
             if rpc is None:  # grpclib's own refusal lacks a header that clients require
                 raise GRPCError(Status.UNIMPLEMENTED, f"{method.name} is not served")
+            task = asyncio.current_task()
+            if is_unary and task is not None:
+                self._unary.add(task)
             try:
                 await serve(stream, rpc)
             except CallRefused as refused:
                 raise GRPCError(refused.status.value, str(refused)) from None
+            finally:
+                if task is not None:
+                    self._unary.discard(task)
 
         return Handler(
             handle, cardinality, GetMessageClass(method.input_type), GetMessageClass(method.output_type)
         )
 
 
+class _Arriving:
+    """The sizes of all requests of this process that have begun to arrive, in bytes."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    @contextmanager
+    def of(self, size: int) -> Iterator[None]:
+        """Count a request while it arrives. Raises CallRefused if all together are too large."""
+        if self._bytes + size > ARRIVING_BYTES_MAX:
+            text = f"requests of {self._bytes} bytes are arriving, and one of {size}: try again later"
+            raise CallRefused(GrpcStatus.RESOURCE_EXHAUSTED, text)
+        self._bytes += size
+        try:
+            yield
+        finally:
+            self._bytes -= size
+
+
+_ARRIVING: Final = _Arriving()
+
+
+class _Connection(H2Protocol):
+    """A client's connection.
+
+    Args:
+        calls: starts its calls.
+        connections: those that are open.
+        release: called when it is lost.
+    """
+
+    def __init__(
+        self, calls: CallHandler, connections: "set[_Connection]", release: Callable[[], None]
+    ) -> None:
+        super().__init__(calls, _CONFIG, _HTTP2)
+        self.calls = calls
+        self._connections = connections
+        self._release = release
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Allow as many calls as are wanted: the default is 100."""
+        super().connection_made(transport)
+        self._connections.add(self)
+        self.connection._connection.update_settings(  # noqa: SLF001 it has no other way
+            {SettingCodes.MAX_CONCURRENT_STREAMS: CALLS_MAX}
+        )
+        self.connection.flush()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Cancel its calls."""
+        super().connection_lost(exc)
+        self._connections.discard(self)
+        self._release()
+
+    def end(self) -> None:
+        """Cancel its calls, and close it."""
+        self.processor.close("the proxy stops")
+
+
+async def _receive(stream: "Stream[Any, Any]") -> Any:
+    """Return the next request, None after the last. Raises CallRefused if it is too large or compressed."""
+    head = await stream._stream.recv_data(_HEAD.size)  # noqa: SLF001 its own method reads any size
+    if not head:
+        return None
+    is_compressed, size = _HEAD.unpack(head)
+    if is_compressed:
+        raise GRPCError(Status.UNIMPLEMENTED, "requests must not be compressed")
+    if size > REQUEST_BYTES_MAX:
+        text = f"a request of {size} bytes: at most {REQUEST_BYTES_MAX} are possible"
+        raise CallRefused(GrpcStatus.RESOURCE_EXHAUSTED, text)
+    with _ARRIVING.of(size):
+        data = await stream._stream.recv_data(size)  # noqa: SLF001 as above
+    try:
+        return stream._recv_type.FromString(data)  # noqa: SLF001 as above
+    except DecodeError as error:
+        raise CallRefused(GrpcStatus.INVALID_ARGUMENT, f"the request cannot be decoded: {error}") from None
+
+
+async def _requests(stream: "Stream[Any, Any]") -> AsyncIterator[Any]:
+    while (request := await _receive(stream)) is not None:
+        yield request
+
+
 async def _serve_unary(stream: "Stream[Any, Any]", rpc: Rpc) -> None:
-    request = await stream.recv_message()
+    request = await _receive(stream)
     await stream.send_message(await rpc(request, _call_of(stream)))
 
 
 async def _serve_stream(stream: "Stream[Any, Any]", rpc: Rpc) -> None:
-    request = await stream.recv_message()
+    request = await _receive(stream)
     answers = rpc(request, _call_of(stream))
     try:
         async for answer in answers:
@@ -158,7 +329,7 @@ async def _serve_stream(stream: "Stream[Any, Any]", rpc: Rpc) -> None:
 
 
 async def _serve_exchange(stream: "Stream[Any, Any]", rpc: Rpc) -> None:
-    await rpc(Exchange(aiter(stream), stream.send_message), _call_of(stream))
+    await rpc(Exchange(_requests(stream), stream.send_message), _call_of(stream))
 
 
 _CARDINALITY: Final = {(one.client_streaming, one.server_streaming): one for one in Cardinality}

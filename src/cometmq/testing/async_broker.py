@@ -48,9 +48,13 @@ class AsyncEmbeddedBroker:
         """Set the broker's wall clock ahead, or back if ``seconds`` is negative; no time passes."""
         await asyncio.to_thread(self.embedded.clock.set_wall, seconds)
 
-    async def create_topic(self, topic: str, queues: int = QUEUES) -> None:
+    async def grpc_endpoint(self) -> str:
+        """Return ``host:port`` for RocketMQ 5 clients, which speak gRPC. Raises MissingExtra."""
+        return await asyncio.to_thread(lambda: self.embedded.grpc_endpoint)
+
+    async def create_topic(self, topic: str, queues: int = QUEUES, message_type: str = "NORMAL") -> None:
         """Create a topic; on return the name server knows it. Raises IllegalName."""
-        await asyncio.to_thread(self.embedded.create_topic, topic, queues)
+        await asyncio.to_thread(self.embedded.create_topic, topic, queues, message_type)
 
     async def send(self, message: Message, queue_id: int | None = None) -> StoredMessage:
         """Store a message as if a producer had sent it. Raises IllegalName or MessageIllegal."""

@@ -7,14 +7,14 @@ when they are done.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, number, or_none
+from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, number, one_of, or_none
 from cometmq.broker.broker import Broker
 from cometmq.broker.own_address import LOOPBACK
 from cometmq.broker.requests.pull import SUSPEND_MS_MAX
@@ -41,9 +41,14 @@ from cometmq.testing.embedded_settings import (
 )
 from cometmq.testing.faults import SENDS, Fault, Faults
 from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.testing.waiting import refuse_in_loop, until
 from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.bodies.topic import MESSAGE_TYPES, TYPE_ATTRIBUTE
 from cometmq.wire.codes import ResponseCode
+
+if TYPE_CHECKING:
+    from cometmq.proxy.proxy import Proxy
 
 QUEUES: Final = 4
 LONGEST_DELAY_S: Final = max(DelayLevels.parse(STORE.message_delay_level).delays_ms) / 1000
@@ -51,8 +56,6 @@ LONGEST_DELAY_S: Final = max(DelayLevels.parse(STORE.message_delay_level).delays
 TIMEOUT_S: Final = 30.0
 CLIENTS_WAIT_S: Final = 30.0
 """Minimum timeout of clients in this process, in seconds, so that a busy machine fails no test."""
-LOOK_AGAIN_S: Final = (0.005, 0.1)
-"""Pauses between checks of a waiting method, in seconds: the first and the longest."""
 
 _T = TypeVar("_T")
 
@@ -85,6 +88,8 @@ class EmbeddedBroker:
         self.tls: TLS | None = None
         self._tls_settings: dict[str, Any] = {}
         self._tls_files = TemporaryDirectory(prefix="cometmq-tls-") if tls else None
+        self._credentials = credentials
+        self._proxy: Proxy | None = None
         self._own_settings = {} if credentials is None else user_settings(credentials)
         self._host = LOOPBACK if sockets else inproc.HOST
         self.clock = MovableClock(lambda: self._run(self._catch_up()))
@@ -113,11 +118,17 @@ class EmbeddedBroker:
         if self._tls_files is not None:
             self._tls_files.cleanup()
 
-    def create_topic(self, topic: str, queues: int = QUEUES) -> None:
-        """Create a topic; when this returns the name server knows it. Raises IllegalName."""
+    def create_topic(self, topic: str, queues: int = QUEUES, message_type: str = "NORMAL") -> None:
+        """Create a topic; when this returns the name server knows it. Raises IllegalName.
+
+        Args:
+            message_type: the type of messages that RocketMQ 5 clients may send to it: ``NORMAL``, ``FIFO``,
+                ``DELAY``, ``TRANSACTION``, or ``MIXED`` for all of them.
+        """
         valid_topic(topic)
         check(number(1), queues=queues)
-        self._run(self._create_topic(topic, queues))
+        check(one_of(*MESSAGE_TYPES), message_type=message_type)
+        self._run(self._create_topic(topic, queues, message_type))
 
     def send(self, message: Message, queue_id: int | None = None) -> StoredMessage:
         """Store a message as if a producer had sent it; planned failures do not affect it.
@@ -174,6 +185,16 @@ class EmbeddedBroker:
         self._run(self._restart())
 
     @property
+    def grpc_endpoint(self) -> str:
+        """``host:port`` for RocketMQ 5 clients, which speak gRPC. Its proxy starts when this is first read.
+
+        Raises MissingExtra; SettingsError without sockets.
+        """
+        if self._proxy is None:
+            self._proxy = self._run(self._start_proxy())
+        return self._proxy.address
+
+    @property
     def failures_pending(self) -> int:
         """Number of planned failures that have not happened yet."""
         return self._faults.pending
@@ -195,7 +216,7 @@ class EmbeddedBroker:
         check(TEXT, topic=topic)
         check(COUNT, number=number)
         check(SECONDS, timeout_s=timeout_s)
-        _refuse_in_loop("wait_messages")
+        refuse_in_loop("wait_messages")
         return self._run(self._wait_messages(topic, number, timeout_s))
 
     def wait_consumed(
@@ -215,7 +236,7 @@ class EmbeddedBroker:
         check(TEXT, group=group, topic=topic)
         check(FLAG, retries=retries)
         check(SECONDS, timeout_s=timeout_s)
-        _refuse_in_loop("wait_consumed")
+        refuse_in_loop("wait_consumed")
         deadline = time.monotonic() + timeout_s
         self._run(self._wait_consumed(group, topic, timeout_s))
         while retries and self._run(self._awaits_retry(group)):
@@ -237,6 +258,8 @@ class EmbeddedBroker:
                 with min_timeout(self._broker.address, CLIENTS_WAIT_S):
                     started.set_result(None)
                     await self._stopping.wait()
+                    if self._proxy is not None:
+                        await self._proxy.stop()
                     await self._broker.stop()
         finally:
             await name_server.stop()
@@ -251,6 +274,12 @@ class EmbeddedBroker:
         broker.server.handler = self._faults
         broker.server.bulk = None  # it would take sends before they can fail
         await self._known(AUTO_CREATE_TOPIC)
+
+    async def _start_proxy(self) -> "Proxy":
+        from cometmq.testing.embedded_proxy import start_proxy  # noqa: PLC0415 few tests need its packages
+
+        settings = TlsSettings(**self._tls_settings)
+        return await start_proxy(self._host, self.name_server, settings, self._credentials)
 
     async def _restart(self) -> None:
         await self._broker.stop()
@@ -267,15 +296,14 @@ class EmbeddedBroker:
         self._broker.look_again()
         self._broker.parts.pulls.expire()
 
-    async def _create_topic(self, topic: str, queues: int) -> None:
-        self._broker.parts.topics.put(
-            TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues)
-        )
+    async def _create_topic(self, topic: str, queues: int, message_type: str = "NORMAL") -> None:
+        attributes = {TYPE_ATTRIBUTE: message_type}
+        self._broker.parts.topics.put(TopicConfig(topic, queues, queues, attributes=attributes))
         await self._known(topic)
 
     async def _known(self, topic: str) -> None:
         """Wait until the name server knows a topic."""
-        if not await _until(lambda: self._routes.route(topic) is not None, TIMEOUT_S):
+        if not await until(lambda: self._routes.route(topic) is not None, TIMEOUT_S):
             raise TimeoutError(f"the name server does not know topic {topic} after {TIMEOUT_S} s")
 
     async def _send(self, message: Message, queue_id: int | None) -> StoredMessage:
@@ -314,12 +342,12 @@ class EmbeddedBroker:
         self._faults.plan(codes, topic, times, fault, answer)
 
     async def _wait_messages(self, topic: str, number: int, timeout_s: float) -> list[StoredMessage]:
-        if not await _until(lambda: self._count(topic) >= number, timeout_s):
+        if not await until(lambda: self._count(topic) >= number, timeout_s):
             raise TimeoutError(f"{topic} has {self._count(topic)} messages after {timeout_s} s, not {number}")
         return await self._messages(topic)
 
     async def _wait_consumed(self, group: str, topic: str, timeout_s: float) -> None:
-        if await _until(lambda: not self._unconsumed(group, topic), timeout_s, self._ask_consumers):
+        if await until(lambda: not self._unconsumed(group, topic), timeout_s, self._ask_consumers):
             return
         consumers = self._broker.parts.consumers.find(group)
         members = 0 if consumers is None else len(consumers.members)
@@ -356,28 +384,3 @@ class EmbeddedBroker:
                 if (done or 0) < end:
                     lagging.append(f"{name} queue {queue_id}: {done or 0} of {end}")
         return lagging
-
-
-async def _until(
-    is_so: Callable[[], bool], timeout_s: float, before_again: Callable[[], object] = lambda: None
-) -> bool:
-    """Wait until a condition is true; return whether it is."""
-    pause_s, pause_s_max = LOOK_AGAIN_S
-    try:
-        async with asyncio.timeout(timeout_s):
-            while not is_so():
-                before_again()
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, pause_s_max)
-    except TimeoutError:
-        return is_so()
-    return True
-
-
-def _refuse_in_loop(name: str) -> None:
-    """Raise RuntimeError if called in an event loop, which the method would block."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RuntimeError(f"{name} would block this event loop: await asyncio.to_thread(rocketmq.{name}, …)")

@@ -15,6 +15,7 @@ import contextlib
 import logging
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from cometmq.errors import SettingsError
@@ -47,15 +48,18 @@ class ServerTls:
 
     Args:
         settings: their mode is not DISABLED.
+        protocols: what is spoken over TLS, for clients that name that in the handshake (ALPN); RocketMQ's own
+            protocol has no name there.
 
     Raises:
         SettingsError: a file cannot be read, or does not contain what it should; or a setting is illegal.
     """
 
-    def __init__(self, settings: TlsSettings) -> None:
+    def __init__(self, settings: TlsSettings, protocols: Sequence[str] = ()) -> None:
         self._settings = settings
+        self._protocols = protocols
         self._stamps = self._refused = self._present_stamps()
-        self._context = _context(settings)
+        self._context = self._load()
         self._watch: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -77,7 +81,7 @@ class ServerTls:
         if present in (self._stamps, self._refused):
             return False
         try:
-            context = _context(self._settings)
+            context = self._load()
         except SettingsError as error:
             _log.warning("changed TLS files are not used, the ones before are: %s", error)
             self._refused = present
@@ -111,6 +115,12 @@ class ServerTls:
             raise ConnectionRefusedError("it does not begin with TLS, as tlsServerMode=enforcing demands")
         return None
 
+    def _load(self) -> ssl.SSLContext:
+        context = _context(self._settings)
+        if self._protocols:
+            context.set_alpn_protocols(self._protocols)
+        return context
+
     def _present_stamps(self) -> Stamps:
         settings = self._settings
         return stamps(
@@ -123,9 +133,9 @@ class ServerTls:
             await asyncio.to_thread(self.renew)
 
 
-def server_tls(settings: TlsSettings) -> ServerTls | None:
+def server_tls(settings: TlsSettings, protocols: Sequence[str] = ()) -> ServerTls | None:
     """Return the TLS of a server with these settings; None if it is disabled. Raises SettingsError."""
-    return None if settings.tls_mode is TlsMode.DISABLED else ServerTls(settings)
+    return None if settings.tls_mode is TlsMode.DISABLED else ServerTls(settings, protocols)
 
 
 async def _first_byte(connection: socket.socket) -> bytes:

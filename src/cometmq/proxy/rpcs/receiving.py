@@ -11,17 +11,16 @@ from typing import Any, Final
 
 from cometmq.client.background import start_task
 from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions, PopResult, PopStatus
-from cometmq.client.consumer.queue_requests import SQL92
-from cometmq.client.consumer.subscription import subscription_data
 from cometmq.cluster.assignment import ALL_QUEUES
 from cometmq.cluster.route import READ
-from cometmq.errors import CometMQError, FormatError
+from cometmq.errors import CometMQError
 from cometmq.format.pop.receipt import parse_receipt
 from cometmq.format.properties import POP_CK
 from cometmq.format.stored import with_readable_body
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.filters import subscription_of
 from cometmq.proxy.membership import ProxyMembership
 from cometmq.proxy.messages.receipts import ClientReceipt
 from cometmq.proxy.messages.received import received_message, timestamp_of
@@ -81,7 +80,7 @@ class Receiving:
         try:
             group, topic = checked_group(request.group), checked_topic(request.message_queue.topic)
             queue = await self._queue(request.message_queue, topic)
-            wanted = _subscription(topic, request.filter_expression, self._brokers.clock.now_ms())
+            wanted = subscription_of(topic, request.filter_expression, self._brokers.clock.now_ms())
             settings = await self._group(group, wanted)
             options = _options(request, call, settings)
             result = await self._pop(group, queue, wanted, options)
@@ -194,17 +193,6 @@ def _nothing(result: PopResult) -> pb.Status:
         return pb.Status(code=pb.TOO_MANY_REQUESTS, message="too many calls wait for messages there")
     text = "no match message" if result.messages or result.unwanted else "no new message"
     return pb.Status(code=pb.MESSAGE_NOT_FOUND, message=text)
-
-
-def _subscription(topic: str, wanted: pb.FilterExpression, now_ms: int) -> SubscriptionData:
-    """Return a client's filter as brokers get it. Raises Failure."""
-    expression = wanted.expression or "*"
-    if wanted.type == pb.SQL:
-        return SubscriptionData(topic, expression, SQL92, now_ms)
-    try:
-        return subscription_data(topic, expression, None, now_ms)
-    except FormatError as error:
-        raise Failure(pb.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
 
 
 def _options(request: pb.ReceiveMessageRequest, call: Call, settings: GroupConfig) -> PopOptions:

@@ -4,27 +4,32 @@ Source: RocketMQ ``proxy/grpc/v2/client/ClientActivity.java``. Unlike there, a c
 its broker allows that, and its settings may come after its first ReceiveMessage.
 """
 
-import logging
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
-from cometmq.client.consumer.queue_requests import SQL92
-from cometmq.client.consumer.subscription import subscription_data
-from cometmq.errors import CometMQError, FormatError
+from cometmq.errors import CometMQError
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.client_settings import merged_settings
 from cometmq.proxy.clients import CONSUMERS, Clients, ConnectedClient
+from cometmq.proxy.filters import subscription_of
 from cometmq.proxy.membership import ProxyMembership
 from cometmq.proxy.names import checked_group, checked_topic
 from cometmq.proxy.outcomes import OK, Failure, status_of
 from cometmq.proxy.renewals import Renewals
+from cometmq.proxy.rpcs.relayed import RelayedRequests
 from cometmq.proxy.rpcs.transactions import ClientTransactions
 from cometmq.proxy.transport import Call, CallRefused, Exchange, GrpcStatus
 from cometmq.wire.bodies.group import GroupConfig
-from cometmq.wire.bodies.heartbeat import SubscriptionData
 
 _CLIENT_ERRORS: Final = range(40_000, 50_000)
-_log = logging.getLogger(__name__)
+SEND_AWAY_S: Final = 1.0
+_NONCE_BYTES: Final = 16
+_ANSWERS: Final = frozenset({"verify_message_result", "thread_stack_trace"})
+"""The commands by which clients answer those of the proxy."""
 
 
 class Sessions:
@@ -37,12 +42,16 @@ class Sessions:
         membership: ProxyMembership,
         renewals: Renewals,
         transactions: ClientTransactions,
+        relayed: RelayedRequests,
+        admit: Callable[[str, pb.Settings, Call], Awaitable[None]],
     ) -> None:
         self._brokers = brokers
         self._clients = clients
         self._membership = membership
         self._renewals = renewals
         self._transactions = transactions
+        self._relayed = relayed
+        self._admit = admit
 
     async def telemetry(self, exchange: Exchange, call: Call) -> None:
         """Answer a client's settings with the merged ones, as long as its stream is open.
@@ -55,10 +64,12 @@ class Sessions:
             return
         try:
             async for command in exchange.requests:
-                if command.WhichOneof("command") != "settings":
-                    _log.info("client %s answers: %s", call.client_id, command.WhichOneof("command"))
+                if (kind := command.WhichOneof("command")) != "settings":
+                    if kind in _ANSWERS:
+                        self._relayed.settle(getattr(command, kind).nonce, command)
                     continue
                 try:
+                    await self._admit("Telemetry", command.settings, call)
                     merged = await self._accept(command.settings, exchange, call)
                 except CometMQError as error:
                     raise _refused(error) from None
@@ -82,6 +93,18 @@ class Sessions:
         await self._forget(self._clients.heard(call.client_id))
         return pb.NotifyClientTerminationResponse(status=OK)
 
+    async def send_away(self) -> None:
+        """Ask all clients to connect anew, which leads them to another proxy if there is one."""
+        command = pb.ReconnectEndpointsCommand(nonce=secrets.token_hex(_NONCE_BYTES))
+        sends = (
+            exchange.send(pb.TelemetryCommand(reconnect_endpoints_command=command))
+            for client in self._clients
+            for exchange in client.exchanges
+        )
+        with suppress(TimeoutError):  # of clients that do not read
+            async with asyncio.timeout(SEND_AWAY_S):
+                await asyncio.gather(*sends, return_exceptions=True)
+
     async def forget_silent(self) -> None:
         """Forget the clients that have gone without a word."""
         for client in self._clients.silent():
@@ -89,6 +112,8 @@ class Sessions:
 
     async def _forget(self, client: ConnectedClient) -> None:
         self._clients.remove(client.client_id)
+        for topic in client.settings.publishing.topics:
+            await self._transactions.withdraw(topic.name)
         if client.group is None:
             return
         await self._renewals.release(client.client_id, client.group)
@@ -116,22 +141,15 @@ class Sessions:
     async def _join(self, subscription: pb.Subscription) -> GroupConfig:
         """Return a consumer's group, which is created if brokers allow that. Raises Failure."""
         name = checked_group(subscription.group)
-        data = [_data(entry, self._brokers.clock.now_ms()) for entry in subscription.subscriptions]
+        now_ms = self._brokers.clock.now_ms()
+        data = [
+            subscription_of(checked_topic(entry.topic), entry.expression, now_ms)
+            for entry in subscription.subscriptions
+        ]
         await self._membership.join(name, data)
         if not data:
             return GroupConfig(group=name)  # no topic says which brokers know the group
         return await self._brokers.group(name, data[0].topic)
-
-
-def _data(entry: pb.SubscriptionEntry, now_ms: int) -> SubscriptionData:
-    """Return a subscription as brokers get it. Raises Failure."""
-    topic, expression = checked_topic(entry.topic), entry.expression.expression or "*"
-    if entry.expression.type == pb.SQL:
-        return SubscriptionData(topic, expression, SQL92, now_ms)
-    try:
-        return subscription_data(topic, expression, None, now_ms)
-    except FormatError as error:
-        raise Failure(pb.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
 
 
 def _refused(error: CometMQError) -> CallRefused:

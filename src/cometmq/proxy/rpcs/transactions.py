@@ -16,7 +16,7 @@ from cometmq.client.background import start_task
 from cometmq.client.identity import client_id
 from cometmq.client.producer.presence import Presence
 from cometmq.client.producer.transaction import TransactionState, end_request
-from cometmq.errors import FormatError
+from cometmq.errors import FormatError, NetworkError
 from cometmq.format import properties
 from cometmq.format.record import decode as decode_record
 from cometmq.format.stored import readable_message
@@ -54,6 +54,11 @@ class ClientTransactions:
             return
         presence = self._presences[topic] = Presence(self._brokers.connections, self._client_id, topic)
         presence.add_topics([topic], self._brokers.routes)
+
+    async def withdraw(self, topic: str) -> None:
+        """Unregister from a topic if no client publishes it any more, so that brokers ask another proxy."""
+        if topic in self._presences and not any(client.publishes(topic) for client in self._clients):
+            await self._presences.pop(topic).close()
 
     async def close(self) -> None:
         """Unregister."""
@@ -106,10 +111,13 @@ class ClientTransactions:
     async def _ask(self, topic: str, command: pb.TelemetryCommand) -> None:
         """Ask one of the clients that publish a topic; without one the broker asks again later."""
         streams = [one for client in self._clients if client.publishes(topic) for one in client.exchanges]
-        if streams:
-            await streams[next(self._turn) % len(streams)].send(command)
-        else:
+        if not streams:
             _log.info("no client publishes %s, whose transactions a broker checks", topic)
+            return
+        try:
+            await streams[next(self._turn) % len(streams)].send(command)
+        except NetworkError as error:
+            _log.info("the broker asks again about a transaction of %s: %s", topic, error)
 
     def _broker_at(self, topic: str, address: str) -> str | None:
         """Return the name of a topic's broker at an address; None if the topic has none there."""

@@ -49,12 +49,17 @@ class ConsumeStatus(Body):
 
 
 class RunningInfo(Body):
-    """GET_CONSUMER_RUNNING_INFO: a member's settings, subscriptions and queues."""
+    """GET_CONSUMER_RUNNING_INFO: a member's settings, subscriptions and queues.
+
+    Attributes:
+        stacks: of its threads, if they were asked for.
+    """
 
     properties: dict[str, str] = field(default_factory=dict)
     subscriptions: list[SubscriptionData] = field(default_factory=list, name="subscriptionSet")
     queues: dict[MessageQueue, RunningQueue] = field(default_factory=dict, name="mqTable")
     topics: dict[str, ConsumeStatus] = field(default_factory=dict, name="statusTable")
+    stacks: str | None = field(default=None, name="jstack")
 
 
 class ConsumeResult(StrEnum):

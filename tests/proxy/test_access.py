@@ -1,0 +1,156 @@
+"""Signatures and permissions of calls, judged by the users of a real broker."""
+
+import hashlib
+import hmac
+from collections.abc import AsyncIterator
+
+import pytest
+from google.protobuf.message_factory import GetMessageClass
+from grpclib.client import Channel
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+from tests.proxy.conftest import GrpcClient, message_of, receive_request
+from tests.proxy.rpcs.test_sessions import consumer
+
+from cometmq.access.decision import Permission
+from cometmq.access.failures import FAILURES_MAX
+from cometmq.admin import access
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.errors import SettingsError
+from cometmq.net.address import parse_address
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.access import needs_of
+from cometmq.proxy.proxy import Proxy
+from cometmq.proxy.transport import METHODS
+from cometmq.testing.embedded_broker import EmbeddedBroker
+from cometmq.wire.acl import Credentials
+from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
+from cometmq.wire.requests import Action, Resource
+
+ADMIN, SHOP = Credentials("admin", "admin-secret"), Credentials("shop", "shop-secret")
+TIME = "20261126T120000Z"
+
+
+class Guarded:
+    """A proxy that checks signatures; ``shop`` may send to topic T, and receive it in group G."""
+
+    def __init__(self, endpoint: str, channel: Channel) -> None:
+        self.endpoint = endpoint
+        self._channel = channel
+
+    def client(self, user: Credentials | None, *, upper: bool = False) -> GrpcClient:
+        metadata = {"x-mq-client-id": "c", "x-mq-date-time": TIME}
+        if user is not None:
+            signature = hmac.new(user.secret_key.encode(), TIME.encode(), hashlib.sha1).hexdigest()
+            signature = signature.upper() if upper else signature
+            metadata["authorization"] = (
+                f"MQv2-HMAC-SHA1 Credential={user.access_key}//Rocketmq, SignedHeaders=x-mq-date-time, "
+                f"Signature={signature}"
+            )
+        return GrpcClient(self._channel, metadata)
+
+    async def send(self, user: Credentials | None, topic: str = "T", *, upper: bool = False) -> pb.Status:
+        request = pb.SendMessageRequest(messages=[message_of(topic)])
+        status: pb.Status = (await self.client(user, upper=upper).call("SendMessage", request)).status
+        return status
+
+
+@pytest.fixture
+async def guarded() -> AsyncIterator[Guarded]:
+    with EmbeddedBroker(credentials=ADMIN) as embedded:
+        for topic in ("T", "Other"):
+            embedded.create_topic(topic, 1)
+        async with ClusterAdmin(embedded.name_server, credentials=ADMIN) as admin:
+            await access.add_user(admin, UserInfo(SHOP.access_key, SHOP.secret_key))
+            for resource, actions in (("Topic:T", ["Pub", "Sub"]), ("Group:G", ["Sub"])):
+                entry = PolicyEntryInfo(resource, actions, decision="Allow")
+                await access.add_entry(admin, SHOP.access_key, entry)
+        endpoint = embedded.grpc_endpoint
+        async with Channel(*parse_address(endpoint)) as channel:
+            yield Guarded(endpoint, channel)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+async def test_a_user_sends_and_receives_what_it_may(guarded: Guarded, upper: bool) -> None:
+    assert (await guarded.send(SHOP, upper=upper)).code == pb.OK
+    status, (message,) = await guarded.client(SHOP).receive(receive_request("T", "G"))
+    assert status.code == pb.OK and message.body == b"x"
+
+
+async def test_a_super_user_may_all(guarded: Guarded) -> None:
+    assert (await guarded.send(ADMIN, "Other")).code == pb.OK
+
+
+@pytest.mark.parametrize(
+    ("user", "text"),
+    [
+        (None, "the call is not signed"),
+        (Credentials("shop", "wrong"), "check signature failed."),
+        (Credentials("nobody", "x"), "User:nobody is not found."),
+    ],
+)
+async def test_a_call_of_nobody_that_is_known_is_refused(
+    guarded: Guarded, user: Credentials | None, text: str
+) -> None:
+    status = await guarded.send(user)
+    assert status.code == pb.UNAUTHORIZED and text in status.message
+
+
+async def test_a_user_is_refused_what_it_may_not(guarded: Guarded) -> None:
+    status = await guarded.send(SHOP, "Other")
+    assert status.code == pb.UNAUTHORIZED and "no permission to access Topic:Other" in status.message
+    for topic, group in (("Other", "G"), ("T", "H")):
+        status, messages = await guarded.client(SHOP).receive(receive_request(topic, group))
+        assert status.code == pb.UNAUTHORIZED and messages == []
+
+
+async def test_settings_on_a_stream_are_checked_too(guarded: Guarded) -> None:
+    async with guarded.client(SHOP).telemetry(consumer("G")):
+        pass
+    with pytest.raises(GRPCError) as caught:
+        async with guarded.client(SHOP).telemetry(consumer("H")):
+            pass
+    assert caught.value.status is Status.INVALID_ARGUMENT
+
+
+async def test_who_fails_too_often_waits(guarded: Guarded) -> None:
+    for _ in range(FAILURES_MAX + 1):
+        await guarded.send(None)
+    assert "wait a minute" in (await guarded.send(SHOP)).message
+
+
+async def test_without_credentials_of_its_own_the_proxy_cannot_look_up_users() -> None:
+    with pytest.raises(SettingsError, match="--credentials"):
+        Proxy(["127.0.0.1:1"], authenticate=True)
+
+
+async def test_where_signatures_are_checked_other_machines_may_connect() -> None:
+    async with Proxy(["127.0.0.1:1"], "0.0.0.0", 0, authenticate=True, credentials=ADMIN) as proxy:
+        assert proxy.port
+
+
+async def test_a_proxy_whose_user_may_not_look_up_users_serves_nobody() -> None:
+    with EmbeddedBroker(credentials=ADMIN) as embedded:
+        async with (
+            Proxy([embedded.name_server], port=0, authenticate=True, credentials=SHOP) as proxy,
+            Channel("127.0.0.1", proxy.port) as channel,
+        ):
+            status = await Guarded("", channel).send(ADMIN)
+    assert status.code == pb.INTERNAL_SERVER_ERROR and "must be a super user's" in status.message
+
+
+def test_each_rpc_says_what_it_needs() -> None:
+    on_group = Permission(Resource.GROUP, "G", (Action.SUB,))
+    group, topic = pb.Resource(name="G"), pb.Resource(name="%RETRY%G")
+    assert needs_of("AckMessage", pb.AckMessageRequest(group=group, topic=topic)) == [on_group, on_group]
+    assert needs_of("Heartbeat", pb.HeartbeatRequest(client_type=pb.PRODUCER)) == []
+    assert needs_of("Heartbeat", pb.HeartbeatRequest(group=group)) == [on_group]
+    route = needs_of("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="T")))
+    assert route == [Permission(Resource.TOPIC, "T", (Action.PUB, Action.SUB))]
+
+
+async def test_no_rpc_that_is_served_is_forgotten() -> None:
+    served = Proxy(["127.0.0.1:1"])._rpcs().keys()
+    for name in served:
+        request = pb.Settings() if name == "Telemetry" else GetMessageClass(METHODS[name].input_type)()
+        assert isinstance(needs_of(name, request), list)
