@@ -96,6 +96,11 @@ class Process:
         """Whether it has not ended."""
         return self._child.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._child.pid
+
     def line(self) -> str:
         """Wait for the next line that it prints."""
         line = self._out.next()

@@ -59,6 +59,7 @@ store_option = click.option(
 )
 @store_option
 @config_option
+@click.option("--grpc-port", type=PORT, help="Serve RocketMQ 5 clients, too, on this port: see proxy.")
 @click.option("--tls", "has_tls", is_flag=True, help="Make a certificate in the store's directory, for TLS.")
 @metrics_options
 @server_tls_options
@@ -90,8 +91,10 @@ def dev(
     }
     if namesrv_port is None:
         namesrv_port = 0 if port == 0 else NAME_SERVER_PORT
+    grpc_port = server.pop("grpc_port")
     values = _server_settings(server) | _given(options)
-    run("dev", lambda: _dev(config, namesrv_port, values, makes_certificate=has_tls, as_json=as_json))
+    ports = namesrv_port, grpc_port
+    run("dev", lambda: _dev(config, ports, values, makes_certificate=has_tls, as_json=as_json))
 
 
 @click.command()
@@ -172,7 +175,7 @@ def broker(
 
 async def _dev(
     config: Path | None,
-    namesrv_port: int,
+    ports: tuple[int, int | None],
     values: Mapping[str, Any],
     *,
     makes_certificate: bool,
@@ -180,33 +183,35 @@ async def _dev(
 ) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - the help must not wait for the broker's imports
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
+    from cometmq.cli.serve.beside import proxy_beside  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
 
     settings = load(config, values, defaults=DEV_DEFAULTS)
     if makes_certificate:
         settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings.broker))
     own = settings.broker
+    namesrv_port, grpc_port = ports
     name_server = NameServer(
         own.bind_address, namesrv_port, limits=own.body_limits, access=access_in_dev(own), tls=own
     )
-    await name_server.start()
-    try:
+    async with AsyncExitStack() as stack:
+        await name_server.start()
+        stack.push_async_callback(name_server.stop)
         own = _trusting_itself(replace(own, namesrv_addr=name_server.address))
         server = Broker(own, settings.store)
         await server.start()
-        try:
-            store = own.store_path_root_dir
-            where = f"broker {server.address}, name server {name_server.address}, store {store}"
-            where += _metrics_text(server)
-            more = {"name_server": name_server.address, "name_server_port": name_server.port}
-            if makes_certificate:
-                where += f", certificate {own.tls_server_cert_path} (--tls-ca)"
-                more["certificate"] = own.tls_server_cert_path
-            await ready(where, _fields_of(server, store) | more, as_json=as_json)
-        finally:
-            await server.stop()
-    finally:
-        await name_server.stop()
+        stack.push_async_callback(server.stop)
+        store = own.store_path_root_dir
+        where = f"broker {server.address}, name server {name_server.address}, store {store}"
+        where += _metrics_text(server)
+        more = {"name_server": name_server.address, "name_server_port": name_server.port}
+        if grpc_port is not None:
+            more["proxy"] = await stack.enter_async_context(proxy_beside(own, name_server.address, grpc_port))
+            where += f", proxy {more['proxy']}"
+        if makes_certificate:
+            where += f", certificate {own.tls_server_cert_path} (--tls-ca)"
+            more["certificate"] = own.tls_server_cert_path
+        await ready(where, _fields_of(server, store) | more, as_json=as_json)
 
 
 async def _namesrv(
