@@ -35,9 +35,9 @@ def jars(pom: Path = POM) -> Path:
 
     def fetch(folder: Path) -> None:
         goal = "dependency:copy-dependencies"
-        _tool("mvn", "-q", "-B", "-f", pom, goal, f"-DoutputDirectory={folder}")
+        run_tool("mvn", "-q", "-B", "-f", pom, goal, f"-DoutputDirectory={folder}")
 
-    return _made_once("jars", [pom], fetch)
+    return made_once("jars", [pom], fetch)
 
 
 def rocketmq_version() -> str:
@@ -56,9 +56,9 @@ def class_path(*programs: Path, pom: Path = POM) -> str:
     )
 
     def compile_sources(folder: Path) -> None:
-        _tool("javac", "-nowarn", "-proc:none", "-cp", libraries, "-d", folder, *sources)
+        run_tool("javac", "-nowarn", "-proc:none", "-cp", libraries, "-d", folder, *sources)
 
-    return f"{_made_once('classes', [pom, *sources], compile_sources)}:{libraries}"
+    return f"{made_once('classes', [pom, *sources], compile_sources)}:{libraries}"
 
 
 def command(
@@ -131,21 +131,23 @@ def dies_with_parent() -> list[str]:
     return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
 
 
-def _made_once(name: str, inputs: Iterable[Path], make: Callable[[Path], None]) -> Path:
+def made_once(name: str, inputs: Iterable[Path], make: Callable[[Path], None], parent: Path = TARGET) -> Path:
+    """Return a folder that is made once for each content of its inputs, by whichever process is first."""
     content = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()
-    folder = TARGET / f"{name}-{content[:12]}"
+    folder = parent / f"{name}-{content[:12]}"
     if not folder.exists():
-        TARGET.mkdir(exist_ok=True)
-        with (TARGET / f"{folder.name}.lock").open("w") as lock:
+        parent.mkdir(parents=True, exist_ok=True)
+        with (parent / f"{folder.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run in parallel want the same
             if not folder.exists():
-                unfinished = Path(tempfile.mkdtemp(dir=TARGET, prefix=f"{name}-unfinished-"))
+                unfinished = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}-unfinished-"))
                 make(unfinished)
                 unfinished.rename(folder)  # whole or not at all: an interrupted fetch leaves no half folder
     return folder
 
 
-def _tool(name: str, *arguments: object) -> None:
+def run_tool(name: str, *arguments: object) -> None:
+    """Run a program of PATH to its end. Raises AssertionError that says what it printed if it failed."""
     done = subprocess.run(
         [_path_of(name), *map(str, arguments)], capture_output=True, text=True, timeout=600, check=False
     )

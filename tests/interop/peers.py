@@ -26,6 +26,10 @@ from typing import Self
 
 from tests.interop import jvm, remoting
 
+from cometmq.client.credentials import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
+from cometmq.net.tls.throwaway import CertificateFiles
+from cometmq.wire.acl import Credentials
+
 HOST = "127.0.0.1"
 BROKER_NAME = "broker-a"
 """For tests in which it matters: a handle names the broker that gave it."""
@@ -270,6 +274,28 @@ def cometmq_broker(
     with _cometmq_process(command, store, settings, ended_by) as broker:
         _await_registration(broker, namesrv, address, context)
         yield Peer("cometmq", namesrv, address, broker.pid, store)
+
+
+@contextlib.contextmanager
+def cometmq_proxy(
+    namesrv: str, certificate: CertificateFiles, credentials: Credentials | None = None
+) -> Iterator[str]:
+    """Run ``cometmq proxy`` for a name server that runs already, plain and by TLS; return its address.
+
+    Args:
+        credentials: of a super user; with them it only serves clients that sign.
+    """
+    address = f"{HOST}:{free_port()}"
+    tls = ("--grpc-tls-cert", str(certificate.cert), "--grpc-tls-key", str(certificate.key))
+    options = ("--host", HOST, "--port", address.partition(":")[2], *tls)
+    command = [_cometmq_program(), "proxy", "--namesrv", namesrv, *options]
+    environment = dict(os.environ)
+    if credentials is not None:
+        command.append("--authenticate")
+        environment[ACCESS_KEY_VARIABLE] = credentials.access_key
+        environment[SECRET_KEY_VARIABLE] = credentials.secret_key
+    with Process(command, ready="ready: proxy ", environment=environment):
+        yield address
 
 
 START = {"rocketmq": rocketmq, "cometmq": cometmq}

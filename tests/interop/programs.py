@@ -1,4 +1,4 @@
-"""The Java programs of a test session, run side by side in one Java process: to start one takes seconds.
+"""The programs of a test session, run side by side in one process: to start one of Java takes seconds.
 
 Some of RocketMQ's settings are read once in a process's life: programs that want other ones get another one.
 """
@@ -29,27 +29,25 @@ Line = dict[str, Any]
 
 
 class Host:
-    """A Java process that runs programs: see ``java/Host.java``.
+    """A process that runs programs: see ``java/Host.java`` and ``grpc_clients/programs.py``.
+
+    Args:
+        home: the folder of what it writes to its standard error.
 
     Attributes:
         is_fit: whether it may be given more programs. One that failed, or left clients, may disturb others.
     """
 
-    def __init__(self, home: Path, properties: Mapping[str, str]) -> None:
-        home.mkdir()
+    def __init__(self, home: Path, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.is_fit = True
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._running: dict[int, SimpleQueue[Line]] = {}
         self._errors = home / "errors"
-        options = (*jvm.SMALL_HEAP, *jvm.QUICK_START)
-        command = jvm.command(
-            "Host", home=home, programs=(jvm.PROGRAMS,), options=options, properties=properties
-        )
         with self._errors.open("wb") as errors:
             self._child = subprocess.Popen(
                 [*jvm.dies_with_parent(), *command],
-                env=jvm.environment(home),
+                env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -68,7 +66,7 @@ class Host:
         answers, printed = SimpleQueue[Line](), list[str]()
         number = next(self._numbers)
         with self._lock:
-            assert self.is_fit, "the Java process has ended"
+            assert self.is_fit, "the process has ended"
             self._running[number] = answers
             assert self._child.stdin
             order = {"id": number, "program": program, "arguments": arguments}
@@ -111,7 +109,7 @@ class Host:
         with self._lock:
             self.is_fit = False
             for answers in self._running.values():
-                answers.put({"failure": f"the Java process ended\n{errors}", "clients": []})
+                answers.put({"failure": f"the process ended\n{errors}", "clients": []})
 
 
 class Programs:
@@ -148,8 +146,15 @@ class Programs:
         key = tuple(sorted(properties.items()))
         host = self._hosts.get(key)
         if host is None or not host.is_fit:
-            host = self._hosts[key] = Host(self._folder / f"java-{next(self._numbers)}", properties)
+            host = self._hosts[key] = _java_host(self._folder / f"java-{next(self._numbers)}", properties)
         return host
+
+
+def _java_host(home: Path, properties: Mapping[str, str]) -> Host:
+    home.mkdir()
+    options = (*jvm.SMALL_HEAP, *jvm.QUICK_START)
+    command = jvm.command("Host", home=home, programs=(jvm.PROGRAMS,), options=options, properties=properties)
+    return Host(home, command, jvm.environment(home))
 
 
 def _until_ended(answers: SimpleQueue[Line], printed: list[str], timeout_s: float) -> Line:

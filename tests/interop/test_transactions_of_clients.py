@@ -1,19 +1,13 @@
-"""Transactions of the Python clients at a real broker: the committed arrives, what is left open is asked.
-
-The broker asks soon: RocketMQ's waits for six seconds, and then asks each half a minute.
-"""
+"""Transactions of the Python clients at a real broker: the committed arrives, what is left open is asked."""
 
 import asyncio
-import signal
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 import pytest
 from tests.consuming import Basket
-from tests.interop import peers
-from tests.interop.groups import in_group
+from tests.interop.peers import Peer
 
 from cometmq import Message, StoredMessage, TransactionState, blocking
 from cometmq.client import Consumer, Start, TransactionProducer
@@ -21,20 +15,12 @@ from cometmq.client import Consumer, Start, TransactionProducer
 pytestmark = pytest.mark.interop
 
 PATIENCE_S = 90
-SOON: dict[str, object] = peers.PATIENT | {"transactionTimeOut": 1_000}
-SETTINGS: dict[str, dict[str, object]] = {
-    # What a Java broker has not noted as ended by its next round it asks for, and commits once more.
-    "rocketmq": SOON | {"transactionCheckInterval": 5_000, "transactionOpBatchInterval": 100},
-    "cometmq": SOON | {"transactionCheckInterval": 1_000},
-}
 COMMIT, ROLLBACK, UNKNOWN = TransactionState
 
 
-@pytest.fixture(scope="module", params=[in_group(name, "transactions") for name in peers.START])
-def name_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    store = tmp_path_factory.mktemp(request.param) / "store"
-    with peers.START[request.param](store, SETTINGS[request.param], ended_by=signal.SIGKILL) as peer:
-        yield peer.namesrv
+@pytest.fixture
+def name_server(asking_broker: Peer) -> str:
+    return asking_broker.namesrv
 
 
 async def nobody_asks(message: StoredMessage) -> TransactionState:

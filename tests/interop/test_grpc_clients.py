@@ -1,0 +1,285 @@
+"""RocketMQ 5's own clients for Python and Java, by ``cometmq proxy`` in front of both brokers.
+
+The Python client connects plainly, the Java client by TLS to the same port.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.certificates import Authority
+from tests.interop import jvm, peers
+from tests.interop.groups import in_group
+from tests.interop.peers import Peer
+from tests.interop.programs import Host, Line
+from tests.signatures import USER
+
+from cometmq.admin import access, dead_letters, groups
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.topics import TopicAdmin
+from cometmq.net.tls.throwaway import CertificateFiles
+from cometmq.wire.acl import Credentials
+from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
+from cometmq.wire.bodies.group import GroupConfig
+
+pytestmark = pytest.mark.interop
+
+PROGRAMS: Final = Path(__file__).with_name("grpc_clients")
+PACKAGES: Final = Path(__file__).parents[2] / "build"  # not among the tests, whose sources are judged
+TIMEOUT_S = 90
+LOOK_AGAIN_S, LOOKS = 0.05, 400
+
+Run = Callable[..., list[Line]]
+
+
+def python_with_client() -> Path:
+    """Return a Python that has the client: packages as it wants them, apart from those of here."""
+    requirements = PROGRAMS / "requirements.txt"
+
+    def install(folder: Path) -> None:
+        jvm.run_tool(sys.executable, "-m", "venv", folder)
+        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+        jvm.run_tool(str(folder / "bin" / "python"), *pip, "-r", requirements)
+
+    return jvm.made_once("python-client", [requirements], install, PACKAGES) / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def run_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Run a program of ``grpc_clients/programs.py`` and return the lines that it yielded."""
+    home = tmp_path_factory.mktemp("python")
+    environment = os.environ | {"HOME": str(home)}  # where the client writes its logs
+    hosts: list[Host] = []
+
+    def run(program: str, *arguments: object) -> list[Line]:
+        if not hosts or not hosts[-1].is_fit:
+            hosts.append(Host(home, [str(python_with_client()), str(PROGRAMS / "programs.py")], environment))
+        printed = hosts[-1].run(program, [str(argument) for argument in arguments], TIMEOUT_S)
+        return [json.loads(line) for line in printed]
+
+    yield run
+    for host in hosts:
+        host.kill()
+
+
+@pytest.fixture
+def run_java(tmp_path: Path) -> Run:
+    """Run a program of ``grpc_clients/java`` and return the lines that it printed."""
+    programs = (PROGRAMS / "java", jvm.PROGRAMS / "Launch.java", jvm.PROGRAMS / "Lines.java")
+    return partial(jvm.run, home=tmp_path, programs=programs, pom=PROGRAMS / "pom.xml", timeout_s=TIMEOUT_S)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    return Authority(tmp_path_factory.mktemp("certificates")).certify()
+
+
+@pytest.fixture(scope="session")
+def shared_proxies(certificate: CertificateFiles) -> Iterator[Callable[[str], str]]:
+    """Return what starts a proxy for a name server when it is asked for first."""
+    with ExitStack() as running:
+
+        @cache
+        def of_name_server(namesrv: str) -> str:
+            return running.enter_context(peers.cometmq_proxy(namesrv, certificate))
+
+        yield of_name_server
+
+
+@pytest.fixture
+def proxy(broker: Peer, shared_proxies: Callable[[str], str]) -> str:
+    return shared_proxies(broker.namesrv)
+
+
+def create_topic(
+    broker: Peer,
+    topic: str,
+    message_type: str = "NORMAL",
+    queues: int = 2,
+    credentials: Credentials | None = None,
+) -> str:
+    """Create a topic for a type of messages; return its name once the name server knows it."""
+
+    async def create() -> None:
+        async with TopicAdmin(broker.namesrv, credentials=credentials) as admin:
+            await admin.create(topic, queues=queues, message_type=message_type)
+            for _ in range(LOOKS):
+                if topic in await admin.topics():
+                    return
+                await asyncio.sleep(LOOK_AGAIN_S)  # a Java broker answers before it has registered
+        raise AssertionError(f"the name server does not know topic {topic}")
+
+    asyncio.run(create())
+    return topic
+
+
+def create_group(broker: Peer, group: str, **settings: Any) -> str:
+    async def create() -> None:
+        async with ClusterAdmin(broker.namesrv) as admin:
+            await groups.create(admin, GroupConfig(group=group, **settings))
+
+    asyncio.run(create())
+    return group
+
+
+def dead_letters_of(broker: Peer, group: str) -> list[str]:
+    async def read() -> list[str]:
+        async with ClusterAdmin(broker.namesrv) as admin:
+            return [letter.body.decode() async for letter in dead_letters.letters(admin, group)]
+
+    return asyncio.run(read())
+
+
+def bodies(lines: list[Line]) -> list[str]:
+    return [line["body"] for line in lines]
+
+
+def texts(*messages: dict[str, Any]) -> list[str]:
+    return [json.dumps(message) for message in messages]
+
+
+def test_a_message_arrives_as_it_was_sent(broker: Peer, proxy: str, run_python: Run) -> None:
+    topic = create_topic(broker, "GrpcNormal")
+    sent = {"body": "a chair", "tag": "red", "keys": "order-1", "properties": {"shop": "7"}}
+    (receipt,) = run_python("send", proxy, topic, *texts(sent))
+    (received,) = run_python("receive", proxy, topic, "GrpcNormal", 1)
+    assert {name: received[name] for name in ("body", "tag")} == {"body": "a chair", "tag": "red"}
+    assert received["keys"] == ["order-1"] and received["properties"]["shop"] == "7"
+    assert received["message_id"] == receipt["message_id"]
+    assert received["attempt"] == 1 and not received["corrupted"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expression"), [("TAG", "red || blue"), ("SQL", "TAGS IN ('red', 'blue') AND size > 1")]
+)
+def test_a_filter_lets_through_what_it_names(
+    broker: Peer, proxy: str, run_python: Run, kind: str, expression: str
+) -> None:
+    topic = create_topic(broker, f"GrpcFilter{kind}")
+    colors = [{"body": tag, "tag": tag, "properties": {"size": "2"}} for tag in ("red", "green", "blue")]
+    run_python("send", proxy, topic, *texts(*colors))
+    lines = run_python("receive", proxy, topic, topic, 2, expression, kind)
+    assert sorted(bodies(lines)) == ["blue", "red"]
+
+
+def test_a_message_that_fails_comes_again_and_becomes_a_dead_letter(
+    broker: Peer, proxy: str, run_python: Run
+) -> None:
+    topic, group = create_topic(broker, "GrpcFails"), create_group(broker, "GrpcFails", retry_max_times=1)
+    run_python("send", proxy, topic, *texts({"body": "broken"}))
+    *deliveries, end = run_python("fail", proxy, topic, group, 2)
+    assert [(line["body"], line["attempt"]) for line in deliveries] == [("broken", 1), ("broken", 2)]
+    assert end == {"then": 0}
+    assert dead_letters_of(broker, group) == ["broken"]
+
+
+def test_a_delayed_message_comes_in_time_and_a_recalled_one_never(
+    broker: Peer, proxy: str, run_python: Run
+) -> None:
+    topic = create_topic(broker, "GrpcDelay", "DELAY")
+    (recalled,) = run_python("recall", proxy, topic)
+    assert recalled["is_the_first"]
+    (received,) = run_python("receive", proxy, topic, "GrpcDelay", 1)
+    assert received["body"] == "delayed" and received["received"] >= recalled["due"]
+
+
+def test_each_message_group_keeps_its_order_and_one_that_fails_holds_up_its_own(
+    broker: Peer, proxy: str, run_python: Run
+) -> None:
+    topic = create_topic(broker, "GrpcFifo", "FIFO", queues=4)
+    settings = {"retry_max_times": 1, "consume_message_orderly": True}
+    group = create_group(broker, "GrpcFifo", **settings)
+    names = [f"{letter}{number}" for number in range(4) for letter in "abc"]
+    messages = [{"body": name, "message_group": f"group-{name[0]}"} for name in names]
+    run_python("send", proxy, topic, *texts(*messages))
+    handled = run_python("consume", proxy, topic, group, len(names) + 1, "a1")
+    for letter in "abc":
+        of_group = [name for name in bodies(handled) if name[0] == letter]
+        again = ["a1"] if letter == "a" else []
+        assert of_group == sorted([*again, *(name for name in names if name[0] == letter)])
+    assert dead_letters_of(broker, group) == ["a1"]
+
+
+def test_a_message_of_an_ordered_group_that_comes_again_says_so(
+    broker: Peer, proxy: str, run_python: Run
+) -> None:
+    topic = create_topic(broker, "GrpcOrdered", "FIFO", queues=1)
+    group = create_group(broker, "GrpcOrdered", consume_message_orderly=True)
+    messages = [{"body": name, "message_group": "g"} for name in ("first", "second")]
+    run_python("send", proxy, topic, *texts(*messages))
+    received = run_python("receive_twice", proxy, topic, group)
+    attempts = [(line["body"], line["attempt"]) for line in received]
+    assert attempts == [("first", 1), ("first", 2), ("second", 1)]
+
+
+def test_a_transaction_is_committed_rolled_back_or_asked_for(
+    asking_broker: Peer, shared_proxies: Callable[[str], str], run_python: Run
+) -> None:
+    topic = create_topic(asking_broker, "GrpcTransaction", "TRANSACTION")
+    address = shared_proxies(asking_broker.namesrv)
+    asked, *received = run_python("transact", address, topic, "GrpcTransaction")
+    assert asked["asked"]["body"] == "left open"
+    assert sorted(bodies(received)) == ["committed", "left open"]
+
+
+def test_what_fails_at_a_push_consumer_of_java_comes_again(broker: Peer, proxy: str, run_java: Run) -> None:
+    topic, group = create_topic(broker, "GrpcPush"), create_group(broker, "GrpcPush", retry_max_times=1)
+    names = [f"m{number}" for number in range(8)]
+    handled = run_java("Push", proxy, topic, group, "none", len(names) + 1, "m3", *names)
+    attempts = sorted((line["body"], line["attempt"]) for line in handled)
+    assert attempts == sorted([*((name, 1) for name in names), ("m3", 2)])
+
+
+def test_a_push_consumer_of_java_keeps_the_order_of_each_message_group(
+    broker: Peer, proxy: str, run_java: Run
+) -> None:
+    topic = create_topic(broker, "GrpcPushFifo", "FIFO", queues=4)
+    group = create_group(broker, "GrpcPushFifo", retry_max_times=1, consume_message_orderly=True)
+    names = [f"{letter}{number}" for number in range(4) for letter in "abc"]
+    handled = run_java("Push", proxy, topic, group, "groups", len(names) + 1, "a1", *names)
+    for letter in "abc":
+        again = ["a1"] if letter == "a" else []
+        expected = sorted([*again, *(name for name in names if name[0] == letter)])
+        assert [name for name in bodies(handled) if name[0] == letter] == expected
+    assert dead_letters_of(broker, group) == ["a1"]
+
+
+def test_transactions_of_java_are_committed_rolled_back_or_asked_for(
+    asking_broker: Peer, shared_proxies: Callable[[str], str], run_java: Run
+) -> None:
+    topic = create_topic(asking_broker, "GrpcTransact", "TRANSACTION")
+    address = shared_proxies(asking_broker.namesrv)
+    asked, *received = run_java("TransactAndReceive", address, topic, "GrpcTransact")
+    assert asked == {"asked": "left open"}
+    assert sorted(bodies(received)) == ["committed", "left open"]
+
+
+async def create_shop(broker: Peer, name: str) -> None:
+    """Create a user of a broker, who may send to the topic of its name, and receive in that group."""
+    async with ClusterAdmin(broker.namesrv, credentials=USER) as admin:
+        await access.add_user(admin, UserInfo(name, "secret"))
+        for resource, actions in ((f"Topic:{name}", ["Pub", "Sub"]), (f"Group:{name}", ["Sub"])):
+            await access.add_entry(admin, name, PolicyEntryInfo(resource, actions, decision="Allow"))
+
+
+@pytest.mark.parametrize("_name", [in_group("rocketmq", "signatures")])
+def test_what_the_python_client_signs_is_judged_by_the_users_of_a_java_broker(
+    _name: str, java_broker: Peer, certificate: CertificateFiles, run_python: Run
+) -> None:
+    for name in ("GrpcSigned", "GrpcOther"):
+        create_topic(java_broker, name, credentials=USER)
+    asyncio.run(create_shop(java_broker, "GrpcSigned"))
+    with peers.cometmq_proxy(java_broker.namesrv, certificate, USER) as proxy:
+        run_python("send", f"GrpcSigned:secret@{proxy}", "GrpcSigned", *texts({"body": "signed"}))
+        received = run_python("receive", f"GrpcSigned:secret@{proxy}", "GrpcSigned", "GrpcSigned", 1)
+        assert bodies(received) == ["signed"]
+        for user, topic in (("GrpcSigned:wrong", "GrpcSigned"), ("GrpcSigned:secret", "GrpcOther")):
+            with pytest.raises(AssertionError, match="failed to fetch topic"):
+                run_python("send", f"{user}@{proxy}", topic, *texts({"body": "refused"}))
