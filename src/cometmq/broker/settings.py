@@ -314,7 +314,7 @@ def load(
     Raises SettingsError if the file cannot be read, or a setting in it cannot be used.
     """
     values = dict(defaults or {})
-    values |= {} if path is None else _read(path)
+    values |= {} if path is None else read_file(path)
     values |= overrides or {}
     unknown = sorted(values.keys() - known_names())
     if unknown:
@@ -351,7 +351,8 @@ def as_properties(settings: Settings) -> dict[str, str]:
     return {name: _text(value) for name, value in sorted(values.items()) if value is not None}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
+    """Read the names and values of a settings file. Raises SettingsError if it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

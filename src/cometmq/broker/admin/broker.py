@@ -144,6 +144,7 @@ class BrokerAdmin:
         days, hours = divmod(hours, 24)
         return {
             "bootTimestamp": str(self._started_ms),
+            "nowTimestamp": str(self._clock.now_ms()),
             "startAcceptSendRequestTimeStamp": "0",
             "brokerActive": "true",
             "brokerVersion": str(int(VERSION)),

@@ -1,0 +1,140 @@
+"""Examine name servers, what they know of brokers, and the routes of topics, over the network."""
+
+import asyncio
+from typing import Any, Final
+
+from cometmq.admin.cluster import ClusterAdmin, missing_topic
+from cometmq.admin.doctor import brokers
+from cometmq.admin.doctor.findings import Diagnosis, fault, fine, unreachable
+from cometmq.admin.topics import TopicAdmin, TopicOnBroker
+from cometmq.client.routes import parse_name_servers
+from cometmq.cluster.route import MASTER
+from cometmq.errors import CometMQError, NoRoute
+from cometmq.wire.bodies.route import ClusterInfo
+
+READ: Final = 4
+WRITE: Final = 2
+SHOWN_MAX: Final = 3
+"""Most topics that a finding names."""
+
+_NAME_SERVER: Final = "name server"
+_ROUTE: Final = "route"
+_START: Final = (
+    "start it (cometmq namesrv --host ADDRESS), or give its address with --namesrv; if it runs, it must "
+    "listen at that address, and no firewall may be in between; if it accepts TLS only, give --tls"
+)
+_NO_BROKER: Final = (
+    "start a broker with namesrvAddr (or --namesrv) set to this address; if one runs, its log says why "
+    "the name server accepts no registration"
+)
+
+
+async def examine(name_servers: str, topic: str | None = None, **access: Any) -> list[Diagnosis]:
+    """Examine name servers, the brokers that they know, and routes: of one topic, or of all.
+
+    Args:
+        name_servers: ``host:port``, several joined by ``;``.
+        access: see ``ClusterAdmin``.
+    """
+    addresses = parse_name_servers(name_servers)
+    known = await asyncio.gather(*(_ask(address, access) for address in addresses))
+    findings = [_name_server(*one) for one in zip(addresses, known, strict=True)]
+    answers = {
+        address: info for address, info in zip(addresses, known, strict=True) if isinstance(info, ClusterInfo)
+    }
+    if not answers:
+        return findings
+    address, info = max(answers.items(), key=lambda one: len(one[1].brokers))
+    found = [
+        brokers.Registered(name, broker_id, at, address)
+        for name, data in sorted(info.brokers.items())
+        for broker_id, at in sorted(data.addrs.items())
+    ]
+    findings += brokers.same_addresses(found)
+    async with TopicAdmin(address, **access) as cluster:
+        for of_broker in await asyncio.gather(*(brokers.examine(cluster, one) for one in found)):
+            findings += of_broker
+        findings += _masters(info)
+        if found:
+            findings += await _routes(cluster, topic)
+    return findings
+
+
+async def _ask(address: str, access: dict[str, Any]) -> ClusterInfo | CometMQError:
+    """Return the brokers that one name server knows, or why it does not answer."""
+    async with ClusterAdmin(address, **access) as one:
+        try:
+            return await one.info()
+        except CometMQError as error:
+            return error
+
+
+def _name_server(address: str, known: ClusterInfo | CometMQError) -> Diagnosis:
+    if isinstance(known, CometMQError):
+        return unreachable(_NAME_SERVER, address, known, _START)
+    if not known.brokers:
+        return fault(_NAME_SERVER, address, "it answers, and knows no broker", _NO_BROKER)
+    return fine(_NAME_SERVER, address, f"it knows {_counted(len(known.brokers), 'broker')}")
+
+
+def _masters(info: ClusterInfo) -> list[Diagnosis]:
+    return [
+        fault(
+            _ROUTE,
+            name,
+            "it has slaves and no master: messages can be read and not sent",
+            "start its master, or let a controller elect one",
+        )
+        for name, data in sorted(info.brokers.items())
+        if MASTER not in data.addrs
+    ]
+
+
+async def _routes(cluster: TopicAdmin, topic: str | None) -> list[Diagnosis]:
+    """Examine the queues of all topics, or of one."""
+    try:
+        if topic is None:
+            lines = await cluster.lines(own_only=True)
+        else:
+            route = await cluster.route(topic)
+            lines = [
+                TopicOnBroker(topic, one.broker_name, one.read_count, one.write_count, one.perm)
+                for one in route.queues
+            ]
+    except NoRoute:
+        assert topic is not None
+        error = await missing_topic(cluster, topic)
+        text, _, remedy = str(error).partition("; ")
+        return [fault(_ROUTE, topic, text, remedy or "groups create such topics when they start")]
+    except CometMQError as error:
+        return [unreachable(_ROUTE, topic or "topics", error, _START)]
+    return _judge(lines)
+
+
+def _judge(lines: list[TopicOnBroker]) -> list[Diagnosis]:
+    """Find topics of which no broker accepts or delivers messages."""
+    topics = sorted({line.topic for line in lines})
+    writable = {line.topic for line in lines if line.perm & WRITE and line.write_queues}
+    readable = {line.topic for line in lines if line.perm & READ and line.read_queues}
+    findings = []
+    for able, what in ((writable, "accepts"), (readable, "delivers")):
+        if unable := [topic for topic in topics if topic not in able]:
+            remedy = (
+                f"cometmq topic update {unable[0]} --perm read-write; or brokerPermission=6 at the broker"
+            )
+            text = f"no broker {what} messages of {_listed(unable)}"
+            findings.append(fault(_ROUTE, unable[0], text, remedy))
+    if not findings:
+        findings.append(
+            fine(_ROUTE, _listed(topics) or "topics", f"{_counted(len(topics), 'topic')} with queues")
+        )
+    return findings
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+    return ", ".join(names[:SHOWN_MAX]) + more
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

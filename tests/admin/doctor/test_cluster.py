@@ -1,0 +1,46 @@
+from pathlib import Path
+
+from tests.live import BROKER, serving
+
+from cometmq.admin.doctor.cluster import _judge, _masters, examine
+from cometmq.admin.doctor.findings import Level
+from cometmq.admin.topics import TopicOnBroker
+from cometmq.net.address import free_port
+from cometmq.wire.bodies.route import BrokerData, ClusterInfo
+
+
+async def test_each_name_server_is_examined_and_the_best_informed_is_asked_for_brokers(
+    tmp_path: Path,
+) -> None:
+    dead = f"127.0.0.1:{free_port()}"
+    async with (
+        serving(tmp_path / "one", namesrv_addr="") as empty,
+        serving(tmp_path / "two") as live,
+    ):
+        found = await examine(f"{dead};{empty.name_server};{live.name_server}")
+    servers = {one.subject: one for one in found if one.check == "name server"}
+    assert "refused" in servers[dead].text
+    assert "no broker" in servers[empty.name_server].text
+    assert servers[live.name_server].level is Level.OK
+    assert {one.subject for one in found if one.check == "address"} == {f"{BROKER} at {live.broker}"}
+
+
+def test_a_topic_counts_as_long_as_one_broker_accepts_and_delivers() -> None:
+    lines = [TopicOnBroker("t", "a", 4, 4, 4), TopicOnBroker("t", "b", 0, 4, 6)]
+    (found,) = _judge(lines)
+    assert found.level is Level.OK
+
+
+def test_topics_without_queues_to_read_or_write_are_counted() -> None:
+    lines = [TopicOnBroker(f"t{number}", "a", 0, 4, 2) for number in range(5)]
+    (found,) = _judge(lines)
+    assert found.text == "no broker delivers messages of t0, t1, t2 and 2 more"
+
+
+def test_a_broker_without_a_master_is_a_fault() -> None:
+    (found,) = _masters(
+        ClusterInfo(
+            brokers={"a": BrokerData(cluster="c", broker_name="a", addrs={1: "192.0.2.1:10911"})}, clusters={}
+        )
+    )
+    assert found.level is Level.FAULT and "master" in found.remedy

@@ -1,0 +1,25 @@
+import pytest
+
+from cometmq.admin.doctor.findings import Level, fine, unreachable
+from cometmq.errors import CometMQError, NetworkError, RemoteError, TLSError, WrongProtocol, WrongServer
+from cometmq.wire.codes import ResponseCode
+
+
+def test_what_is_fine_needs_no_remedy() -> None:
+    assert fine("disk", "store", "44 % full") == (Level.OK, "disk", "store", "44 % full", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (NetworkError("no connection"), "start it"),
+        (TLSError("no TLS"), "--tls-ca"),
+        (WrongProtocol("it speaks HTTP"), "another program"),
+        (WrongServer(3, "a broker"), "9876"),
+        (RemoteError(ResponseCode.NO_PERMISSION, "no"), "--credentials"),
+        (RemoteError(ResponseCode.SYSTEM_ERROR, "no"), "log"),
+    ],
+)
+def test_the_remedy_is_that_of_what_a_server_answers(error: CometMQError, remedy: str) -> None:
+    found = unreachable("address", "broker-a", error, "start it")
+    assert (found.level, found.text) == (Level.FAULT, str(error)) and remedy in found.remedy
