@@ -20,7 +20,7 @@ def test_a_shell_that_is_not_known_is_refused(cometmq: Run) -> None:
 
 @pytest.mark.parametrize(
     ("words", "start", "offered"),
-    [([], "to", ["topic"]), (["topic"], "sh", ["shrink"]), (["lag"], "--wa", ["--watch"])],
+    [([], "topi", ["topic"]), (["topic"], "sh", ["shrink"]), (["lag"], "--wa", ["--watch"])],
 )
 def test_commands_and_options_are_offered(words: list[str], start: str, offered: list[str]) -> None:
     found = BashComplete(cli, {}, "cometmq", COMPLETE).get_completions(words, start)
@@ -28,6 +28,6 @@ def test_commands_and_options_are_offered(words: list[str], start: str, offered:
 
 
 def test_what_the_script_asks_is_answered() -> None:
-    asked = {COMPLETE: "bash_complete", "COMP_WORDS": "cometmq to", "COMP_CWORD": "1"}
+    asked = {COMPLETE: "bash_complete", "COMP_WORDS": "cometmq topi", "COMP_CWORD": "1"}
     ran = subprocess.run(COMMAND, env=os.environ | asked, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "plain,topic\n"), ran.stderr

@@ -149,6 +149,12 @@ class TopicAdmin(ClusterAdmin):
         )
         await self.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
+    async def own_topics(self) -> list[str]:
+        """Return the names of topics, sorted, without those that brokers create by themselves."""
+        names, info = await self.topics(), await self.info()
+        servers = {*info.brokers, *(data.cluster for data in info.brokers.values())}
+        return [name for name in names if name not in servers and _is_shown(name)]
+
     async def lines(self, *, own_only: bool = False) -> list[TopicOnBroker]:
         """Return all topics, one line for each broker that has them.
 
@@ -157,12 +163,7 @@ class TopicAdmin(ClusterAdmin):
                 groups.
         """
         found: list[TopicOnBroker] = []
-        names = await self.topics()
-        if own_only:
-            info = await self.info()
-            servers = {*info.brokers, *(data.cluster for data in info.brokers.values())}
-            names = [name for name in names if name not in servers and _is_shown(name)]
-        for name in names:
+        for name in await (self.own_topics() if own_only else self.topics()):
             try:
                 route = await self.routes.get(name)
             except NoRoute:

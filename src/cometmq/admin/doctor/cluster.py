@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from cometmq.admin.cluster import ClusterAdmin, missing_topic
 from cometmq.admin.doctor import brokers
-from cometmq.admin.doctor.findings import Diagnosis, fault, fine, unreachable
+from cometmq.admin.doctor.findings import Diagnosis, counted, fault, fine, unreachable
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.client.routes import parse_name_servers
 from cometmq.cluster.route import MASTER
@@ -74,7 +74,7 @@ def _name_server(address: str, known: ClusterInfo | CometMQError) -> Diagnosis:
         return unreachable(_NAME_SERVER, address, known, _START)
     if not known.brokers:
         return fault(_NAME_SERVER, address, "it answers, and knows no broker", _NO_BROKER)
-    return fine(_NAME_SERVER, address, f"it knows {_counted(len(known.brokers), 'broker')}")
+    return fine(_NAME_SERVER, address, f"it knows {counted(len(known.brokers), 'broker')}")
 
 
 def _masters(info: ClusterInfo) -> list[Diagnosis]:
@@ -126,7 +126,7 @@ def _judge(lines: list[TopicOnBroker]) -> list[Diagnosis]:
             findings.append(fault(_ROUTE, unable[0], text, remedy))
     if not findings:
         findings.append(
-            fine(_ROUTE, _listed(topics) or "topics", f"{_counted(len(topics), 'topic')} with queues")
+            fine(_ROUTE, _listed(topics) or "topics", f"{counted(len(topics), 'topic')} with queues")
         )
     return findings
 
@@ -134,7 +134,3 @@ def _judge(lines: list[TopicOnBroker]) -> list[Diagnosis]:
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
     return ", ".join(names[:SHOWN_MAX]) + more
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -58,6 +58,11 @@ def unreachable(check: str, subject: str, error: CometMQError, remedy: str) -> D
     return fault(check, subject, text, _remedy(error) or remedy)
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things as words: ``1 fault``, ``2 faults``."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def _remedy(error: CometMQError) -> str:
     """Return what to do about a server that is there, and answers otherwise than expected; empty if not."""
     if isinstance(error, TLSError):

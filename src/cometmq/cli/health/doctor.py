@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from cometmq.admin.doctor import cluster
-from cometmq.admin.doctor.findings import Diagnosis, Level
+from cometmq.admin.doctor.findings import Diagnosis, Level, counted
 from cometmq.cli.access import access
 from cometmq.cli.main import EXIT_FAILED
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable
@@ -57,7 +57,7 @@ def doctor(
     else:
         for line in _lines(findings):
             click.echo(line)
-        faults, warnings = _counted(counts[Level.FAULT], "fault"), _counted(counts[Level.WARNING], "warning")
+        faults, warnings = counted(counts[Level.FAULT], "fault"), counted(counts[Level.WARNING], "warning")
         click.echo(f"\n{faults}, {warnings}, {counts[Level.OK]} checks passed")
     if counts[Level.FAULT]:
         context.exit(EXIT_FAILED)
@@ -94,7 +94,3 @@ def _lines(findings: list[Diagnosis]) -> Iterator[str]:
         yield f"{level}{pad}  {one.check}: {printable(one.subject)}: {printable(one.text)}"
         if one.remedy:
             yield f"{' ' * _WIDTH}  → {printable(one.remedy)}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
