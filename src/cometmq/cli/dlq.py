@@ -8,17 +8,16 @@ import click
 from cometmq.admin import dead_letters
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.messages import ResendResult
+from cometmq.admin.readable import message_fields, time_text
+from cometmq.admin.times import HELP, TimeRange, parse_range
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.message import print_sent
 from cometmq.cli.output import (
     json_option,
-    message_fields,
     namesrv_option,
     print_json,
     print_table,
-    time_text,
 )
-from cometmq.cli.times import HELP, TimeRange, parse_range
 from cometmq.errors import NotFound, SettingsError
 from cometmq.message import StoredMessage
 

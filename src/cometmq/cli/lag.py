@@ -12,16 +12,16 @@ from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.offsets import GroupLag, QueueProgress, lags
 from cometmq.admin.offsets import lag as lag_of
+from cometmq.admin.readable import duration_text
+from cometmq.admin.times import parse_duration
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import (
-    duration_text,
     json_option,
     namesrv_option,
     print_json,
     print_table,
     table,
 )
-from cometmq.cli.times import parse_duration
 from cometmq.errors import SettingsError
 
 GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "ready", "ahead", "tps")

@@ -10,6 +10,8 @@ import click
 from cometmq.admin import messages
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.messages import Handled, ResendResult
+from cometmq.admin.readable import message_fields, time_text
+from cometmq.admin.times import HELP, TimeRange, parse_range
 from cometmq.admin.waiting import READ_MAX
 from cometmq.admin.waiting import waiting as find_waiting
 from cometmq.cli.cluster_session import run_in_cluster
@@ -17,16 +19,13 @@ from cometmq.cli.consume import check_tags
 from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
 from cometmq.cli.output import (
     json_option,
-    message_fields,
     namesrv_option,
     print_fields,
     print_json,
     print_message,
     print_table,
     printable,
-    time_text,
 )
-from cometmq.cli.times import HELP, TimeRange, parse_range
 from cometmq.cluster.waiting import LATER, SPANS_MS, WaitingKind
 from cometmq.errors import SettingsError
 from cometmq.message import StoredMessage

@@ -7,9 +7,15 @@ import click
 
 from cometmq.admin import offsets
 from cometmq.admin.offsets import END, OffsetChange, ResetTarget
+from cometmq.admin.readable import time_text
+from cometmq.admin.times import is_duration, parse_duration, parse_range
 from cometmq.cli.cluster_session import run_in_cluster
-from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
-from cometmq.cli.times import is_duration, parse_duration, parse_range
+from cometmq.cli.output import (
+    json_option,
+    namesrv_option,
+    print_json,
+    print_table,
+)
 from cometmq.errors import SettingsError
 
 TO: Final = "earliest, latest, a time as ISO 8601 or ms since the epoch, or a time ago: 30m, 2h, 1d."

@@ -1,12 +1,12 @@
 """The output of commands: tables for people, JSON for programs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 import msgspec
 
+from cometmq.admin.readable import body_text, message_fields, time_text
 from cometmq.cli.access import CommandT, access_options
 from cometmq.message import StoredMessage
 
@@ -30,7 +30,6 @@ def namesrv_option(command: CommandT) -> CommandT:
     return _namesrv_option(access_options(command))
 
 
-EPOCH: Final = datetime.fromtimestamp(0, UTC)
 HEX_SHOWN: Final = 64
 """Bytes shown in hex of a body that is not text."""
 HEX_SHORT: Final = 32
@@ -68,13 +67,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
     return made
 
 
-def message_fields(message: StoredMessage) -> Mapping[str, Any]:
-    """Return the fields of a message for JSON; a body that is not text is in hex under ``body_hex``."""
-    values = {name: getattr(message, name) for name in StoredMessage.__struct_fields__ if name != "body"}
-    text = body_text(message.body)
-    return values | ({"body_hex": message.body.hex()} if text is None else {"body": text})
-
-
 def print_fields(fields: Mapping[str, Any], body: bytes, *, more: str = "") -> None:
     """Print all fields of a message, one per line; ``more`` says how to get the rest of a long body."""
     for name, value in fields.items():
@@ -104,15 +96,6 @@ def print_message(message: StoredMessage, *, as_json: bool) -> None:
         click.echo(f"{time_text(message.store_time)} {where} {tags} {_short_body(message.body)}")
 
 
-def body_text(body: bytes) -> str | None:
-    """Return a body as text, or None if it is not printable text."""
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return None
-    return text if all(char.isprintable() or char in "\r\n\t" for char in text) else None
-
-
 def printable(text: str) -> str:
     """Escape characters that could control a terminal."""
     return text if text.isprintable() else "".join(map(_shown, text))
@@ -128,23 +111,3 @@ def _short_body(body: bytes) -> str:
 
 def _shown(char: str) -> str:
     return char if char.isprintable() else ascii(char)[1:-1]
-
-
-def time_text(time_ms: int) -> str:
-    """Format a time in UTC; one that no calendar has is returned as a number."""
-    try:
-        time = EPOCH + timedelta(milliseconds=time_ms)  # exact, unlike seconds as a float
-    except OverflowError:
-        return str(time_ms)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def duration_text(length_ms: int) -> str:
-    """Format a duration by its two largest units: ``3d 4h``, ``12s``."""
-    left_s = max(length_ms, 0) // 1000
-    parts: list[str] = []
-    for unit, unit_s in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, left_s = divmod(left_s, unit_s)
-        if count or (unit == "s" and not parts):
-            parts.append(f"{count}{unit}")
-    return " ".join(parts[:2])

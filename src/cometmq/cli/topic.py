@@ -4,9 +4,15 @@ from typing import NamedTuple
 
 import click
 
+from cometmq.admin.readable import time_text
 from cometmq.admin.topics import TopicOnBroker
 from cometmq.cli.cluster_session import run_in_cluster
-from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
+from cometmq.cli.output import (
+    json_option,
+    namesrv_option,
+    print_json,
+    print_table,
+)
 from cometmq.cli.topic_shrink import shrink
 from cometmq.errors import SettingsError
 from cometmq.wire.bodies.topic import MESSAGE_TYPES

@@ -9,10 +9,10 @@ import click
 
 from cometmq.admin.shrink import SETTLE_S, NotDrained, Progress, ShrinkResult, Step, Unconsumed
 from cometmq.admin.shrink import shrink as shrink_topic
+from cometmq.admin.times import parse_duration
 from cometmq.admin.topics import TopicAdmin
 from cometmq.cli.access import access
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable
-from cometmq.cli.times import parse_duration
 
 SHOWN_MAX = 20
 """Most queues and groups shown while it waits."""

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from typing import Final
 
+from cometmq.admin.readable import time_text
 from cometmq.admin.topics import TopicAdmin
 from cometmq.cli.demo.report import TAGS, by_tag, check, detail, say, speed
-from cometmq.cli.output import time_text
 from cometmq.client import Lookup, Producer, PullConsumer, PullStatus
 from cometmq.errors import NetworkError
 from cometmq.message import Message, StoredMessage

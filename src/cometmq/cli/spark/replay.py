@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
+from cometmq.admin.times import HELP, parse_range
 from cometmq.cli.access import access
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable
 from cometmq.cli.spark.options import master_option, start_spark, task_bar
 from cometmq.cli.store.options import path_argument
-from cometmq.cli.times import HELP, parse_range
 
 
 @click.command()

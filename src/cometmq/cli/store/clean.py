@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cometmq.admin.times import parse_duration
 from cometmq.cli.output import json_option, print_json
 from cometmq.cli.store.options import (
     config_option,
@@ -12,7 +13,6 @@ from cometmq.cli.store.options import (
     progress_bar,
     size_text,
 )
-from cometmq.cli.times import parse_duration
 from cometmq.store.offline.clean import Cleaned, Expired
 from cometmq.store.offline.clean import clean as clean_store
 

@@ -8,11 +8,17 @@ from typing import Final, TypeVar
 
 import click
 
+from cometmq.admin.readable import message_fields
+from cometmq.admin.times import HELP, parse_range
 from cometmq.cli.main import EXIT_NOT_FOUND
-from cometmq.cli.output import json_option, message_fields, print_fields, print_json, printable
+from cometmq.cli.output import (
+    json_option,
+    print_fields,
+    print_json,
+    printable,
+)
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.store.options import config_option, load_settings, path_argument, progress_bar
-from cometmq.cli.times import HELP, parse_range
 from cometmq.errors import FormatError, SettingsError
 from cometmq.format.stored import stored_message
 from cometmq.format.sys_flag import COMPRESSED

@@ -6,7 +6,13 @@ from typing import Any, Final
 
 import click
 
-from cometmq.cli.output import json_option, print_json, print_table, printable, time_text
+from cometmq.admin.readable import time_text
+from cometmq.cli.output import (
+    json_option,
+    print_json,
+    print_table,
+    printable,
+)
 from cometmq.cli.store.options import (
     config_option,
     finding_fields,

@@ -8,8 +8,14 @@ from typing import Any, Final
 import click
 
 from cometmq.admin.broker_status import BrokerStatus, broker_status
+from cometmq.admin.readable import time_text
 from cometmq.cli.access import access, access_options
-from cometmq.cli.output import json_option, print_json, print_table, printable, time_text
+from cometmq.cli.output import (
+    json_option,
+    print_json,
+    print_table,
+    printable,
+)
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.store.options import config_option, finding_fields, load_settings, size_text
 from cometmq.errors import SettingsError

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.cli.output import time_text
-from cometmq.cli.times import TIME_MAX, TimeRange, parse_duration, parse_range
+from cometmq.admin.readable import time_text
+from cometmq.admin.times import TIME_MAX, TimeRange, parse_duration, parse_range
 from cometmq.errors import SettingsError
 
 DAY = 1_795_219_200_000  # 2026-11-21T00:00:00Z

@@ -1,4 +1,4 @@
-"""Parse times and ranges of time on the command line."""
+"""Parse times, durations and ranges of time, as commands and the console take them."""
 
 import re
 from datetime import UTC, datetime, timedelta
