@@ -1,6 +1,7 @@
 """The base of all administration: requests to the name servers and brokers of a cluster, and their list."""
 
 import asyncio
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple, Self, TypeVar
 
@@ -148,18 +149,36 @@ class ClusterAdmin:
 
         Raises RemoteError if a broker refuses for another reason, NetworkError if one does not answer.
         """
-        masters = await self.masters()
+        answers = await self.ask_each(await self.masters(), code, header, left_out=NOT_FOUND)
+        return {name: decode(body_type, answer.body) for name, answer in answers.items()}
 
-        async def one(address: str) -> BodyT | None:
+    async def ask_each(
+        self,
+        addresses: Mapping[str, str],
+        code: RequestCode,
+        header: Header,
+        *,
+        left_out: Collection[int] = (),
+    ) -> dict[str, Command]:
+        """Send a request to some brokers; return the successful responses by broker name.
+
+        Args:
+            addresses: by broker name.
+            left_out: codes of refusals that are no errors: their brokers are left out.
+
+        Raises as ``ask_masters``.
+        """
+
+        async def one(address: str) -> Command | None:
             try:
-                return decode(body_type, (await self.ask(address, code, header)).body)
+                return await self.ask(address, code, header)
             except RemoteError as error:
-                if error.code in NOT_FOUND:
+                if error.code in left_out:
                     return None
                 raise
 
-        answers = await asyncio.gather(*map(one, masters.values()))
-        return {name: answer for name, answer in zip(masters, answers, strict=True) if answer is not None}
+        answers = await asyncio.gather(*map(one, addresses.values()))
+        return {name: answer for name, answer in zip(addresses, answers, strict=True) if answer is not None}
 
     async def ask_name_server(self, code: RequestCode) -> Command:
         """Send a request to the name servers in turn; return the first response.

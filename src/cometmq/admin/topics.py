@@ -1,6 +1,6 @@
 """Create, change, list and delete topics, and show their queues."""
 
-import asyncio
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from cometmq.cluster.system_names import is_user_topic
 from cometmq.errors import NoRoute, SettingsError
 from cometmq.format.layout import REPLY_SUFFIX, valid_topic
 from cometmq.wire.bodies.body import decode
+from cometmq.wire.bodies.route import ClusterInfo
 from cometmq.wire.bodies.stats import decode_topic_stats
 from cometmq.wire.bodies.topic import MESSAGE_TYPES, TYPE_ATTRIBUTE, TopicConfig
 from cometmq.wire.codes import RequestCode
@@ -151,9 +152,7 @@ class TopicAdmin(ClusterAdmin):
 
     async def own_topics(self) -> list[str]:
         """Return the names of topics, sorted, without those that brokers create by themselves."""
-        names, info = await self.topics(), await self.info()
-        servers = {*info.brokers, *(data.cluster for data in info.brokers.values())}
-        return [name for name in names if name not in servers and _is_shown(name)]
+        return user_topics(await self.topics(), await self.info())
 
     async def lines(self, *, own_only: bool = False) -> list[TopicOnBroker]:
         """Return all topics, one line for each broker that has them.
@@ -178,25 +177,18 @@ class TopicAdmin(ClusterAdmin):
         """Return the queues of a topic with their offsets. Raises NoRoute, RemoteError, NetworkError."""
         valid_topic(topic)
         addresses = await self._addresses_of(topic)
-        answers = await asyncio.gather(
-            *(
-                self.ask(address, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
-                for address in addresses.values()
-            )
-        )
+        answers = await self.ask_each(addresses, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
         return sorted(
             QueueLine(queue.broker_name, queue.queue_id, at.min_offset, at.max_offset, at.last_update_time)
-            for answer in answers
+            for answer in answers.values()
             for queue, at in decode_topic_stats(answer.body).offsets.items()
         )
 
     async def configs(self, topic: str) -> dict[str, tuple[str, TopicConfig]]:
         """Return the address and the topic's settings of each broker that has the topic, by broker name."""
-        found = {}
-        for name, address in (await self._addresses_of(topic)).items():
-            answer = await self.ask(address, RequestCode.GET_TOPIC_CONFIG, TopicHeader(topic))
-            found[name] = address, decode(TopicConfig, answer.body)
-        return found
+        addresses = await self._addresses_of(topic)
+        answers = await self.ask_each(addresses, RequestCode.GET_TOPIC_CONFIG, TopicHeader(topic))
+        return {name: (addresses[name], decode(TopicConfig, answer.body)) for name, answer in answers.items()}
 
     async def _addresses_of(self, topic: str) -> dict[str, str]:
         """Return the masters' addresses that have a topic. Raises NoRoute if one of them is unknown."""
@@ -212,5 +204,11 @@ class TopicAdmin(ClusterAdmin):
         return found
 
 
-def _is_shown(topic: str) -> bool:
-    return is_user_topic(topic) and not topic.endswith(REPLY_SUFFIX)
+def user_topics(topics: Iterable[str], info: ClusterInfo) -> list[str]:
+    """Return the topics that users created, not brokers and groups for their own use."""
+    servers = {*info.brokers, *(data.cluster for data in info.brokers.values())}
+    return [
+        topic
+        for topic in topics
+        if is_user_topic(topic) and topic not in servers and not topic.endswith(REPLY_SUFFIX)
+    ]

@@ -84,7 +84,8 @@ async def waiting(
     check(or_none(TEXT), topic=topic)
     check(number(1), read_max=read_max)
     masters = await cluster.masters()
-    async with PullConsumer(";".join(cluster.name_servers), TOOLS_GROUP) as reader:
+    servers = ";".join(cluster.name_servers)
+    async with PullConsumer(servers, TOOLS_GROUP, credentials=cluster.credentials, tls=cluster.tls) as reader:
         brokers = [
             _OwnTopics(cluster, reader, name, address, now_ms, read_max) for name, address in masters.items()
         ]

@@ -1,0 +1,57 @@
+"""Administration that goes on without the brokers that fail: for views that show what the others report."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.topics import TopicAdmin
+from cometmq.errors import NetworkError, RemoteError
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import Header
+
+
+class Trouble(NamedTuple):
+    """The reason why a broker is missing in a view, or a part of what it has."""
+
+    broker_name: str
+    address: str
+    text: str
+
+
+class TolerantAdmin(TopicAdmin):
+    """Administration over the connections of another, in which requests to several brokers may fail at some.
+
+    Attributes:
+        troubles: the brokers that did not answer or refused, each reason once.
+    """
+
+    def __init__(self, cluster: ClusterAdmin) -> None:
+        self.tls, self.credentials = cluster.tls, cluster.credentials
+        self.name_servers = cluster.name_servers
+        self.connections, self.routes = cluster.connections, cluster.routes
+        self.troubles: list[Trouble] = []
+
+    async def ask_each(
+        self,
+        addresses: Mapping[str, str],
+        code: RequestCode,
+        header: Header,
+        *,
+        left_out: Collection[int] = (),
+    ) -> dict[str, Command]:
+        """Send a request to some brokers; return the successful responses by broker name."""
+
+        async def one(name: str, address: str) -> dict[str, Command]:
+            try:
+                return await ask_each({name: address}, code, header, left_out=left_out)
+            except (RemoteError, NetworkError) as error:
+                trouble = Trouble(name, address, str(error))
+                if trouble not in self.troubles:
+                    self.troubles.append(trouble)
+                return {}
+
+        ask_each = super().ask_each
+        answers = await asyncio.gather(*(one(*item) for item in addresses.items()))
+        return {name: answer for found in answers for name, answer in found.items()}
