@@ -22,6 +22,7 @@ PLAIN: Final = {
     "broker",
     "cli",
     "client",
+    "console",
     "cluster",
     "errors.py",
     "extras.py",

@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "namesrv": ("cometmq.cli.serve.commands:namesrv", "Run a name server."),
     "broker": ("cometmq.cli.serve.commands:broker", "Run a broker."),
     "proxy": ("cometmq.cli.serve.proxy:proxy", "Serve RocketMQ 5 clients, which speak gRPC."),
+    "console": ("cometmq.cli.serve.console:console", "Serve pages for those who operate brokers."),
     "topic": ("cometmq.cli.topic:topic", "Create, list, change, shrink and delete topics."),
     "group": ("cometmq.cli.group:group", "Create, list, show and delete consumer groups."),
     "send": ("cometmq.cli.send:send", "Send a message, or one for each line of input."),

@@ -1,0 +1,1 @@
+"""The console: pages for those who operate brokers, in a process of its own that speaks remoting to them."""

@@ -1,0 +1,130 @@
+"""The console's web application: which address leads to which page, and what errors look like."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from cometmq.admin.cluster import NOT_FOUND, missing_topic
+from cometmq.console import signing_in
+from cometmq.console.guarding import Guarding, check_form, read_form
+from cometmq.console.pages import groups, overview, topics
+from cometmq.console.signing_in import COOKIE
+from cometmq.console.visit import Site, Visit
+from cometmq.console.visitors import Visitor
+from cometmq.errors import (
+    AccessError,
+    CometMQError,
+    FormatError,
+    NetworkError,
+    NoRoute,
+    NotFound,
+    RemoteError,
+    SettingsError,
+    StoreError,
+)
+from cometmq.wire.codes import ResponseCode
+
+Handler: TypeAlias = Callable[[Visit], Awaitable[Response]]
+
+PAGES: Final[dict[str, Handler]] = {
+    "/": overview.overview,
+    "/topics": topics.topics,
+    "/topics/{topic}": topics.topic,
+    "/groups": groups.groups,
+    "/groups/{group}": groups.group,
+}
+"""The pages of a cluster."""
+
+_PACKAGE: Final = Path(str(files("cometmq")))
+STATIC: Final = {
+    "/static/console": _PACKAGE / "console" / "static",
+    "/static/htmx": _PACKAGE / "vendored" / "htmx",
+}
+
+
+def application(site: Site) -> Starlette:
+    """Build the application of a site."""
+    routes: list[BaseRoute] = [Route(path, partial(_show, site, page)) for path, page in PAGES.items()]
+    if site.settings.login:
+        routes += [
+            Route("/sign-in", partial(signing_in.show, site)),
+            Route("/sign-in", partial(signing_in.sign_in, site), methods=["POST"]),
+            Route("/sign-out", partial(_act, site, signing_in.sign_out), methods=["POST"]),
+        ]
+    routes += [Mount(path, StaticFiles(directory=folder)) for path, folder in STATIC.items()]
+    routes.append(Route("/healthz", _healthy))
+    guard = Middleware(Guarding, hosts=site.settings.allowed_hosts)
+    return Starlette(routes=routes, middleware=[guard], exception_handlers={404: partial(_not_found, site)})
+
+
+async def _healthy(_request: Request) -> Response:
+    return PlainTextResponse("ok\n")
+
+
+async def _show(site: Site, handler: Handler, request: Request) -> Response:
+    """Answer a request for a page."""
+    visitor = await site.visitors.find(request.cookies.get(COOKIE, ""))
+    if visitor is None:
+        return RedirectResponse("/sign-in", 303)
+    return await _answer(handler, Visit(site, request, visitor, {}))
+
+
+async def _act(site: Site, handler: Handler, request: Request) -> Response:
+    """Answer a form that asks for an action."""
+    visitor = await site.visitors.find(request.cookies.get(COOKIE, ""))
+    if visitor is None:
+        return RedirectResponse("/sign-in", 303)
+    try:
+        form = await read_form(request)
+        check_form(form, visitor)
+    except CometMQError as error:
+        return await _explain(site, visitor, error)
+    return await _answer(handler, Visit(site, request, visitor, form))
+
+
+async def _answer(handler: Handler, visit: Visit) -> Response:
+    try:
+        return await handler(visit)
+    except CometMQError as error:
+        return await _explain(visit.site, visit.visitor, error)
+
+
+async def _explain(site: Site, visitor: Visitor, error: CometMQError) -> Response:
+    """Render the page of an error."""
+    if isinstance(error, NoRoute) and error.topic is not None and visitor.cluster is not None:
+        error = await missing_topic(visitor.cluster, error.topic)
+    status = status_of(error)
+    return site.page("error.html", status=status, visitor=visitor, text=str(error), code=status)
+
+
+async def _not_found(site: Site, request: Request, _error: Exception) -> Response:
+    visitor = await site.visitors.find(request.cookies.get(COOKIE, ""))
+    text = f"there is no page {request.url.path[:200]}"
+    return site.page("error.html", status=404, visitor=visitor, text=text, code=404)
+
+
+def status_of(error: CometMQError) -> int:
+    """Return the HTTP status of an error."""
+    match error:
+        case NotFound():
+            return 404
+        case RemoteError() if error.code in NOT_FOUND:
+            return 404
+        case RemoteError() if error.code == ResponseCode.NO_PERMISSION:
+            return 403
+        case AccessError():
+            return 403
+        case SettingsError() | FormatError() | StoreError():
+            return 400
+        case NetworkError():
+            return 504
+    return 502

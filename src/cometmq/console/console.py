@@ -1,0 +1,91 @@
+"""The console's server."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Final, Self
+
+from cometmq.extras import require
+
+require("console", "the console")
+
+# ruff: noqa: E402  these come with the extra
+
+from uvicorn import Config, Server
+
+from cometmq.console.application import application
+from cometmq.console.rendering import environment
+from cometmq.console.settings import ConsoleSettings
+from cometmq.console.visit import Site
+from cometmq.console.visitors import Visitors
+from cometmq.net.accepting import listen
+from cometmq.net.address import address_text
+
+PORT: Final = 8090
+BACKLOG: Final = 128
+STOP_S: Final = 3
+"""How long, in seconds, a stop waits for requests under way."""
+
+
+class Console:
+    """Serves the console; as a context manager it starts and stops.
+
+    Args:
+        port: port to listen on; 0 for any free one.
+    """
+
+    def __init__(self, settings: ConsoleSettings, port: int = PORT) -> None:
+        self._settings = settings
+        self._wanted_port = port
+        self._stack = AsyncExitStack()
+
+    @property
+    def address(self) -> str:
+        """``host:port`` that it listens on."""
+        return address_text(self._settings.host, self.port)
+
+    async def __aenter__(self) -> Self:
+        """Start to serve. Raises SettingsError if strangers could use it, OSError if it cannot listen."""
+        self._settings.check()
+        async with AsyncExitStack() as stack:
+            visitors = await stack.enter_async_context(
+                Visitors(self._settings, lambda: time.monotonic_ns() // 1_000_000)
+            )
+            site = Site(self._settings, environment(), visitors)
+            sockets = await listen(self._settings.host, self._wanted_port, BACKLOG)
+            for one in sockets:
+                stack.callback(one.close)
+            self.port: int = sockets[0].getsockname()[1]
+            self._server = _QuietServer(
+                Config(
+                    application(site),
+                    lifespan="off",
+                    ws="none",
+                    log_config=None,
+                    access_log=False,
+                    server_header=False,
+                    timeout_graceful_shutdown=STOP_S,
+                )
+            )
+            self._serving = asyncio.create_task(self._server.serve(sockets), name="console")
+            stack.push_async_callback(self._stop)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop."""
+        await self._stack.aclose()
+
+    async def _stop(self) -> None:
+        self._server.should_exit = True
+        await self._serving
+
+
+class _QuietServer(Server):
+    """A server that leaves signals to the command that runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield

@@ -1,0 +1,35 @@
+"""The overview: the brokers, what goes in and out, and the groups that lag most."""
+
+import asyncio
+from typing import Final
+
+from starlette.responses import Response
+
+from cometmq.admin import cluster
+from cometmq.admin.survey import survey
+from cometmq.admin.tolerant import Trouble
+from cometmq.console.visit import Visit
+
+WORST_SHOWN: Final = 10
+"""Most groups in the list of those that lag."""
+
+
+async def overview(visit: Visit) -> Response:
+    """Show the overview."""
+    lines, found = await asyncio.gather(cluster.brokers(visit.cluster), survey(visit.cluster))
+    worst = sorted((group for group in found.groups if group.lag), key=lambda group: -group.lag)
+    troubles = [
+        *(Trouble(line.broker_name, line.address, line.trouble) for line in lines if line.trouble),
+        *found.troubles,
+    ]
+    return visit.page(
+        "overview.html",
+        here="/",
+        brokers=lines,
+        topics=[topic for topic in found.topics if topic.is_users],
+        groups=found.groups,
+        worst=worst[:WORST_SHOWN],
+        lag=sum(group.lag for group in worst),
+        divided=[group for group in found.groups if group.is_divided],
+        troubles=list(dict.fromkeys(troubles)),
+    )

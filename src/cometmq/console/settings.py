@@ -1,0 +1,56 @@
+"""The settings of a console."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from cometmq.errors import SettingsError
+from cometmq.net.exposure import is_loopback
+from cometmq.net.tls.client import TLS
+from cometmq.wire.acl import Credentials
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+
+class ConsoleSettings(NamedTuple):
+    """The settings of a console.
+
+    Attributes:
+        name_servers: ``host:port``, several joined by ``;``; empty for a console of a store directory.
+        store: the store directory of a broker that does not run; None for a console of a cluster.
+        host: the address that it listens on.
+        host_names: names under which browsers reach it, beside those of loopback; all if it is empty and
+            ``host`` is not loopback.
+        read_only: whether it refuses all that changes something.
+        login: whether visitors sign in with a user of the cluster, whose rights they then have.
+        insecure: whether it may listen where other machines reach it, without a login.
+        credentials: sign the requests without a login; None for those of the environment.
+        tls: how to connect to servers by TLS; None to connect plainly.
+    """
+
+    name_servers: str = ""
+    store: Path | None = None
+    host: str = "127.0.0.1"
+    host_names: tuple[str, ...] = ()
+    read_only: bool = False
+    login: bool = False
+    insecure: bool = False
+    credentials: Credentials | None = None
+    tls: TLS | None = None
+
+    def check(self) -> None:
+        """Check that strangers cannot use it. Raises SettingsError, naming the ways on."""
+        if self.login and self.store is not None:
+            raise SettingsError("--login: a store directory has no users to sign in; leave it out")
+        if self.login or self.insecure or is_loopback(self.host):
+            return
+        raise SettingsError(
+            f"cannot listen on {self.host}: other machines could reach the console, and whoever does could "
+            "read, send and change everything: listen on 127.0.0.1, require --login, or pass --insecure"
+        )
+
+    @property
+    def allowed_hosts(self) -> frozenset[str] | None:
+        """The hosts that requests may name, so that no site's name can be pointed at it; None for any."""
+        if not self.host_names and not is_loopback(self.host):
+            return None
+        return frozenset((*LOOPBACK_NAMES, *self.host_names, self.host))

@@ -1,0 +1,66 @@
+from collections.abc import Iterator
+
+import pytest
+
+from cometmq.console import visitors as module
+from cometmq.console.settings import ConsoleSettings
+from cometmq.console.visitors import IDLE_MS_MAX, Visitors
+from cometmq.errors import AccessError
+from cometmq.testing.embedded_broker import EmbeddedBroker
+from cometmq.wire.acl import Credentials
+
+ROOT = Credentials("root", "root-secret")
+USER = ROOT.access_key, ROOT.secret_key
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(credentials=ROOT) as broker:
+        yield broker
+
+
+async def test_a_user_of_the_cluster_signs_in_and_out(guarded: EmbeddedBroker) -> None:
+    now_ms = 0
+    settings = ConsoleSettings(guarded.name_server, login=True)
+    async with Visitors(settings, lambda: now_ms) as visitors:
+        assert await visitors.find("") is None
+        visitor = await visitors.sign_in(*USER)
+        assert await visitors.find(visitor.token) is visitor and visitor.user == "root"
+        assert visitor.cluster is not None and visitor.cluster.credentials == ROOT
+        now_ms = IDLE_MS_MAX
+        assert await visitors.find(visitor.token) is visitor
+        now_ms += IDLE_MS_MAX + 1
+        assert await visitors.find(visitor.token) is None, "it was idle for too long"
+        again = await visitors.sign_in(*USER)
+        await visitors.sign_out(again)
+        assert await visitors.find(again.token) is None
+
+
+@pytest.mark.parametrize(
+    ("user", "secret", "told"),
+    [
+        ("root", "wrong", "user root cannot sign in: .*check signature failed"),
+        ("nobody", "x", "user nobody cannot sign in: "),
+        ("", "x", "give the name of a user"),
+    ],
+)
+async def test_others_are_refused(guarded: EmbeddedBroker, user: str, secret: str, told: str) -> None:
+    async with Visitors(ConsoleSettings(guarded.name_server, login=True), lambda: 0) as visitors:
+        with pytest.raises(AccessError, match=told):
+            await visitors.sign_in(user, secret)
+
+
+async def test_a_login_is_worth_nothing_where_brokers_check_no_signatures(broker: EmbeddedBroker) -> None:
+    async with Visitors(ConsoleSettings(broker.name_server, login=True), lambda: 0) as visitors:
+        with pytest.raises(AccessError, match="does not check signatures, so --login would admit anyone"):
+            await visitors.sign_in("root", "x")
+
+
+async def test_one_too_many_signs_out_the_one_that_is_idle(
+    guarded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "VISITORS_MAX", 1)
+    async with Visitors(ConsoleSettings(guarded.name_server, login=True), lambda: 0) as visitors:
+        first, second = await visitors.sign_in(*USER), await visitors.sign_in(*USER)
+        assert await visitors.find(first.token) is None
+        assert await visitors.find(second.token) is second
