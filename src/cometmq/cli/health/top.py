@@ -10,10 +10,11 @@ import click
 
 from cometmq.admin.cluster import BrokerLine, brokers
 from cometmq.admin.offsets import GroupLag, lags
+from cometmq.admin.readable import time_text
+from cometmq.admin.times import parse_duration
 from cometmq.admin.topics import TopicAdmin
 from cometmq.cli.cluster_session import run_in_cluster
-from cometmq.cli.output import json_option, namesrv_option, print_json, printable, table, time_text
-from cometmq.cli.times import parse_duration
+from cometmq.cli.output import json_option, namesrv_option, print_json, printable, table
 from cometmq.errors import CometMQError, NoRoute
 
 if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay
