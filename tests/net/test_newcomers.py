@@ -100,14 +100,18 @@ async def test_who_sends_nothing_or_part_of_a_frame_has_less_time_than_others(
     assert caplog.text.count("a frame was not finished within 10 s") == 3
 
 
-async def test_of_too_many_of_one_address_the_oldest_is_closed() -> None:
+async def test_of_too_many_of_one_address_the_oldest_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
     async with checked() as here:
         known = await here.connect()
         await sign(known)
-        oldest, *others = [await here.connect() for _ in range(3)]
-        assert await oldest.closed_by_server()
-        for peer in (known, *others):
+        *oldest, last_but_one, last = [await here.connect() for _ in range(7)]
+        for peer in oldest:
+            assert await peer.closed_by_server()
+        for peer in (known, last_but_one, last):
             await sign(peer)
+    lines = [record.getMessage() for record in caplog.records if "unsignedConnectionsMax" in record.message]
+    assert [line[:20] for line in lines] == ["closed 1 connections", "closed 4 connections"]
 
 
 async def test_after_some_refused_requests_and_answers_to_nothing_the_connection_is_closed(

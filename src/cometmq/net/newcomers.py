@@ -11,10 +11,15 @@
 Only a server that checks its requests has newcomers: see ``guarded.py``.
 """
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
+
+from cometmq.net.occasional_log import OccasionalLog
 
 if TYPE_CHECKING:
     from cometmq.net.session import Session
+
+_log = logging.getLogger(__name__)
 
 
 class NewcomerLimits(NamedTuple):
@@ -43,6 +48,8 @@ class Newcomers:
     def __init__(self, limits: NewcomerLimits) -> None:
         self.limits = limits
         self._refused: dict[str, dict[Session, int]] = {}  # by address, the oldest first
+        self._last_cut = ""
+        self._cut_log = OccasionalLog(self._log_cut)
 
     def add(self, session: "Session") -> None:
         """Add a session; close the oldest one of its address if there are too many."""
@@ -53,10 +60,9 @@ class Newcomers:
         if 0 < most < len(neighbours):
             oldest = next(iter(neighbours))
             self.remove(oldest)
-            oldest.abort(
-                f"no known user has signed a request on it, and its address has more than {most} such "
-                "connections (unsignedConnectionsMax)"
-            )
+            oldest.cut()
+            self._last_cut = str(oldest)
+            self._cut_log.add()
 
     def remove(self, session: "Session") -> None:
         """Remove a session: a known user has signed a request, or it is closed."""
@@ -76,3 +82,16 @@ class Newcomers:
                 f"more than {most} of its requests were refused before one was signed by a known user "
                 "(unsignedRequestsMax)"
             )
+
+    def close(self) -> None:
+        """Log what is not logged yet."""
+        self._cut_log.close()
+
+    def _log_cut(self, count: int) -> None:
+        _log.warning(
+            "closed %d connections at once, the last one of %s: no known user had signed a request on "
+            "them, and their address has more than %d such connections (unsignedConnectionsMax)",
+            count,
+            self._last_cut,
+            self.limits.connections_max,
+        )

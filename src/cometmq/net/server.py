@@ -124,6 +124,8 @@ class Server:
             self._sweeper.cancel()
             self._sweeper = None
         self.unfinished.close()
+        if self.newcomers is not None:
+            self.newcomers.close()
         for listener in self._listeners:
             listener.close()
         for session in list(self.sessions):

@@ -108,6 +108,10 @@ class Session(asyncio.Protocol):
     def abort(self, reason: str) -> None:
         """Close at once, drop all unsent data, and log the reason."""
         _log.warning("closed the connection of %s at once: %s", self, reason)
+        self.cut()
+
+    def cut(self) -> None:
+        """Close at once, and drop all unsent data."""
         self.closed = True
         self._outbox.abort()
 
