@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 # Most of these tests wait most of the time: four processes keep two cores busy.
 INTEROP := $(BIN)/pytest tests/interop -n 4 --dist loadgroup --durations=20 --timeout 1500
 
-.PHONY: demo test lint interop interop-long pop-kills bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders report-pages docs lock setup clean
+.PHONY: demo test lint interop interop-long pop-kills bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders report-pages dists docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
@@ -29,6 +29,7 @@ report-pages: setup ; $(BIN)/python -m tests.report_pages
 sinks: setup ; $(BIN)/python -m tests.sinks
 remotes: setup ; $(BIN)/python -m tests.remotes
 queues: setup ; $(BIN)/python -m tests.queues
+dists: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/python -m tests.dists
 intruders: setup ; $(BIN)/python -m tests.intruders
 docs: setup ; $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs && echo build/docs/index.html
 lock: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras --group dev --group docs --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock pyproject.toml

@@ -1,6 +1,11 @@
-"""The page of settings has all of them: ``python -m tests.docs.test_settings`` writes its tables anew."""
+"""The page of settings and the file ``packaging/broker.conf`` have all of them.
+
+``python -m tests.docs.test_settings`` writes its tables, and the file, anew.
+"""
 
 import re
+import textwrap
+from collections.abc import Iterator
 from inspect import getdoc
 from typing import Final
 
@@ -9,29 +14,56 @@ import pytest
 from msgspec.structs import fields
 from tests.docs.test_pages import ROOT
 
+from cometmq.broker.admin.live_settings import CHANGEABLE
 from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.settings import BrokerSettings
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.store.settings import StoreSettings
 
 PAGE: Final = ROOT / "docs" / "settings.md"
+CONF: Final = ROOT / "packaging" / "broker.conf"
+HEAD: Final = """\
+# All settings of a broker, with their defaults: cometmq broker --config broker.conf
+# Remove the # before those that you change. Names are RocketMQ's, sizes in bytes, times in ms if nothing else
+# is said; a line that begins with ... goes on from the one before it. [live] settings can be changed while
+# the broker runs. docs/settings.md has the same as tables, with what is behind them.
+"""
+SECTIONS: Final = ("The broker", "The store", "TLS", "Users and authentication")
+WIDTH: Final = 110
 CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (BrokerSettings, StoreSettings, TlsSettings, AuthSettings)
 TABLE: Final = re.compile(r"^\| setting \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
 ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-def table(settings: type[msgspec.Struct]) -> str:
-    """Build the table of a class's settings from its docstring."""
+def rows(settings: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, default and meaning of each setting of a class, from its docstring."""
     text = (getdoc(settings) or "").partition("Attributes:\n")[2]
     meanings = {name: " ".join(meaning.split()) for name, meaning in ATTRIBUTE.findall(text)}
     defaults = msgspec.to_builtins(settings()) | {"brokerName": "the host's name"}
     inherited: tuple[str, ...] = getattr(settings.__base__, "__struct_fields__", ())
     in_files = {field.name: field.encode_name for field in fields(settings) if field.name not in inherited}
+    all_names = {field.name: field.encode_name for field in fields(settings)}
+    for attribute, name in in_files.items():
+        yield name, _default(defaults[name]), _as_markdown(meanings[attribute], all_names)
+
+
+def conf() -> str:
+    """Build the settings file: each setting as a comment, under what it says."""
+    parts = [HEAD]
+    for title, settings in zip(SECTIONS, CLASSES, strict=True):
+        parts.append(f"\n\n# ---- {title} ----\n")
+        for name, default, meaning in rows(settings):
+            live = " [live]" if name in CHANGEABLE else ""
+            text = meaning.replace("`", "").replace("\\|", "|").replace("…", "...")
+            parts += [f"\n# {line}" for line in textwrap.wrap(text + live, WIDTH)]
+            parts.append(f"\n#{name}={'' if default == 'none' else default}\n")
+    return "".join(parts)
+
+
+def table(settings: type[msgspec.Struct]) -> str:
+    """Build the table of a class's settings from its docstring."""
     lines = ["| setting | default | what it says |", "|---|---|---|"]
-    lines += [
-        f"| `{name}` | {_default(defaults[name])} | {_as_markdown(meanings[attribute], in_files)} |"
-        for attribute, name in in_files.items()
-    ]
+    lines += [f"| `{name}` | {default} | {meaning} |" for name, default, meaning in rows(settings)]
     return "\n".join(lines) + "\n"
 
 
@@ -58,3 +90,4 @@ def test_the_page_has_each_setting_its_default_and_its_meaning(
 if __name__ == "__main__":
     tables = iter(map(table, CLASSES))
     PAGE.write_text(TABLE.sub(lambda _: next(tables), PAGE.read_text()))
+    CONF.write_text(conf())

@@ -10,8 +10,8 @@ from typing import Any, Final
 import click
 
 from cometmq.cli.output import print_json
+from cometmq.cli.serve.notify import READY, notify, wait_watched
 from cometmq.extras import require
-from cometmq.io import descriptors
 from cometmq.io.clock import SystemClock
 from cometmq.io.garbage import freeze_survivors
 
@@ -25,6 +25,8 @@ def run(command: str, serve: Callable[[], Coroutine[Any, Any, None]], *, extra: 
     require(extra, f"cometmq {command}")
     import uvloop  # noqa: PLC0415 - absent where only clients are installed
 
+    from cometmq.io import descriptors  # noqa: PLC0415 - Windows has no limit of them
+
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     descriptors.raise_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -33,7 +35,7 @@ def run(command: str, serve: Callable[[], Coroutine[Any, Any, None]], *, extra: 
 
 
 async def ready(what: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print that the servers are ready, then wait for SIGINT or SIGTERM."""
+    """Print that the servers are ready, and report it to systemd; then wait for SIGINT or SIGTERM."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -42,4 +44,5 @@ async def ready(what: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
     else:
         click.echo(f"ready: {what}")
     sys.stdout.flush()
-    await stopping.wait()
+    notify(READY, f"STATUS={what}")
+    await wait_watched(stopping)

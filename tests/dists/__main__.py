@@ -1,0 +1,124 @@
+"""Check wheel and sdist as their users get them: ``make dists``.
+
+Both are built, checked by ``twine``, and installed into a clean environment of each Python that ``uv`` finds
+or can fetch, with each small extra. Each runs the command line, and imports what its extra is for. A table
+shows what was tried, how large each environment is, and how long that import takes.
+
+Kernels are not compiled, and the extras of Spark are not installed: those of the development environment are
+tested by all other tests.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[2]
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+SPARKLESS: Final = {
+    "": "from cometmq import Producer, Consumer; import cometmq.blocking, cometmq.admin.topics",
+    "broker": "import cometmq.broker.broker, cometmq.namesrv.name_server",
+    "metrics": "import cometmq.metrics.exposition",
+    "proxy": "import cometmq.proxy.proxy",
+    "fast": "import numba, cometmq.store",
+}
+"""For each extra, what it must be able to import."""
+SDIST: Final = "sdist"
+
+
+class Outcome(NamedTuple):
+    """How one installation went: its size, in MiB, and what failed; empty if nothing did."""
+
+    python: str
+    what: str
+    size_mib: float
+    import_ms: int
+    failure: str
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    """Run a command; return what it prints. Raises CalledProcessError."""
+    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    ran = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    return ran.stdout
+
+
+def build(directory: Path) -> tuple[Path, Path]:
+    """Build wheel and sdist, and have twine check both; return their paths."""
+    run(sys.executable, "-m", "hatchling", "build", "-d", directory)
+    (wheel,), (sdist,) = directory.glob("*.whl"), directory.glob("*.tar.gz")
+    uv("venv", "--python", sys.executable, directory / "twine")
+    uv("pip", "install", "--python", python_of(directory / "twine"), "twine")
+    print(run(python_of(directory / "twine"), "-m", "twine", "check", "--strict", wheel, sdist))
+    return wheel, sdist
+
+
+def uv(*words: str | Path) -> str:
+    """Run uv."""
+    return run(sys.executable, "-m", "uv", "--quiet", *words)
+
+
+def python_of(environment: Path) -> Path:
+    """Return the interpreter of an environment."""
+    return environment / "bin" / "python"
+
+
+def found() -> Iterator[str]:
+    """Yield the interpreter of each Python that can be had."""
+    for version in PYTHONS:
+        try:
+            command = (sys.executable, "-m", "uv", "python", "find", "--no-project", version)
+            yield run(*command).splitlines()[-1]
+        except subprocess.CalledProcessError:
+            print(f"Python {version}: none here, and uv could not fetch one: not tried")
+
+
+def install(python: str, target: str, what: str, program: str) -> Outcome:
+    """Install into a new environment, run the command line and a program there."""
+    version = run(python, "-c", "import platform; print(platform.python_version())").strip()
+    with tempfile.TemporaryDirectory() as directory:
+        environment = Path(directory) / "environment"
+        try:
+            uv("venv", "--python", python, environment)
+            uv("pip", "install", "--python", python_of(environment), target)
+            size = sum(path.lstat().st_size for path in environment.rglob("*")) / 2**20
+            run(environment / "bin" / "cometmq", "--version", cwd=Path(directory))
+            began = time.monotonic()
+            run(python_of(environment), "-W", "error", "-c", program, cwd=Path(directory))
+            took_ms = round((time.monotonic() - began) * 1000)
+        except subprocess.CalledProcessError as error:
+            return Outcome(version, what, 0, 0, error.stdout.strip().splitlines()[-1])
+        return Outcome(version, what, size, took_ms, "")
+
+
+def main() -> None:
+    """Check all; exit with 1 if something failed."""
+    with tempfile.TemporaryDirectory() as directory:
+        wheel, sdist = build(Path(directory))
+        print("| Python | installed | MiB | import ms | |\n|---|---|---|---|---|")
+        failures = 0
+        for python in found():
+            targets = {extra: f"{wheel}[{extra}]" if extra else str(wheel) for extra in SPARKLESS}
+            tried = [(targets[extra], extra or "-", program) for extra, program in SPARKLESS.items()]
+            for target, what, program in [*tried, (str(sdist), SDIST, SPARKLESS[""])]:
+                one = install(python, target, what, program)
+                failures += bool(one.failure)
+                cells = (one.python, one.what, f"{one.size_mib:.0f}", one.import_ms, one.failure or "ok")
+                print(f"| {' | '.join(map(str, cells))} |", flush=True)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
