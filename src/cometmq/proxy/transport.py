@@ -143,19 +143,15 @@ class GrpcServer:
     Args:
         rpcs: by their names in the ``.proto`` file.
         tls: decides which connections are TLS, made with ``ALPN``; None for plain ones only.
-        connections_max: the limit of open connections; None for as many as the process can have.
 
     Attributes:
         port: the port that it listens on.
     """
 
-    def __init__(
-        self, rpcs: Mapping[str, Rpc], *, tls: ServerTls | None = None, connections_max: int | None = None
-    ) -> None:
+    def __init__(self, rpcs: Mapping[str, Rpc], *, tls: ServerTls | None = None) -> None:
         self._rpcs = rpcs
         self._handlers = {f"/{SERVICE}/{name}": self._handler(one) for name, one in METHODS.items()}
         self._tls = tls
-        self._connections_max = connections_max
         self._acceptor: Acceptor | None = None
         self._connections: set[_Connection] = set()
         self._unary: set[asyncio.Task[Any]] = set()
@@ -173,8 +169,8 @@ class GrpcServer:
             shares_port: whether other processes may listen there, too.
         """
         sockets = await listen(host, port, BACKLOG, shares_port=shares_port)
-        counted = ConnectionCount()
-        self._acceptor = Acceptor(sockets, self._connect, self._connections_max, counted, self._tls)
+        as_many_as_possible = None
+        self._acceptor = Acceptor(sockets, self._connect, as_many_as_possible, ConnectionCount(), self._tls)
         self.port = sockets[0].getsockname()[1]
         if self._tls is not None:
             self._tls.start()
