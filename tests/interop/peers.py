@@ -278,14 +278,18 @@ def cometmq_broker(
 
 @contextlib.contextmanager
 def cometmq_proxy(
-    namesrv: str, certificate: CertificateFiles, credentials: Credentials | None = None
+    namesrv: str,
+    certificate: CertificateFiles,
+    credentials: Credentials | None = None,
+    *,
+    port: int | None = None,
 ) -> Iterator[str]:
     """Run ``cometmq proxy`` for a name server that runs already, plain and by TLS; return its address.
 
     Args:
         credentials: of a super user; with them it only serves clients that sign.
     """
-    address = f"{HOST}:{free_port()}"
+    address = f"{HOST}:{port or free_port()}"
     tls = ("--grpc-tls-cert", str(certificate.cert), "--grpc-tls-key", str(certificate.key))
     options = ("--host", HOST, "--port", address.partition(":")[2], *tls)
     command = [_cometmq_program(), "proxy", "--namesrv", namesrv, *options]

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from cometmq.admin import access, dead_letters, groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.topics import TopicAdmin
 from cometmq.net.tls.throwaway import CertificateFiles
+from cometmq.testing import EmbeddedBroker
 from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
 from cometmq.wire.bodies.group import GroupConfig
@@ -35,6 +37,7 @@ PROGRAMS: Final = Path(__file__).with_name("grpc_clients")
 PACKAGES: Final = Path(__file__).parents[2] / "build"  # not among the tests, whose sources are judged
 TIMEOUT_S = 90
 LOOK_AGAIN_S, LOOKS = 0.05, 400
+RESTART_COUNT = 400
 
 Run = Callable[..., list[Line]]
 
@@ -283,3 +286,26 @@ def test_what_the_python_client_signs_is_judged_by_the_users_of_a_java_broker(
         for user, topic in (("GrpcSigned:wrong", "GrpcSigned"), ("GrpcSigned:secret", "GrpcOther")):
             with pytest.raises(AssertionError, match="failed to fetch topic"):
                 run_python("send", f"{user}@{proxy}", topic, *texts({"body": "refused"}))
+
+
+def test_what_was_stored_arrives_although_broker_and_proxy_restart(
+    certificate: CertificateFiles, run_python: Run
+) -> None:
+    port, topic = peers.free_port(), "Restarts"
+    arguments = f"{peers.HOST}:{port}", topic, topic, RESTART_COUNT
+    with EmbeddedBroker() as embedded, ThreadPoolExecutor(1) as pool:
+        embedded.create_topic(topic)
+
+        def over_restarts(program: str, begun: int) -> list[Line]:
+            with peers.cometmq_proxy(embedded.name_server, certificate, port=port) as address:
+                run_python("send", address, topic, *texts({"body": "0"}))  # starts the client's process
+                running = pool.submit(run_python, program, *arguments)
+                embedded.wait_messages(topic, begun)
+            embedded.restart()
+            with peers.cometmq_proxy(embedded.name_server, certificate, port=port):
+                return running.result()
+
+        sent = over_restarts("send_all", RESTART_COUNT // 4)
+        assert any(line["tries"] > 1 for line in sent), "the proxy was never missing"
+        received = over_restarts("receive_all", RESTART_COUNT)
+        assert {line["body"] for line in received} == {str(number) for number in range(RESTART_COUNT)}

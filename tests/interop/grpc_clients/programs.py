@@ -9,7 +9,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
@@ -31,6 +31,7 @@ from rocketmq.grpc_protocol import FilterType  # type: ignore[import-not-found] 
 
 INVISIBLE_S = 10  # the shortest that a proxy allows
 SOON_S = 1
+AGAIN_S = 0.1
 POLLING_S = 15
 DELAY_S = 2
 
@@ -43,6 +44,42 @@ def send(address: str, topic: str, *messages: str) -> Iterator[Line]:
         for text in messages:
             receipt = producer.send(message_of(topic, **json.loads(text)))
             yield {"message_id": receipt.message_id, "offset": receipt.offset}
+
+
+def send_all(address: str, topic: str, _group: str, count: str) -> Iterator[Line]:
+    """Send so many messages, each until that succeeds; yield how often that was."""
+    with producer_of(address, topic) as producer:
+        for number in range(int(count)):
+            tries = 1
+            while not succeeds(lambda: producer.send(message_of(topic, str(number)))):  # noqa: B023 called here
+                tries += 1
+            yield {"tries": tries}
+
+
+def receive_all(address: str, topic: str, group: str, count: str) -> Iterator[Line]:
+    """Receive until so many different messages are acknowledged; yield each acknowledgement."""
+    acknowledged: set[str] = set()
+    with simple_consumer(address, topic, group) as consumer:
+        while len(acknowledged) < int(count):
+            try:
+                messages = consumer.receive(32, INVISIBLE_S)
+            except Exception:  # noqa: BLE001 the client has a class of its own for each code
+                time.sleep(AGAIN_S)
+                continue
+            for message in messages:
+                if succeeds(lambda: consumer.ack(message)):  # noqa: B023 called here
+                    acknowledged.add(message.body.decode())
+                    yield {"body": message.body.decode()}
+
+
+def succeeds(call: Callable[[], Any]) -> bool:
+    """Call the client; return whether that succeeds."""
+    try:
+        call()
+    except Exception:  # noqa: BLE001 the client has a class of its own for each code
+        time.sleep(AGAIN_S)
+        return False
+    return True
 
 
 def recall(address: str, topic: str) -> Iterator[Line]:
