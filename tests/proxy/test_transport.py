@@ -8,6 +8,7 @@ import pytest
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
+from hyperframe.frame import GoAwayFrame, SettingsFrame
 from tests.certificates import Authority
 from tests.proxy.conftest import GrpcClient
 
@@ -156,3 +157,34 @@ async def test_a_server_that_stops_lets_calls_end_and_accepts_no_others() -> Non
         await finishing
         assert await call == pb.HeartbeatResponse()
         await server.stop()
+
+
+async def test_a_client_that_leaves_gets_the_end_of_its_calls() -> None:
+    """Clients for Node.js leave right after the end of their streams."""
+
+    async def telemetry(exchange: Exchange, _: Call) -> None:
+        async for command in exchange.requests:
+            await exchange.send(command)
+
+    server = GrpcServer({"Telemetry": telemetry})
+    await server.start("127.0.0.1", 0)
+    async with (
+        Channel("127.0.0.1", server.port) as channel,
+        GrpcClient(channel, {}).open("Telemetry") as stream,
+    ):
+        await stream.send_message(pb.TelemetryCommand(), end=True)
+        stream._stream._transport.write(GoAwayFrame(0).serialize())
+        assert [answer async for answer in stream] == [pb.TelemetryCommand()]
+    await server.stop()
+
+
+@pytest.mark.parametrize("error_code", [0, 1])
+async def test_the_connection_of_a_client_that_leaves_without_calls_is_closed(error_code: int) -> None:
+    server = GrpcServer({})
+    await server.start("127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    leaving = SettingsFrame(0).serialize() + GoAwayFrame(0, error_code=error_code).serialize()
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + leaving)
+    await asyncio.wait_for(reader.read(), 30)  # to the end
+    writer.close()
+    await server.stop()

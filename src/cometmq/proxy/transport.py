@@ -25,8 +25,10 @@ from grpclib.protocol import H2Protocol
 from grpclib.server import Handler as CallHandler
 from grpclib.server import Stream
 from h2.config import H2Configuration
+from h2.events import Event
 from h2.exceptions import ProtocolError as H2ProtocolError
 from h2.settings import SettingCodes
+from hyperframe.frame import Frame, GoAwayFrame
 
 from cometmq.errors import NetworkError
 from cometmq.net.accepting import Acceptor, ConnectionCount, listen
@@ -269,9 +271,9 @@ class _Connection(H2Protocol):
         """Allow as many calls as are wanted: the default is 100."""
         super().connection_made(transport)
         self._connections.add(self)
-        self.connection._connection.update_settings(  # noqa: SLF001 it has no other way
-            {SettingCodes.MAX_CONCURRENT_STREAMS: CALLS_MAX}
-        )
+        http2 = self.connection._connection  # noqa: SLF001 it has no other way
+        http2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: CALLS_MAX})
+        http2._frame_dispatch_table[GoAwayFrame] = self._leave  # noqa: SLF001 as above
         self.connection.flush()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -279,6 +281,19 @@ class _Connection(H2Protocol):
         super().connection_lost(exc)
         self._connections.discard(self)
         self._release()
+
+    def _leave(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
+        """Finish the calls of a client that leaves (RFC 9113, 6.8): h2 would end the connection at once.
+
+        The client closes the connection then; one that has met an error does not wait.
+        """
+        asyncio.get_running_loop().call_soon(self._close_unless_called, frame.error_code)
+        return [], []
+
+    def _close_unless_called(self, error_code: int) -> None:
+        """Close the connection of a client that leaves, unless it waits for answers."""
+        if error_code or not self.processor.streams:
+            self.processor.close("the client leaves")
 
     def end(self) -> None:
         """Cancel its calls, and close it."""
