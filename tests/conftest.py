@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
-settings.register_profile("long", max_examples=10_000, deadline=None)  # pytest --hypothesis-profile long
+# How long an example takes, or is made, is a matter of the machine. pytest --hypothesis-profile long
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "long", settings.get_profile("default"), max_examples=10_000
+)  # --hypothesis-profile
+settings.load_profile("default")
 
 GOLDEN = Path(__file__).parent / "golden"
 SPARK = "spark"
@@ -117,10 +122,16 @@ def name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ``tests/interop`` has a fixture of this name, for the same tests with its brokers.
     """
     from tests.live import in_thread  # noqa: PLC0415  most tests need no broker
-    from tests.shop import PROMPT  # noqa: PLC0415  as above
+    from tests.shop import PATIENCE_S, PROMPT  # noqa: PLC0415  as above
+
+    from cometmq.net.min_timeouts import min_timeout  # noqa: PLC0415  as above
 
     offered = {"enable_property_filter": True, "recall_message_enable": True}
-    with in_thread(tmp_path_factory.mktemp("broker"), store=PROMPT, **offered) as live:
+    with (
+        in_thread(tmp_path_factory.mktemp("broker"), store=PROMPT, **offered) as live,
+        min_timeout(live.name_server, PATIENCE_S),
+        min_timeout(live.broker, PATIENCE_S),
+    ):
         yield live.name_server
 
 

@@ -12,7 +12,7 @@ from cometmq import Message, MessageQueue, Start, StoredMessage
 from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer, SimpleConsumer
 from cometmq.errors import MessageIllegal, NetworkError, SettingsError
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def wait_for(consumer: PullConsumer, queue: MessageQueue, count: int) -> None:

@@ -34,7 +34,7 @@ from cometmq.net.tls.settings import ClientAuth, TlsMode
 from cometmq.wire import settings_text
 from cometmq.wire.codes import RequestCode
 
-LIMIT_S = 30
+LIMIT_S = 60
 COUNT = 20
 
 

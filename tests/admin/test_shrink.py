@@ -217,7 +217,7 @@ async def test_a_message_of_the_last_moment_raises_the_read_queues_again(tmp_pat
                 with suppress(RemoteError):  # for a moment the queue cannot be read
                     consumed.extend(await consume(live))
 
-        await asyncio.gather(shrink(admin, "T", 2, settle_s=0.1, timeout_s=20), consume_late())
+        await asyncio.gather(shrink(admin, "T", 2, settle_s=0.1, timeout_s=60), consume_late())
         assert consumed == [b"late"]
         assert admin.changes == [(5, 2), (2, 2), (5, 2), (2, 2)]
         assert await counts(admin) == {BROKER: (2, 2)}

@@ -25,7 +25,7 @@ QUEUES = 4
 AFTER = 20
 """So many sends must be acknowledged when the attack is over."""
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 LOGGED_MAX = 4_000
 """Longest text that the log takes for one thing that went wrong."""
 

@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
     "max_index_num": 1000,
 }
 SYNC: dict[str, Any] = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
-WAIT_S = 10
+WAIT_S = 60
 
 
 class GatedDisk(MemoryDisk):

@@ -61,7 +61,7 @@ async def test_a_client_finds_the_broker_and_a_restart_keeps_all(tmp_path: Path,
             held = client.ask_later(PULL, pull_header("T", tags="TagA", wait_ms=15_000))
             assert (await held).code == ResponseCode.TOPIC_NOT_EXIST
             first = await client.send("T", b"0", TAGS="TagA", KEYS="k0", UNIQ_KEY="u0")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while (await route_of(cluster, "T")).code != ResponseCode.SUCCESS:
                     continue
             route = decode(TopicRoute, (await route_of(cluster, "T")).body)
@@ -74,7 +74,7 @@ async def test_a_client_finds_the_broker_and_a_restart_keeps_all(tmp_path: Path,
             assert bodies(await held) == [b"2"]
 
             await client.heartbeat("cg", "T")
-            notice = await asyncio.wait_for(client.told.get(), 5)
+            notice = await asyncio.wait_for(client.told.get(), 60)
             assert notice.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
             lock = LockRequest("c", "cg", [MessageQueue("T", BROKER, 0)])
             locked = await client.ask(RequestCode.LOCK_BATCH_MQ, body=lock)
@@ -155,7 +155,7 @@ async def test_offsets_are_saved_while_the_broker_runs(tmp_path: Path) -> None:
         commit = headers.UpdateConsumerOffsetHeader("cg", "T", 0, 1)
         await client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
         path = tmp_path / "config" / "consumerOffset.json"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not path.exists() or '"T@cg"' not in path.read_text():
                 await client.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
         await client.connection.close()
@@ -357,6 +357,6 @@ async def test_a_timed_message_that_comes_as_a_round_ends_begins_the_next_one(
     async with running(tmp_path) as broker:
         client = await Client.open(broker.address)
         await client.send("T", b"first", TIMER_DELAY_SEC="100")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await goes_on.wait()
         await client.connection.close()

@@ -42,7 +42,7 @@ class ColdFile(DiskFile):
         if self.disk.cold:
             assert current_thread() is not main_thread(), "the loop waits for the disk"
             self.disk.asked.set()
-            assert self.disk.turns.wait(10)
+            assert self.disk.turns.wait(60)
             if self.disk.broken:
                 raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.path))
         return super().read(position, size)

@@ -11,7 +11,7 @@ from cometmq.errors import NoRoute, RemoteError
 from cometmq.format.message_id import offset_message_id, parse_offset_message_id
 from cometmq.message import Message, StoredMessage
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 async def found_by(ask: Callable[[], Awaitable[list[StoredMessage]]], count: int) -> list[StoredMessage]:

@@ -19,7 +19,7 @@ from cometmq.testing import EmbeddedBroker
 FORKS = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 NOBODY = "127.0.0.1:1"
 QUEUE = MessageQueue("Orders", "broker-a", 0)
-PATIENCE_S = 30.0
+PATIENCE_S = 60
 
 
 def closed_producer() -> Producer:

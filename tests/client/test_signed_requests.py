@@ -29,7 +29,7 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.blocking import Producer as BlockingProducer
 from cometmq.wire.codes import RequestCode
 
-WAIT_S: Final = 10
+WAIT_S: Final = 60
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from cometmq.wire.command import ONEWAY_FLAG
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import CheckTransactionStateHeader, EndTransactionHeader, fields, parse
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 HOST = pack_host("127.0.0.1", 10911)
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 GROUP = "shop"

@@ -44,7 +44,7 @@ class Operator:
         return "".join(f"{line.rstrip()}\n" for line in ran.stdout.splitlines())
 
 
-@pytest.mark.timeout(300)  # a score of processes, on a machine that is busy
+@pytest.mark.timeout(600)  # a score of processes, on a machine that is busy
 def test_an_operator_who_follows_the_page_sees_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

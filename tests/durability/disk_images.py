@@ -122,7 +122,7 @@ def _copies_of_a_run(strategy: Strategy, chance: random.Random, count: int, fold
         asyncio.run(make_topics(name_server))
         copies = asyncio.run(_copy_under_load(name_server, chance, count, host, folder))
         process.kill()
-        process.wait(30)
+        process.wait(60)
     return copies
 
 

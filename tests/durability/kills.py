@@ -95,7 +95,7 @@ def _send_and_kill(name_server: str, process: "subprocess.Popen[str]", run: int,
         return len(acknowledged) >= last
 
     asyncio.run(send_all_the_time(name_server, run, acknowledged, kill_in_time))
-    assert process.wait(30) == -9
+    assert process.wait(60) == -9
     return Killed(times[0], acknowledged)
 
 

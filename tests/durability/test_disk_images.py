@@ -10,7 +10,7 @@ from tests.durability.strategies import STRATEGIES
 COPIES = 2
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_copy_of_a_disk_at_any_moment_holds_what_was_promised(caplog: pytest.LogCaptureFixture) -> None:
     if (why := disk_images.why_not()) is not None:
         pytest.skip(why)

@@ -9,7 +9,7 @@ from tests.durability.strategies import STRATEGIES, Strategy
 CYCLES = 3
 
 
-@pytest.mark.timeout(300)  # four starts of a broker and as many readings of its store, some six seconds
+@pytest.mark.timeout(600)  # four starts of a broker and as many readings of its store, some six seconds
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
 def test_a_killed_broker_has_lost_nothing_but_what_the_pool_had_not_committed(
     strategy: Strategy, capsys: pytest.CaptureFixture[str]

@@ -14,8 +14,11 @@ from typing import Any, Final
 import pytest
 from tests.interop import jvm, peers
 from tests.interop.groups import OneProcessPerGroup, in_group
+from tests.interop.patience import PATIENCE_S
 from tests.interop.programs import Programs
 from tests.signatures import INNER, USER
+
+from cometmq.net.min_timeouts import min_timeout
 
 SETTINGS: dict[str, object] = peers.PATIENT | {
     "brokerName": peers.BROKER_NAME,
@@ -56,7 +59,10 @@ def shared_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callabl
         @cache
         def of_name(name: str) -> peers.Peer:
             store = tmp_path_factory.mktemp(name) / "store"
-            return running.enter_context(peers.START[name](store, SETTINGS, ended_by=signal.SIGKILL))
+            peer = running.enter_context(peers.START[name](store, SETTINGS, ended_by=signal.SIGKILL))
+            for address in (peer.namesrv, peer.broker):
+                running.enter_context(min_timeout(address, PATIENCE_S / 2))
+            return peer
 
         yield of_name
 

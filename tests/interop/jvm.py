@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.interop.patience import PROGRAM_S
+
 HERE = Path(__file__).parent
 TARGET = HERE / "target"
 POM = HERE / "pom.xml"
@@ -94,7 +96,7 @@ def run(
     home: Path,
     programs: Sequence[Path] = (PROGRAMS,),
     properties: Mapping[str, str] | None = None,
-    timeout_s: float = 300,
+    timeout_s: float = PROGRAM_S,
     pom: Path = POM,
 ) -> list[dict[str, Any]]:
     """Run one of the programs to its end and give the JSON lines it printed.

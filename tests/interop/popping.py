@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.interop.jvm import Run
+from tests.interop.patience import PATIENCE_S, TimesTooShort
 from tests.interop.peers import BROKER_NAME, Peer
 
 Line = dict[str, Any]
-PATIENCE_S = 180
 LOOK_AGAIN_S = 0.5
 
 
@@ -37,7 +37,7 @@ class Popped:
         came: how often each has come.
         early: each that came before its time, with by how many ms.
         again: those that came after they had been acknowledged.
-        latest_ms: by how much the latest came after its time.
+        revived: of those that came again, when they were due, and when a broker stored them for that.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Popped:
         self.came: dict[str, int] = {}
         self.early: list[tuple[str, int]] = []
         self.again: list[str] = []
-        self.latest_ms = 0
+        self.revived: list[tuple[int, int]] = []
 
     def take(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Note the messages that ``Pop.java`` printed."""
@@ -56,10 +56,10 @@ class Popped:
             if key in self.acknowledged:
                 self.again.append(key)
             elif key in self.handles:
-                late_ms = at_ms - self.handles[key].due_ms
-                self.latest_ms = max(self.latest_ms, late_ms)
-                if late_ms < 0:
-                    self.early.append((key, -late_ms))
+                due_ms = self.handles[key].due_ms
+                self.revived.append((due_ms, line["stored"]))
+                if at_ms < due_ms:
+                    self.early.append((key, due_ms - at_ms))
             self.came[key] = self.came.get(key, 0) + 1
             self.handles[key] = Handle.parse(line["handle"])
 
@@ -88,9 +88,20 @@ class Group:
 
     def pop(self, peer: Peer, count: int, invisible_ms: int, wait_ms: int) -> list[str]:
         """Pop until so many messages came or the time is over; return their keys."""
-        lines = self._run("Pop", peer, count, invisible_ms, wait_ms)
+        timeout_s = wait_ms / 1000 + PATIENCE_S
+        lines = self._run("Pop", peer, count, invisible_ms, wait_ms, timeout_s=timeout_s)
         self.popped.take(lines)
         return [line["key"] for line in lines]
+
+    def pop_all(self, peer: Peer, keys: Sequence[str], invisible_ms: int) -> None:
+        """Pop until each of these has come, whenever that is; others may come, too, if it is their time."""
+        missing = set(keys)
+        while missing:
+            dues_ms = [self.popped.handles[key].due_ms for key in missing if key in self.popped.handles]
+            wait_ms = max([now_ms(), *dues_ms]) + PATIENCE_S * 1000 - now_ms()
+            came = self.pop(peer, len(missing), invisible_ms, wait_ms)
+            assert came, f"{sorted(missing)} do not come"
+            missing.difference_update(came)
 
     def ack(self, peer: Peer, keys: Sequence[str]) -> None:
         """Acknowledge messages."""
@@ -104,15 +115,28 @@ class Group:
         for key, answer in zip(keys, answers, strict=True):
             self.popped.change(key, answer["handle"])
 
+    def must_be_invisible(self, keys: Sequence[str]) -> None:
+        """Check that none of these is due yet.
+
+        Raises:
+            TimesTooShort: one is, so that it may come again whatever was done with it.
+        """
+        over_ms = now_ms() - min(self.popped.handles[key].due_ms for key in keys)
+        if over_ms >= 0:
+            raise TimesTooShort(f"a message has been due for {over_ms} ms")
+
     def _settle(self, peer: Peer, keys: Sequence[str], order: Mapping[str, object]) -> list[Line]:
         orders = [dict(order) | {"handle": self.popped.handles[key].text} for key in keys]
         self._orders.write_text("".join(json.dumps(each) + "\n" for each in orders))
         answers = self._run("Settle", peer, self._orders)
+        self.must_be_invisible(keys)
         assert [answer["status"] for answer in answers] == ["OK"] * len(keys)
         return answers
 
-    def _run(self, program: str, peer: Peer, *arguments: object) -> list[Line]:
-        return self._run_java(program, BROKER_NAME, peer.broker, *self._names, *arguments)
+    def _run(self, program: str, peer: Peer, *arguments: object, timeout_s: float = PATIENCE_S) -> list[Line]:
+        return self._run_java(
+            program, BROKER_NAME, peer.broker, *self._names, *arguments, timeout_s=timeout_s
+        )
 
 
 def now_ms() -> int:

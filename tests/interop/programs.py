@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Self
 
 from tests.interop import jvm
+from tests.interop.patience import PROGRAM_S
 
 LINES_SHOWN = 50
 CHARACTERS_SHOWN = 3_000
@@ -135,7 +136,7 @@ class Programs:
         program: str,
         *arguments: object,
         properties: Mapping[str, str] | None = None,
-        timeout_s: float = 300,
+        timeout_s: float = PROGRAM_S,
     ) -> list[Line]:
         """Run a program to its end, as ``jvm.run`` does, and return the JSON lines that it printed."""
         host = self._starter.submit(self._host_with, DEFAULTS | dict(properties or {})).result()

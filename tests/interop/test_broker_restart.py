@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop import peers
+from tests.interop.patience import PROGRAM_S
 
 from cometmq import Consumer, Message, Producer, Start, StoredMessage
 from cometmq.errors import CometMQError
@@ -17,7 +18,6 @@ pytestmark = pytest.mark.interop
 
 TOPIC = "Restarted"
 COUNT = 300  # on either side of the restart
-PATIENCE_S = 300  # two starts and two stops of Java servers, beside other tests
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL])
@@ -57,7 +57,7 @@ def test_the_clients_outlive_a_restart_of_all_servers(
                     await arrived.wait()
                 await consumer.stop()
 
-    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+    asyncio.run(asyncio.wait_for(main(), PROGRAM_S))
 
 
 async def sent(producer: Producer, name: str, count: int) -> set[bytes]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.cli import conftest as cli
 from tests.interop.jvm import Run
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 
 from cometmq.client import Consumer, Producer, Start
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.interop
 
 TOPIC, GROUP, QUEUES = "CliOrders", "CliBilling", 2
 COUNT = 10
-PATIENCE_S = 60
 
 cometmq = cli.cometmq
 Ask = Callable[..., Any]

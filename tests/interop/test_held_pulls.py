@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from tests.interop import remoting
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 
 from cometmq.format import record
@@ -15,7 +16,6 @@ from cometmq.wire.headers import PullFlag
 pytestmark = pytest.mark.interop
 
 HELD_MS = 20_000
-PATIENCE_S = 60
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tests.broker.metrics.reference import REFERENCE
 from tests.broker.metrics.scraped import OF_ALL_SERIES, ask_blocking
 from tests.interop import peers
 from tests.interop.groups import in_group
+from tests.interop.patience import PATIENCE_S
 
 from cometmq.blocking import Producer
 from cometmq.message import Message
@@ -30,7 +31,6 @@ NOT_LABELS = OF_ALL_SERIES | {"otel_scope_name", "le"}
 SENT = 20
 SOMETIMES_WITHOUT_RETRY = {"rocketmq_messages_out_total", "rocketmq_throughput_out_total"}
 """Families whose series of a RocketMQ broker lack the label ``is_retry`` if they are of pulls."""
-TIMEOUT_S = 60
 FAMILIES_MIN = 14
 """Families that a broker with one topic and no group shows at least."""
 needs_prometheus = pytest.mark.skipif(
@@ -59,7 +59,7 @@ def test_each_family_has_the_type_and_labels_of_the_reference(name: str, tmp_pat
     }
     with peers.START[name](tmp_path / "store", settings) as peer:
         send(peer.namesrv)
-        deadline, text = time.monotonic() + TIMEOUT_S, ""
+        deadline, text = time.monotonic() + PATIENCE_S, ""
         while "rocketmq_messages_in_total{" not in text:
             assert time.monotonic() < deadline, text
             text = ask_blocking(f"{peers.HOST}:{port}", "/metrics").text
@@ -153,7 +153,7 @@ def test_prometheus_scrapes_a_broker_and_sees_what_was_sent(prometheus: Promethe
     settings = {"metricsExporterType": "PROM", "metricsPromExporterPort": prometheus.port}
     with peers.cometmq(tmp_path / "store", settings) as peer:
         send(peer.namesrv)
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while prometheus.values('rocketmq_messages_in_total{topic="metrics"}') != [str(SENT)]:
             assert time.monotonic() < deadline and not prometheus.process.ends_within(0.2)
         assert prometheus.values("up") == ["1"]

@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 from tests.consuming import Basket, Shares
 from tests.interop.jvm import Run
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 
 from cometmq import Consumer, Message, MessageQueue, Producer, PullConsumer, Start
@@ -15,7 +16,6 @@ from cometmq.cluster.rebalance import ConsistentHash, Strategy, averagely, by_ci
 pytestmark = pytest.mark.interop
 
 QUEUES = 4
-PATIENCE_S = 120
 STRATEGIES: dict[str, Strategy] = {
     "averagely": averagely,
     "by_circle": by_circle,

@@ -13,6 +13,7 @@ from tests.interop import peers
 from tests.interop.groups import in_group
 from tests.interop.jvm import Run
 from tests.interop.mqadmin import COMMANDS, STOPPED, Command, compared
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import BROKER_NAME, Peer
 
 from cometmq import Consumer, Lookup, Message, Producer, PullConsumer, Start, StoredMessage
@@ -23,7 +24,6 @@ from cometmq.wire.bodies.trace import TRACE_TOPIC
 
 pytestmark = pytest.mark.interop
 
-PATIENCE_S = 60
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "mqadmin.md"
 QUEUES = [MessageQueue("Admin", BROKER_NAME, queue_id) for queue_id in range(4)]
 SENT = 8
@@ -120,7 +120,7 @@ def check_exports(folder: Path) -> None:
 async def clients(broker: Peer) -> AsyncIterator[dict[str, str]]:
     """Make a topic with messages, and let a producer and a consumer be connected; yield their ids."""
     async with (
-        asyncio.timeout(PATIENCE_S * 2),
+        asyncio.timeout(2 * PATIENCE_S),
         TopicAdmin(broker.namesrv) as admin,
         Producer(broker.namesrv, "AdminSenders") as producer,
         PullConsumer(broker.namesrv, "AdminReaders") as reader,

@@ -78,7 +78,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Peer, Pe
         yield running.enter_context(reference), running.enter_context(ours)
 
 
-@pytest.mark.timeout(300)  # fifty commands, and mqadmin's client takes 3 s to close now and then
 def test_users_and_acls_are_managed_alike(
     secured: tuple[Peer, Peer], run_java: Run, tools_home: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop import peers, remoting
+from tests.interop.patience import PATIENCE_S
 
 from cometmq.format.checksum import Crc
 from cometmq.format.layout import commitlog_path
@@ -32,7 +33,6 @@ SETTINGS: dict[str, object] = {
 TOPIC = "Sealed"
 SEND_V2, SEND_BATCH = 310, 320
 OK, MESSAGE_ILLEGAL = 0, 13
-WAIT_S = 30
 
 OWN = "__CRC32#\x010000000000\x02"
 SENDS = {
@@ -59,7 +59,7 @@ def test_whatever_is_sent_ends_in_the_checksum(name: str, tmp_path: Path) -> Non
         host, _, port = peer.broker.partition(":")
         with socket.create_connection((host, int(port))) as connection:
             send_all(connection)
-            deadline = time.monotonic() + WAIT_S
+            deadline = time.monotonic() + PATIENCE_S
             while len(delivered(store)) < len(SENDS) + 4:  # the delayed one comes a second later
                 assert time.monotonic() < deadline
             fill_up(connection, store)

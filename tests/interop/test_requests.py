@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.interop.jvm import Run
 from tests.interop.messages import like_java
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 
 from cometmq import Consumer, Message, Producer, Start, StoredMessage
@@ -15,7 +16,6 @@ from cometmq.format.properties import REPLY_TO_CLIENT
 pytestmark = pytest.mark.interop
 
 COUNT = 120
-PATIENCE_MS = 90_000
 ASKED_WELL = {"asked": COUNT, "done": True, "strange": {}, "timeout": True}
 ANSWERED_WELL = {"answered": COUNT, "strange": {}}
 
@@ -54,7 +54,7 @@ def test_python_asks_and_java_answers(broker: Peer, run_java: Run) -> None:
 
     async def ask(producer: Producer, number: int) -> None:
         request = like_java(topic, "ask", number)
-        reply = await producer.request(request, PATIENCE_MS)
+        reply = await producer.request(request, PATIENCE_S * 1000)
         assert (reply.body, reply.tags, reply.keys) == (request.body, request.tags, request.keys)
 
     async def main() -> None:

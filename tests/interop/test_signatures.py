@@ -9,6 +9,7 @@ from tests.interop import peers
 from tests.interop.conftest import AUTHENTICATING
 from tests.interop.groups import in_group
 from tests.interop.jvm import Run
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 from tests.signatures import USER, watching
 
@@ -34,8 +35,6 @@ from cometmq.namesrv.name_server import NameServer
 from cometmq.wire.codes import RequestCode
 
 pytestmark = pytest.mark.interop
-
-WAIT_S: Final = 60
 
 
 async def test_the_signatures_of_a_java_client_are_those_that_we_make(
@@ -85,7 +84,7 @@ async def test_a_java_broker_accepts_all_that_our_clients_sign(_name: str, java_
     bodies = {b"alone", b"0", b"1", b"2", b"quietly", b"paid"}
     async with Lookup(where, credentials=USER) as lookup:
         assert (await lookup.by_offset_id(sent.offset_id)).body == b"alone"
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         assert await pushed(where, pop=False) == bodies
         assert await pushed(where, pop=True) == bodies
         assert await polled(where) == bodies

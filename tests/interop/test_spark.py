@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from tests.cli import conftest as cli
 from tests.interop.jvm import Run
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 
 from cometmq import Message
@@ -28,7 +29,6 @@ pytestmark = pytest.mark.interop
 
 COUNT, QUEUES = 120, 4
 WAITING = 40
-PATIENCE_S = 60
 
 cometmq = cli.cometmq
 

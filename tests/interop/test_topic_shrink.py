@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.interop.jvm import Run
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 from tests.interop.received import each_once
 
@@ -34,7 +35,7 @@ def test_no_message_is_lost_when_queues_go_while_clients_work(broker: Peer, run_
                 TOPIC,
                 AFTER,
                 settle_s=3,
-                timeout_s=60,
+                timeout_s=PATIENCE_S,
                 on_progress=lambda progress: steps.setdefault(progress.step),
             )
 
@@ -59,6 +60,6 @@ async def until_in_use(admin: TopicAdmin) -> None:
     address = (await admin.route(TOPIC)).master(queues.broker_name)
     assert address is not None
     ask = partial(admin.ask, address, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(TOPIC, BEFORE - 1))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while parse(OffsetResponseHeader, (await ask()).ext_fields).offset < SENT_BEFORE:
             continue

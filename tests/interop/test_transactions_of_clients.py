@@ -7,6 +7,7 @@ from queue import SimpleQueue
 
 import pytest
 from tests.consuming import Basket
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 
 from cometmq import Message, StoredMessage, TransactionState, blocking
@@ -14,7 +15,6 @@ from cometmq.client import Consumer, Start, TransactionProducer
 
 pytestmark = pytest.mark.interop
 
-PATIENCE_S = 90
 COMMIT, ROLLBACK, UNKNOWN = TransactionState
 
 

@@ -12,7 +12,7 @@ from cometmq.errors import ProtocolError
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, decode, encode
 
-PATIENCE_S: Final = 30
+PATIENCE_S: Final = 60
 END_OPAQUE: Final = 0x7FFF_FFFF
 _LENGTH: Final = struct.Struct(">i")
 

@@ -16,7 +16,7 @@ from cometmq.net.server import Server, Session
 from cometmq.wire.frame import Command, encode
 
 MOST = 3
-LIMIT_S = 10
+LIMIT_S = 60
 
 
 class Silent:

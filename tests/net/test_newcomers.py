@@ -20,7 +20,7 @@ MS_MAX: Final = 10_000
 LIMITS: Final = NewcomerLimits(SIZE_MAX, MS_MAX, refused_max=3, connections_max=2)
 SIGNED: Final = {"signed": "yes"}
 LONG: Final = echo(9, bytes(SIZE_MAX))
-LIMIT_S: Final = 20
+LIMIT_S: Final = 60
 
 
 class Signed:

@@ -24,7 +24,7 @@ async def test_the_first_event_is_logged_at_once_and_later_ones_together(
         events.add()
     assert logged == [1]
     written.clear()
-    await asyncio.wait_for(written.wait(), 10)
+    await asyncio.wait_for(written.wait(), 60)
     assert logged == [1, 4]
     events.close()
 

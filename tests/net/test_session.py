@@ -34,7 +34,7 @@ async def test_a_connection_that_is_lost_is_told_to_server_and_acceptor_once() -
     listening = await asyncio.get_running_loop().create_server(lambda: session, "127.0.0.1", 0)
     _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
     writer.close()
-    await asyncio.wait_for(lost.wait(), 10)
+    await asyncio.wait_for(lost.wait(), 60)
     assert (handler.gone, server.sessions, session.server) == ([session], set(), server)
     listening.close()
     await server.stop()
@@ -70,7 +70,7 @@ async def test_only_the_first_bytes_of_a_connection_are_looked_at_for_another_pr
     frame = encode(Command(10))
     for _ in range(3):
         writer.write(frame)
-        await asyncio.wait_for(bulk.came.wait(), 10)
+        await asyncio.wait_for(bulk.came.wait(), 60)
         bulk.came.clear()
     assert looked_at == [frame[:24]]
     writer.close()

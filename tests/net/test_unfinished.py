@@ -13,7 +13,7 @@ from cometmq.net.unfinished import LONG_FRAME_MIN, OVERTAKING_MS_MAX, STALLED_MS
 ROOM = 300_000
 BODY = bytes(100_000)
 """Of a frame three of which have less than ROOM only if headers count for nothing: so two have."""
-LIMIT_S = 20
+LIMIT_S = 60
 
 
 def narrow(here: Scene) -> None:

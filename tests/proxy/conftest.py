@@ -21,7 +21,7 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import DEFAULT_TOPIC
 from cometmq.wire.headers.admin import CreateTopicHeader
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60
 KINDS = {(kind.client_streaming, kind.server_streaming): kind for kind in Cardinality}
 
 

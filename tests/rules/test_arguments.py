@@ -38,7 +38,7 @@ from cometmq.store import MessageStore
 from cometmq.testing import EmbeddedBroker
 from cometmq.testing.memory_disk import MemoryDisk
 
-PATIENCE_S: Final = 10
+PATIENCE_S: Final = 60
 HERE: Final = "127.0.0.1:9876"
 QUEUE: Final = MessageQueue("T", "b", 0)
 MESSAGE: Final = Message("T", b"x")

@@ -11,7 +11,7 @@ from cometmq.wire.requests import TO_BROKERS
 REQUESTS = len(TO_BROKERS) * len(Kind)
 
 
-@pytest.mark.timeout(120)  # a broker's process, and a request of each code in each way
+@pytest.mark.timeout(600)  # a broker's process, and a request of each code in each way
 async def test_no_request_of_any_code_passes_that_no_user_has_signed(tmp_path: Path) -> None:
     outcome = await Campaign(tmp_path, seed=7, connections=4).run(REQUESTS)
     assert not outcome.faults

@@ -15,7 +15,7 @@ def told() -> dict[tuple[str, int], int]:
     return {(where, int(code)): int(work.replace(",", "")) for where, code, work in rows}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_the_largest_request_of_each_code_makes_no_more_work_than_the_page_says(tmp_path: Path) -> None:
     """About a hundred kinds of requests, many of 16 MiB, each with every call counted: half a minute.
 

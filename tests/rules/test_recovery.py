@@ -196,7 +196,7 @@ def test_a_record_whose_properties_were_not_written_is_not_taken_for_whole(
         put(store, number)
     half_at = store.written_offset
     store.append_message(Message("Orders", b"half" * 20, keys=("half",), properties={"note": "n" * 600}))
-    store.wait_flushed().result(10)
+    store.wait_flushed().result(60)
     state = disk.after_power_loss()
     sector = store.written_offset - store.written_offset % SECTOR_SIZE
     damaged(state, layout.commitlog_path(ROOT, 0), sector, bytes(store.written_offset - sector))
@@ -223,7 +223,7 @@ def test_with_the_property_crc_a_record_is_whole_or_it_is_not_taken(
         put(store, number)
     last_at = store.written_offset
     put(store, 3)
-    store.wait_flushed().result(10)
+    store.wait_flushed().result(60)
     for missing in range(1, store.written_offset - last_at, 5):
         state = disk.after_power_loss()
         damaged(state, layout.commitlog_path(ROOT, 0), store.written_offset - missing, junk * missing)

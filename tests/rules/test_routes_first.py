@@ -117,7 +117,7 @@ CAUSES: dict[str, tuple[Callable[[Bench], Answer], str]] = {
 
 async def answered_last(scene: Scene, answer: Answer) -> Command:
     """Let the name server answer; give an answer that must not have come before."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await scene.server.asked.wait()
         for n in range(5):  # others are not held up, be it in the same turn or later
             assert (await scene.bench.send("Old", b"%d" % n)).code == ResponseCode.SUCCESS
@@ -208,7 +208,7 @@ async def test_a_name_server_that_does_not_answer_is_waited_for_once(
         assert (await scene.bench.send("New1")).code == ResponseCode.SUCCESS
         scene.server.release()
         assert (await scene.bench.send("New2")).code == ResponseCode.SUCCESS
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not scene.route_exists("New2"):
                 await scene.bench.send("New2")
         scene.server.is_held = True

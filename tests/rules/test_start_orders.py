@@ -182,11 +182,11 @@ async def test_a_consumer_that_waits_can_be_stopped(how: str) -> None:
 
 async def test_a_first_send_waits_for_a_name_server_and_for_a_broker_as_long_as_its_timeout() -> None:
     loop = asyncio.get_running_loop()
-    async with stage(creates_topics=True) as here, Producer(here.address, timeout_ms=700) as producer:
+    async with stage(creates_topics=True) as here, Producer(here.address, timeout_ms=1_500) as producer:
         began = loop.time()
         with pytest.raises(NetworkError, match=f"no name server answers.*{here.address}"):
             await producer.send(Message(TOPIC, b"x"))
-        assert 0.7 <= loop.time() - began < 30
+        assert 1.5 <= loop.time() - began < PATIENCE_S
         await here.start("name server")
         with pytest.raises(NoRoute, match=here.address):
             await producer.send(Message(TOPIC, b"x"))
@@ -198,7 +198,7 @@ async def test_a_topic_that_is_not_there_is_not_waited_for() -> None:
         await here.start("broker")
         await here.start("topic")
         await producer.send(Message(TOPIC, b"x"))
-        async with asyncio.timeout(PATIENCE_S / 2):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(NoRoute, match="'Odrers'"):
                 await producer.send(Message("Odrers", b"x"))
 

@@ -28,6 +28,6 @@ def connect(spark: SparkSession) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.timeout(400)  # the client's start and a dozen small jobs: ten seconds, or more on a busy machine
+@pytest.mark.timeout(600)  # the client's start and a dozen small jobs: ten seconds, or more on a busy machine
 def test_what_the_page_shows_is_what_happens(connect: str, tmp_path: Path) -> None:
     assert run_page(connect, tmp_path) == 2

@@ -7,7 +7,7 @@ from cometmq.spark.schema import spark_schema
 COLUMNS = ("topic", "queue_id", "queue_offset", "store_host", "properties")
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_one_of_each_key_is_kept_and_all_without_one(spark: SparkSession) -> None:
     rows = [
         ("t", 0, offset, "b", {"IDEMPOTENCE_KEY": key} if key else {})

@@ -44,7 +44,7 @@ def test_what_the_guide_shows_is_what_happens(
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.timeout(400)  # Spark's start, on a machine that is busy
+@pytest.mark.timeout(600)  # Spark's start, on a machine that is busy
 def test_what_the_readme_shows_of_spark_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with MessageStore.open(tmp_path / "store") as store:
         store.append_messages(Message("orders", b"hello", tags="paid") for _ in range(3))

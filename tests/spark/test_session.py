@@ -55,7 +55,7 @@ def test_a_second_call_gives_the_same_session_and_leaves_its_settings(spark: Spa
     spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_streams_to_topics_start_in_any_thread_that_asks_for_the_session(
     spark: SparkSession, tmp_path: Path
 ) -> None:

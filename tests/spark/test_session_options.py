@@ -41,7 +41,7 @@ def test_a_setting_that_names_no_option_is_refused(spark: SparkSession) -> None:
         session_options(spark)
 
 
-@pytest.mark.timeout(400)  # Spark's start, on a machine that is busy
+@pytest.mark.timeout(600)  # Spark's start, on a machine that is busy
 def test_reads_and_writes_take_them_and_their_own_count_more(spark: SparkSession, tmp_path: Path) -> None:
     with in_thread(tmp_path / "store") as live:
         with Producer(live.name_server) as producer:

@@ -91,7 +91,7 @@ def test_an_error_that_is_raised_for_each_append_does_not_grow() -> None:
         store.append([message(1)])
         disk.fail_sync = True
         with pytest.raises(StoreNotWritable, match="sync failed"):
-            store.wait_flushed().result(10)
+            store.wait_flushed().result(60)
         for _ in range(3):
             with pytest.raises(StoreNotWritable, match="sync failed") as raised:
                 store.append([message(1)])

@@ -128,7 +128,7 @@ def test_a_torn_end_is_found_wherever_it_is_torn(open_store: OpenStore, disk: Me
     store = open_store(ASKED)
     offsets = fill(store, 5)
     end = store.written_offset
-    store.wait_flushed().result(10)
+    store.wait_flushed().result(60)
     for cut in range(1, end - offsets[-1], 7):
         state = disk.after_power_loss()
         state.open(layout.commitlog_path(ROOT, 0), writable=True).write(end - cut, b"\xa5" * cut)

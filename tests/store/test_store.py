@@ -143,14 +143,14 @@ def test_under_sync_flush_what_nobody_waits_for_becomes_readable_too(open_store:
     asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
     store = open_store(SYNC, run_soon=asked.put)
     store.append([new_message()])
-    asked.get(timeout=10)()
+    asked.get(timeout=60)()
     assert store.max_queue_offset("Orders", 0) == 1
 
 
 def test_who_waits_for_more_than_there_is_waits_for_what_there_is(open_store: OpenStore) -> None:
     store = open_store(SYNC, run_soon=lambda _: None)
     store.append([new_message()])
-    store.wait_flushed(1 << 40).result(timeout=10)
+    store.wait_flushed(1 << 40).result(timeout=60)
     assert store.flushed_offset == store.written_offset
 
 
@@ -158,7 +158,7 @@ def test_under_sync_flush_nothing_is_readable_before_it_is_on_the_disk(open_stor
     asked: list[object] = []
     store = open_store(SYNC, run_soon=asked.append)
     store.append([new_message()])
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     assert store.max_queue_offset("Orders", 0) == 0
     for call in asked:
         assert callable(call)
@@ -173,13 +173,13 @@ def test_a_failed_sync_ends_all_sending_until_the_store_is_opened_again(
     disk.fail_sync = True
     store.append([new_message()])
     with pytest.raises(StoreNotWritable, match="sync failed"):
-        store.wait_flushed().result(timeout=10)
+        store.wait_flushed().result(timeout=60)
     disk.fail_sync = False
     with pytest.raises(StoreNotWritable, match="restart to recover"):
         store.append([new_message()])
     with pytest.raises(StoreNotWritable):
-        store.wait_flushed().result(timeout=10)
-    assert not isinstance(store.wait_flushed().exception(timeout=10), FutureTimeoutError)
+        store.wait_flushed().result(timeout=60)
+    assert not isinstance(store.wait_flushed().exception(timeout=60), FutureTimeoutError)
 
 
 def test_a_full_disk_refuses_messages_and_loses_none(open_store: OpenStore, disk: MemoryDisk) -> None:

@@ -31,6 +31,10 @@ LINES_MAX = 400
 LONGER: dict[str, str] = {}
 MODULES_MAX = 20
 SLEEPERS: dict[str, str] = {}
+GUARDS_S = range(1, 60)
+"""Waits that are too long to see that nothing comes, and too short for what must come on a slow machine."""
+WAITS = {"asyncio.timeout": 0, "asyncio.wait_for": 1}
+"""Which argument says for how long; of methods called ``wait`` and ``result`` it is the first."""
 UNTESTED = {
     "errors.py": "declarations only; every raise is tested where it is raised",
 }
@@ -56,18 +60,23 @@ class Facts(NamedTuple):
 
     classes: list[tuple[Path, str]]
     calls: list[tuple[Path, int, str]]
+    waits: list[tuple[Path, int, float]]
     broad_handlers: list[tuple[Path, int]]
 
 
 @pytest.fixture(scope="module")
 def facts() -> Facts:
-    found = Facts([], [], [])
+    found = Facts([], [], [], [])
     for path in SCRIPTS:
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        numbers = dict(filter(None, map(named_number, tree.body)))
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 found.classes.append((path, node.name))
             elif isinstance(node, ast.Call):
                 found.calls.append((path, node.lineno, dotted(node.func)))
+                if (seconds := waited_s(node, numbers)) is not None:
+                    found.waits.append((path, node.lineno, seconds))
             elif isinstance(node, ast.ExceptHandler) and is_broad(node):
                 found.broad_handlers.append((path, node.lineno))
     return found
@@ -78,6 +87,32 @@ def dotted(called: ast.expr) -> str:
     if isinstance(called, ast.Attribute):
         return f"{dotted(called.value)}.{called.attr}"
     return called.id if isinstance(called, ast.Name) else ""
+
+
+def named_number(statement: ast.stmt) -> tuple[str, float] | None:
+    """Return name and value if a statement gives a number a name."""
+    match statement:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int() | float() as value))
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=int() | float() as value))
+        ):
+            return name, value
+    return None
+
+
+def waited_s(call: ast.Call, numbers: dict[str, float]) -> float | None:
+    """Return how long a call waits at most, if that is a number, or the name of one in its file."""
+    name = dotted(call.func)
+    place = WAITS.get(name, 0 if name.endswith((".wait", ".result")) else None)
+    if place is None:
+        return None
+    given = [*call.args[place : place + 1], *(one.value for one in call.keywords if one.arg == "timeout")]
+    match given:
+        case [ast.Constant(value=int() | float() as value)]:
+            return value
+        case [ast.Name(id=name)]:
+            return numbers.get(name)
+    return None
 
 
 def test_no_source_file_is_too_long_to_read_at_once() -> None:
@@ -108,6 +143,15 @@ def test_nobody_sleeps_where_an_event_would_do(facts: Facts) -> None:
         if path in judged and name in {"time.sleep", "sleep"}
     }
     assert sleepers == set(SLEEPERS)
+
+
+def test_tests_wait_so_long_that_only_a_fault_makes_it_longer(facts: Facts) -> None:
+    short = [
+        f"{path.relative_to(ROOT)}:{line}: {seconds} s"
+        for path, line, seconds in facts.waits
+        if path in TESTS and GUARDS_S.start <= seconds < GUARDS_S.stop
+    ]
+    assert short == []
 
 
 def test_a_broad_except_gives_its_reason(facts: Facts) -> None:

@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 OF_ALL_SERIES = {"cluster", "node_type", "node_id"}
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 class Answer(NamedTuple):

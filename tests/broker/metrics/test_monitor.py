@@ -178,13 +178,13 @@ async def test_a_broker_that_recovers_is_alive_and_not_ready(
     gate, open_store = threading.Event(), MessageStore.open
 
     def slow_open(*arguments: Any, **named: Any) -> MessageStore:
-        assert gate.wait(10)
+        assert gate.wait(60)
         return open_store(*arguments, **named)
 
     monkeypatch.setattr(MessageStore, "open", slow_open)
     broker = broker_of(tmp_path)
     starting = asyncio.create_task(broker.start())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not broker.metrics_address:  # noqa: ASYNC110  an attribute has no event
             await asyncio.sleep(0.01)
     address = broker.metrics_address
@@ -209,7 +209,7 @@ async def test_a_broker_that_no_name_server_knows_is_not_ready_until_one_does(tm
         assert found.value("cometmq_name_servers", state="registered") == 0
         name_server = NameServer(port=port)
         await name_server.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await ask(address_of(broker), "/readyz")).status != 200:  # noqa: ASYNC110  nor has HTTP
                 await asyncio.sleep(0.05)
         await name_server.stop()
@@ -233,7 +233,7 @@ async def test_a_broker_whose_disk_became_read_only_is_not_ready(tmp_path: Path)
     async with running(tmp_path, files=files, flush_consumer_offset_interval=50) as broker:
         files.is_read_only = True
         broker.parts.offsets.commit("cg", "T", 0, 0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await ask(address_of(broker), "/readyz")).status == 200:  # noqa: ASYNC110  nor has HTTP
                 await asyncio.sleep(0.05)
         ready = await ask(address_of(broker), "/readyz")

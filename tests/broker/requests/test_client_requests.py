@@ -29,7 +29,7 @@ async def ids(client: Client, group: str = "cg") -> list[str]:
 
 
 async def wait_for_notice(client: Client) -> None:
-    notice = await asyncio.wait_for(client.told.get(), 5)
+    notice = await asyncio.wait_for(client.told.get(), 60)
     assert (notice.code, notice.is_oneway, notice.ext_fields) == (NOTICE, True, {"consumerGroup": "cg"})
 
 

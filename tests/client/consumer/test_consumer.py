@@ -191,7 +191,7 @@ def test_an_answer_that_is_of_no_use_is_asked_for_again_soon(
         consumer = Consumer(broker.name_server, "readers", start=Start.FIRST)
         consumer.subscribe("Orders", basket.put, ordered=True)
         broker.fail_next(2, request=request_code, answer=answer)
-        async with asyncio.timeout(20), consumer:
+        async with asyncio.timeout(60), consumer:
             assert await basket.has(1) == [b"x"]
 
     monkeypatch.setattr(member_heartbeats, "HEARTBEAT_RETRY_S", 0.0)

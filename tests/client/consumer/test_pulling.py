@@ -75,7 +75,7 @@ class Arrivals:
 
     async def have(self, count: int) -> list[int]:
         """Wait for so many messages; return the offsets of all."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.messages) < count:
                 self._came.clear()
                 await self._came.wait()

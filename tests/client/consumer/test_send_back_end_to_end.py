@@ -32,7 +32,7 @@ async def only_message(here: Shop, queue: MessageQueue) -> StoredMessage:
             await here.routes.get(queue.topic)
             break
         await asyncio.sleep(0.02)
-    (message,) = (await here.requests.pull(queue, 0, wait_ms=20_000)).messages
+    (message,) = (await here.requests.pull(queue, 0, wait_ms=60_000)).messages
     return message
 
 
@@ -46,7 +46,7 @@ async def test_a_message_comes_again_after_its_delay_also_if_its_broker_does_not
         retries = here.queue._replace(topic=f"%RETRY%{topic}")
         here.routes.expire(retries.topic)
         for queue_offset in (0, 1):
-            pulled = await here.requests.pull(retries, queue_offset, wait_ms=20_000)
+            pulled = await here.requests.pull(retries, queue_offset, wait_ms=60_000)
             again = pulled.messages[0]
             assert (again.body, again.tags, again.reconsume_times) == (b"0", "paid", 1)
             assert (again.message_id, again.properties["RETRY_TOPIC"]) == (message.message_id, topic)

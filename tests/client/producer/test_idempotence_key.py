@@ -109,7 +109,7 @@ def test_what_means_nothing_is_refused() -> None:
         Producer("127.0.0.1:1", idempotent_by="key")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 async def test_keys_outlive_a_kill_of_the_broker(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path)
     await broker.start()

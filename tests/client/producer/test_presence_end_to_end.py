@@ -10,7 +10,7 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import ProducerGroupHeader, fields
 
-PATIENCE = 1_000
+PATIENCE = 10_000
 
 
 async def is_known(here: Shop, group: str) -> bool:

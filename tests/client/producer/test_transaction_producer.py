@@ -211,7 +211,7 @@ async def test_many_transactions_run_at_a_time() -> None:
     broker, together = HalfBroker(), threading.Barrier(5)
 
     def execute(_: Message) -> TransactionState:
-        together.wait(30)
+        together.wait(60)
         return COMMIT
 
     async with transactions(broker, max_concurrency=5) as producer:

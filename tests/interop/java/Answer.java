@@ -4,7 +4,6 @@
  * <p>Arguments: name server, topic, COUNT.
  */
 public final class Answer {
-    private static final long TIMEOUT_MS = 120_000;
     private static final long LOOK_MS = 20;
 
     private Answer() {
@@ -13,7 +12,7 @@ public final class Answer {
     public static void main(String[] arguments) throws Exception {
         Answers answers = new Answers(arguments[0], arguments[1]);
         int count = Integer.parseInt(arguments[2]);
-        long end = System.currentTimeMillis() + TIMEOUT_MS;
+        long end = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
         while (answers.count() < count && System.currentTimeMillis() < end) {
             Thread.sleep(LOOK_MS);
         }

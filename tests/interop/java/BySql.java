@@ -18,7 +18,6 @@ import org.apache.rocketmq.common.message.Message;
  * <p>Arguments: name server, topic, COUNT, AGAIN (may be missing).
  */
 public final class BySql {
-    private static final long TIMEOUT_S = 60;
     private static final String[] COLORS = {"red", "green", "blue"};
 
     private BySql() {
@@ -42,8 +41,8 @@ public final class BySql {
                 start(namesrv, topic, "large" + again, "size > 3 AND color IN ('red', 'blue')", large);
         DefaultMQPushConsumer second = start(namesrv, topic, "odd" + again, "size IS NULL OR size = 1", odd);
         send(producer, topic, Math.max(unsent, count / 2), count);
-        large.await(TIMEOUT_S);
-        odd.await(TIMEOUT_S);
+        large.await(Lines.PATIENCE_S);
+        odd.await(Lines.PATIENCE_S);
         large.print("large");
         odd.print("odd");
         try {

@@ -7,13 +7,11 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  * <p>Arguments: name server, broker, number of queues, topics.
  */
 public final class CreateTopic {
-    private static final long TIMEOUT_MS = 30_000;
-
     private CreateTopic() {
     }
 
     public static void main(String[] arguments) throws Exception {
-        DefaultMQAdminExt admin = new DefaultMQAdminExt(10_000);
+        DefaultMQAdminExt admin = new DefaultMQAdminExt(Lines.PATIENCE_MS);
         admin.setNamesrvAddr(arguments[0]);
         admin.start();
         int queues = Integer.parseInt(arguments[2]);
@@ -26,7 +24,7 @@ public final class CreateTopic {
     }
 
     private static void awaitRoute(DefaultMQAdminExt admin, String topic) throws Exception {
-        long deadline = System.currentTimeMillis() + TIMEOUT_MS;
+        long deadline = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
         while (true) {
             try {
                 admin.examineTopicRouteInfo(topic);

@@ -10,6 +10,8 @@ import java.util.Map;
 final class Lines {
     /** How long a send may take: the tests run in parallel, on machines that do other things, too. */
     static final int PATIENCE_MS = 30_000;
+    /** How long to wait for what must come: so long that only a fault makes it late. */
+    static final long PATIENCE_S = 240;
 
     private Lines() {
     }

@@ -25,7 +25,6 @@ import org.apache.rocketmq.common.message.MessageExt;
  * client id.
  */
 public final class Member {
-    private static final long TIMEOUT_S = 90;
     private final Set<Integer> queues = new ConcurrentSkipListSet<>();
     private final Set<Integer> ended = ConcurrentHashMap.newKeySet();
     private final List<String> bodies = new ArrayList<>();
@@ -58,7 +57,7 @@ public final class Member {
         }
         consumer.start();
         String clientId = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
-        member.ends.await(TIMEOUT_S, TimeUnit.SECONDS);
+        member.ends.await(Lines.PATIENCE_S, TimeUnit.SECONDS);
         consumer.shutdown();
         Lines.print("clientId", clientId, "queues", member.queues, "bodies", member.bodies);
     }

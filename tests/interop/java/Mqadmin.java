@@ -12,9 +12,9 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
  * <p>Arguments: name server, FILE (a command a line; an empty one lists all sub-commands).
  */
 public final class Mqadmin {
-    /** Commands that go on until they are stopped: they are, after their first look. */
+    /** Commands that go on until they are stopped: they are, when a table has its head and its first line. */
     private static final Set<String> ENDLESS = Set.of("clusterRT");
-    private static final long LOOK_MS = 1_000;
+    private static final int LINES_OF_A_LOOK = 2;
     private static final long STEP_MS = 10;
 
     private Mqadmin() {
@@ -33,11 +33,11 @@ public final class Mqadmin {
     private static void run(String[] words) {
         Thread running = new Thread(() -> MQAdminStartup.main(words));
         running.start();
-        long stopsAt = words.length > 0 && ENDLESS.contains(words[0]) ? System.currentTimeMillis() + LOOK_MS : 0;
+        boolean isEndless = words.length > 0 && ENDLESS.contains(words[0]);
         try {
             for (running.join(STEP_MS); running.isAlive(); running.join(STEP_MS)) {
-                if (stopsAt > 0 && System.currentTimeMillis() > stopsAt) {
-                    stopsAt = 0;
+                if (isEndless && Printer.linesPrinted() >= LINES_OF_A_LOOK) {
+                    isEndless = false;
                     running.interrupt();
                 } else if (isShuttingDown(running)) {
                     wakeEventThreads();

@@ -23,7 +23,6 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.SubscriptionData;
  * <p>Arguments: name server, broker, the start of the topics' names, COUNT.
  */
 public final class NewTopics {
-    private static final long TIMEOUT_MS = 10_000;
     private final List<String> unknown = new ArrayList<>();
     private final DefaultMQProducer producer;
     private final DefaultMQPullConsumer asker;
@@ -32,6 +31,7 @@ public final class NewTopics {
     private NewTopics(String namesrv, String name) throws Exception {
         producer = new DefaultMQProducer("send-" + name);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         asker = new DefaultMQPullConsumer("ask-" + name);
         asker.setNamesrvAddr(namesrv);
@@ -78,6 +78,6 @@ public final class NewTopics {
         data.setClientID(client.getClientId());
         data.setConsumerDataSet(Set.of(consumer));
         MQClientAPIImpl api = client.getMQClientAPIImpl();
-        api.sendHeartbeat(broker, data, TIMEOUT_MS);
+        api.sendHeartbeat(broker, data, Lines.PATIENCE_MS);
     }
 }

@@ -18,8 +18,6 @@ import org.apache.rocketmq.common.message.MessageExt;
  * <p>Arguments: name server, topic (it must exist), COUNT.
  */
 public final class Orderly {
-    private static final long TIMEOUT_S = 90;
-
     private Orderly() {
     }
 
@@ -48,7 +46,7 @@ public final class Orderly {
             Message message = TestMessage.make(topic, "orderly", i);
             producer.send(message, (queues, sent, hash) -> queues.get((int) hash % queues.size()), i % 7);
         }
-        received.await(TIMEOUT_S);
+        received.await(Lines.PATIENCE_S);
         consumers.forEach(DefaultMQPushConsumer::shutdown);
         producer.shutdown();
         received.print("orderly");
@@ -79,7 +77,7 @@ public final class Orderly {
     /** Waits until each consumer holds its half of the queues; a rebalance may come as late as after 20 s. */
     private static boolean awaitShare(List<DefaultMQPushConsumer> consumers, String topic) throws Exception {
         int half = consumers.get(0).fetchSubscribeMessageQueues(topic).size() / 2;
-        long deadline = System.nanoTime() + TIMEOUT_S * 1_000_000_000;
+        long deadline = System.nanoTime() + Lines.PATIENCE_S * 1_000_000_000;
         while (System.nanoTime() < deadline) {
             if (consumers.stream().allMatch(consumer -> queuesHeld(consumer, topic) == half)) {
                 return true;

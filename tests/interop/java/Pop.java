@@ -3,7 +3,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * Pops a topic until COUNT messages came, or WAIT_MS are over, and prints each message: its key, its handle, when it
- * came, and whether it is what was sent.
+ * came, when the broker stored it (if it comes again: for that), and whether it is what was sent.
  *
  * <p>Arguments: broker's name, broker, topic, group, COUNT, INVISIBLE_MS, WAIT_MS.
  */
@@ -31,6 +31,6 @@ public final class Pop {
     static void print(MessageExt message, String topic) {
         boolean isIntact = TestMessage.isIntact(message) && message.getTopic().equals(topic);
         Lines.print("key", message.getKeys(), "handle", PopClient.handle(message), "at", System.currentTimeMillis(),
-                "tries", message.getReconsumeTimes(), "intact", isIntact);
+                "stored", message.getStoreTimestamp(), "tries", message.getReconsumeTimes(), "intact", isIntact);
     }
 }

@@ -15,7 +15,7 @@ import org.apache.rocketmq.common.message.MessageExt;
  * <p>Arguments: name server, broker's name, broker, topic, COUNT.
  */
 public final class PopInOrder {
-    private static final long LONG_MS = 30_000;
+    private static final long LONG_MS = 120_000;
     private static final long ACK_AFTER_MS = 100;
 
     private PopInOrder() {

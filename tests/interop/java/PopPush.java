@@ -16,7 +16,6 @@ import org.apache.rocketmq.common.message.MessageExt;
  * <p>Arguments: name server, broker, topic, COUNT.
  */
 public final class PopPush {
-    private static final long TIMEOUT_S = 120;
     private static final int FAILS_EVERY = 3;
 
     private final String topic;
@@ -48,8 +47,8 @@ public final class PopPush {
         for (int i = count / 2; i < count; i++) { // while pops wait
             producer.send(TestMessage.make(topic, "popped", i));
         }
-        received.second.await(TIMEOUT_S);
-        received.first.await(TIMEOUT_S);
+        received.second.await(Lines.PATIENCE_S);
+        received.first.await(Lines.PATIENCE_S);
         consumer.shutdown();
         producer.shutdown();
         received.first.print("first try");

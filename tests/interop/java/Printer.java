@@ -42,6 +42,12 @@ public final class Printer extends OutputStream {
         return written.toString(StandardCharsets.UTF_8);
     }
 
+    /** Return how many whole lines the work has printed so far, of which this thread waits to be told. */
+    public static long linesPrinted() {
+        String written = ((ByteArrayOutputStream) TARGET.get()).toString(StandardCharsets.UTF_8);
+        return written.chars().filter(character -> character == '\n').count();
+    }
+
     private OutputStream target() {
         OutputStream chosen = TARGET.get();
         return chosen == null ? otherwise : chosen;

@@ -26,10 +26,9 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  */
 public final class Query {
     private static final int MAX_ANSWERS = 64;
-    private static final long INDEX_TIMEOUT_MS = 20_000;
     private static final String NO_KEY = "a-key-that-nobody-sent";
 
-    private final DefaultMQAdminExt admin = new DefaultMQAdminExt(10_000);
+    private final DefaultMQAdminExt admin = new DefaultMQAdminExt(Lines.PATIENCE_MS);
     private final DefaultMQProducer producer = new DefaultMQProducer("query");
     /** What the two stand on; unlike theirs, its viewMessage does not hide the broker's own error. */
     private final MQAdminImpl plain;
@@ -61,7 +60,7 @@ public final class Query {
     /** The index is built behind the append: ask for the last message until it is in. */
     private void awaitIndex() throws InterruptedException {
         JSONObject last = sent.get(sent.size() - 1);
-        long deadline = System.currentTimeMillis() + INDEX_TIMEOUT_MS;
+        long deadline = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
         while (byKey(last.getString("topic"), last.getString("key")).isEmpty()
                 && System.currentTimeMillis() < deadline) {
             Thread.onSpinWait();

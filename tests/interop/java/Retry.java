@@ -16,8 +16,6 @@ import org.apache.rocketmq.common.message.MessageExt;
  * <p>Arguments: name server, topic, COUNT.
  */
 public final class Retry {
-    private static final long TIMEOUT_S = 120;
-
     private Retry() {
     }
 
@@ -58,8 +56,8 @@ public final class Retry {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-        first.await(TIMEOUT_S);
-        second.await(TIMEOUT_S);
+        first.await(Lines.PATIENCE_S);
+        second.await(Lines.PATIENCE_S);
         consumer.shutdown();
         producer.shutdown();
         first.print("first try");

@@ -33,7 +33,6 @@ import org.apache.rocketmq.common.message.MessageExt;
 public final class SendAndReceive {
     private static final int SYNC_THREADS = 8;
     private static final int BATCH = 32;
-    private static final long TIMEOUT_S = 60;
     private static final List<String> KINDS = List.of("sync", "async", "oneway", "batch");
 
     private final String namesrv;
@@ -67,8 +66,8 @@ public final class SendAndReceive {
         sendAsync();
         sendOneway();
         sendBatches();
-        pushed.await(TIMEOUT_S);
-        pulled.await(TIMEOUT_S);
+        pushed.await(Lines.PATIENCE_S);
+        pulled.await(Lines.PATIENCE_S);
         push.shutdown();
         pull.shutdown();
         producer.shutdown();
@@ -117,7 +116,7 @@ public final class SendAndReceive {
                 }
             });
         }
-        if (!unanswered.await(TIMEOUT_S, TimeUnit.SECONDS)) {
+        if (!unanswered.await(Lines.PATIENCE_S, TimeUnit.SECONDS)) {
             failed.add(unanswered.getCount() + " async sends without an answer");
         }
     }

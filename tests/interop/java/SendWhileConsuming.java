@@ -16,7 +16,6 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
  * <p>Arguments: name server, topic, COUNT.
  */
 public final class SendWhileConsuming {
-    private static final long TIMEOUT_S = 120;
     private static final long PAUSE_MS = 5;
 
     private SendWhileConsuming() {
@@ -57,7 +56,7 @@ public final class SendWhileConsuming {
             }
             Thread.sleep(PAUSE_MS);
         }
-        received.await(TIMEOUT_S);
+        received.await(Lines.PATIENCE_S);
         consumer.shutdown();
         producer.shutdown();
         Lines.print("failed", Received.few(failed), "firstQueues", firstQueues, "lastQueues", lastQueues);

@@ -16,7 +16,6 @@ import org.apache.rocketmq.remoting.RPCHook;
  */
 public final class Signed {
     private static final int COUNT = 4;
-    private static final long TIMEOUT_MS = 60_000;
 
     private Signed() {
     }
@@ -48,7 +47,7 @@ public final class Signed {
         consumer.start();
         try {
             Set<String> received = new TreeSet<>();
-            long until = System.currentTimeMillis() + TIMEOUT_MS;
+            long until = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
             while (received.size() < COUNT && System.currentTimeMillis() < until) {
                 for (MessageExt message : consumer.poll(1_000)) {
                     received.add(message.getKeys());

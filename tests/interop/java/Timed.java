@@ -19,7 +19,6 @@ import org.apache.rocketmq.common.message.MessageExt;
  * <p>Arguments: name server, topic, COUNT, WAIT_MS, "all" or "leave" or "finish".
  */
 public final class Timed {
-    private static final long TIMEOUT_S = 90;
     private static final String DUE = "due";
     private static final int STEPS = 5;
     /** A broker rounds down to the second, and one that is due at a full second comes in the second before. */
@@ -50,7 +49,7 @@ public final class Timed {
             List<String> keys = IntStream.range(0, count).mapToObj(i -> TestMessage.key("timed", i)).toList();
             Received received = new Received(keys);
             DefaultMQPushConsumer consumer = consumer(namesrv, topic, received);
-            received.await(TIMEOUT_S);
+            received.await(Lines.PATIENCE_S);
             consumer.shutdown();
             received.print("timed");
         }

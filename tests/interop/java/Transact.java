@@ -22,7 +22,6 @@ import org.apache.rocketmq.common.message.MessageExt;
  * <p>Arguments: name server, topic, COUNT, "all" or "leave" or "finish".
  */
 public final class Transact {
-    private static final long TIMEOUT_S = 120;
     private static final String IMMUNITY_S = "2";
     private static final String[] PLANS = {
         "commit", "roll back", "asked: commit", "asked: roll back", "asked twice: commit", "asked late: commit"};
@@ -50,7 +49,7 @@ public final class Transact {
             List<Integer> committed = IntStream.range(0, count).filter(i -> plan(i).endsWith("commit")).boxed().toList();
             Received received = new Received(committed.stream().map(Transact::key).toList());
             DefaultMQPushConsumer consumer = consumer(namesrv, topic, received);
-            received.await(TIMEOUT_S);
+            received.await(Lines.PATIENCE_S);
             Thread.sleep(6_000); // rounds in which what was rolled back must not be asked for again
             consumer.shutdown();
             received.print("committed");

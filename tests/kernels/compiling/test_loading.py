@@ -173,15 +173,19 @@ def test_the_child_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("compiled")
 def test_other_threads_go_on_while_it_loads() -> None:
-    """Holds no thread up for long: how long is a matter of the machine, so this only looks for a stall."""
+    """Holds no thread up for long: how long is a matter of the machine, so this only looks for a stall.
+
+    In the time of this process alone, and beside what loading takes in all: others may hold it up, too.
+    """
     written = run("""
     import threading, time
+    began = time.process_time()
     loading = kernels.load_in_background()
-    longest, before = 0.0, time.monotonic()
+    longest, before = 0.0, time.process_time()
     while not loading.wait(0.0005):
-        now = time.monotonic()
+        now = time.process_time()
         longest, before = max(longest, now - before), now
-    print(longest < 1.0)
+    print(longest < 0.5 * (time.process_time() - began))
     """)
     assert written.endswith("True\n")
 

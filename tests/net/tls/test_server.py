@@ -31,7 +31,7 @@ from cometmq.wire.frame import Command, encode, response
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
-LIMIT_S = 20
+LIMIT_S = 60
 
 
 class Scene:
@@ -175,7 +175,7 @@ def test_one_that_sends_nothing_or_hangs_in_the_handshake_is_closed_and_delays_n
     run: Run, scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        tls = scene.serving(tls_first_byte_timeout_ms=300, tls_handshake_timeout_ms=300)
+        tls = scene.serving(tls_first_byte_timeout_ms=1_000, tls_handshake_timeout_ms=1_000)
         async with peer_at(tls=tls) as peer, connections(tls=scene.tls) as client:
             before = accepting._OF_PROCESS.count
             silent = [await asyncio.open_connection("127.0.0.1", port_of(peer.address)) for _ in range(3)]
@@ -190,7 +190,7 @@ def test_one_that_sends_nothing_or_hangs_in_the_handshake_is_closed_and_delays_n
                 writer.close()
 
     run(main())
-    assert "within 300 ms (tlsFirstByteTimeoutMs)" in caplog.text
+    assert "within 1000 ms (tlsFirstByteTimeoutMs)" in caplog.text
     assert [record for record in caplog.records if record.exc_info] == []
 
 
@@ -243,15 +243,13 @@ def client_hello(scene: Scene) -> bytes:
 def test_a_server_stops_at_once_whatever_its_connections_wait_for(run: Run, scene: Scene) -> None:
     async def main() -> None:
         before = accepting._OF_PROCESS.count
-        loop = asyncio.get_running_loop()
-        async with peer_at(tls=scene.serving()) as peer:
+        tls = scene.serving(tls_first_byte_timeout_ms=3_600_000, tls_handshake_timeout_ms=3_600_000)
+        async with asyncio.timeout(LIMIT_S), peer_at(tls=tls) as peer:
             waiting = [await asyncio.open_connection("127.0.0.1", port_of(peer.address)) for _ in range(4)]
             for _, writer in waiting[:2]:
                 writer.write(client_hello(scene)[:50])
             async with connections(tls=scene.tls) as client:
                 await client.request(peer.address, Command(ECHO))
-            begin = loop.time()
-        assert loop.time() - begin < 2
         assert [await ends(reader) for reader, _ in waiting] == [True] * 4
         assert accepting._OF_PROCESS.count == before
         for _, writer in waiting:

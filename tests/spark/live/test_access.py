@@ -106,7 +106,7 @@ def test_the_documented_options_are_those_that_exist() -> None:
     assert tuple(documented[1:]) == ACCESS_OPTIONS
 
 
-@pytest.mark.timeout(400)  # Spark's start, on a machine that is busy
+@pytest.mark.timeout(600)  # Spark's start, on a machine that is busy
 def test_a_session_writes_and_reads_by_tls_with_a_certificate_of_its_own(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -158,7 +158,7 @@ def test_what_a_group_has_committed_behind_the_end_of_a_queue_is_named(topics: T
 PUSHES = "spark.sql.python.filterPushdown.enabled"
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_spark_pushes_its_clauses(
     spark: SparkSession, orders: Topics, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,7 +173,7 @@ def test_spark_pushes_its_clauses(
     assert limited.count() == 10  # and not 40, of the first 110 that are new
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_clauses_that_spark_does_not_push_give_the_same(spark: SparkSession, orders: Topics) -> None:
     reader = spark.read.format("rocketmq").options(namesrv=orders.name_server, subscribe="orders")
     late = "tags = 'paid' AND queue_offset >= 97"

@@ -142,7 +142,7 @@ class Collector(LagListener):
         self.behind.put(sum(offsets_behind(event.progress).values()))
 
 
-@pytest.mark.timeout(400)  # Spark's start, on a machine that is busy
+@pytest.mark.timeout(600)  # Spark's start, on a machine that is busy
 def test_spark_tells_it_of_each_micro_batch(
     spark: SparkSession, topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

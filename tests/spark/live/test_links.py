@@ -20,7 +20,7 @@ from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.live.reading import read
 from cometmq.wire.codes import RequestCode
 
-WAIT_S = 30
+WAIT_S = 60
 ADDRESS = ClusterAccess(("127.0.0.1:1",))
 FORKS = """
 import os, sys

@@ -128,7 +128,7 @@ def test_rows_that_cannot_be_sent_are_named(topics: Topics) -> None:
         send(away, "k", batches({"body": b"1"}))
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_what_a_stream_repeats_is_stored_once(spark: SparkSession, orders: Topics, tmp_path: Path) -> None:
     orders.create("copies")
 

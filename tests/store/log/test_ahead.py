@@ -7,7 +7,7 @@ import pytest
 
 from cometmq.store.log.ahead import Ahead
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 class Workshop:

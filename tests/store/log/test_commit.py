@@ -14,7 +14,7 @@ from cometmq.store.log import commit
 from cometmq.store.settings import PAGE_SIZE
 from cometmq.testing.memory_disk import MemoryDisk, MemoryFile
 
-WAIT_S = 10
+WAIT_S = 60
 POOL = replace(SMALL, mapped_file_size_commit_log=65_536, transient_store_pool_enable=True)
 QUICK = replace(POOL, commit_interval_commit_log=1)
 RARELY = replace(POOL, commit_interval_commit_log=1_000_000)

@@ -21,7 +21,7 @@ from cometmq.store.log.flush import Flusher
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 from cometmq.testing.memory_disk import MemoryDisk
 
-WAIT_S = 10
+WAIT_S = 60
 QUICK = replace(SMALL, mapped_file_size_commit_log=65_536, flush_interval_commit_log=1)
 RARELY = replace(QUICK, flush_interval_commit_log=1_000_000)
 """A flusher that does nothing unless it is told to."""

@@ -31,7 +31,7 @@ def test_the_next_file_is_made_when_the_last_is_half_full_and_is_the_one_then_us
     assert files._files._next is None
     assert files.prepare(FILE_SIZE // 2 + 1) == FILE_SIZE, "which is when there is one more"
     assert files._files._next is not None
-    files._files._next[1].result(10)
+    files._files._next[1].result(60)
     assert disk.names(LOG) == ["0" * 20, f"{FILE_SIZE:020d}"]
     assert chain.starts == [0]
     disk.open(chain.path(FILE_SIZE), writable=True).write(0, b"opened ahead")
@@ -64,7 +64,7 @@ def test_a_store_that_is_closed_has_no_empty_file_and_one_that_is_killed_may_hav
     store.append([new_message(body=bytes(FILE_SIZE * 3 // 4))])
     made = store._log._next_file._files._next
     assert made is not None
-    made[1].result(10)
+    made[1].result(60)
     killed = disk.after_kill()
     assert len(killed.names(LOG)) == 2
     store.close()
@@ -104,7 +104,7 @@ def test_a_warmed_file_has_its_space_and_its_pages(tmp_path: Path) -> None:
         store.append([new_message()])
         files = store._log._next_file
         assert files._files._next is not None
-        files._files._next[1].result(10)
+        files._files._next[1].result(60)
         path = tmp_path / "commitlog" / f"{FILE_SIZE:020d}"
         assert path.stat().st_blocks * 512 >= FILE_SIZE
         assert Disk().load(path) == bytes(FILE_SIZE)
@@ -119,7 +119,7 @@ def test_warming_syncs_each_step_under_sync_flush(disk: MemoryDisk, sync: bool, 
     files.add(0)
     files.prepare(1)
     assert files._files._next is not None
-    files._files._next[1].result(10)
+    files._files._next[1].result(60)
     assert disk.sync_count == syncs
     files.close()
 
@@ -133,7 +133,7 @@ def test_a_full_disk_ends_warming_with_a_warning(
     store.append([new_message()])
     made = store._log._next_file._files._next
     assert made is not None
-    made[1].result(10)
+    made[1].result(60)
     assert "is not warmed: No space left on device" in caplog.text
     disk.space_bytes = 2**40
     store.append([new_message(body=bytes(FILE_SIZE * 3 // 4))] * 2)
@@ -148,6 +148,6 @@ def test_pages_that_cannot_be_locked_are_said_once_and_used(
     with caplog.at_level(logging.WARNING):
         files.prepare(1)
         assert files._files._next is not None
-        files._files._next[1].result(10)
+        files._files._next[1].result(60)
     assert caplog.text.count("the system locks no more memory") == 1
     files.close()

@@ -172,7 +172,7 @@ def test_a_failed_sync_ends_writing_for_good(
     store.append([new_message()])
     disk.fail_sync = True
     with pytest.raises(StoreNotWritable, match="sync failed"):
-        store.wait_flushed().result(10)
+        store.wait_flushed().result(60)
     disk.fail_sync = False
     with pytest.raises(StoreNotWritable, match="sync failed"):
         store.append([new_message()])

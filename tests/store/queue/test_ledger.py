@@ -410,7 +410,7 @@ def test_messages_that_wait_for_the_disk_go_with_their_topic(open_store: OpenSto
     store.append([new_message(body=b"old")])
     store.delete_topic("Orders")
     store.append([new_message(body=b"new")])
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     for call in asked:
         call()
     assert bodies(store) == [b"new"]

@@ -186,7 +186,7 @@ def test_a_queue_that_is_gone_is_found_by_its_first_message_behind_the_checkpoin
     store = filled(open_store, 60)
     clock.advance(10_000)
     store.append([new_message("Other"), new_message(body=b"060" * 30, keys="k60")])
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     clock.advance(SMALL.flush_consume_queue_thorough_interval)
     store.sync_files(store.tick())
     store.vouch(store.dispatched_time)
@@ -296,7 +296,7 @@ def test_of_an_index_that_a_loss_of_power_left_in_pieces_only_what_was_synced_is
         if n in (100, 200):
             clock.advance(SMALL.flush_consume_queue_thorough_interval)
         store.append([new_message(keys=f"k{n}")])
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     again = open_store(settings, files=disk.after_power_loss(random.Random(seed)))
     assert [len(again.query("Orders", f"k{n}").records) for n in range(300)] == [1] * 300
 
@@ -353,7 +353,7 @@ def test_a_message_of_the_millisecond_of_a_sync_is_no_damage_if_the_power_takes_
     disk = RecordedDisk()
     store = open_store(files=disk)
     store.append([new_message(body=b"000")])
-    store.wait_flushed().result(10)
+    store.wait_flushed().result(60)
     end = store.written_offset
     store.append([new_message(body=b"001"), new_message(body=b"002")])  # the clock stands still
     store.sync_files(store.tick())

@@ -192,7 +192,7 @@ def test_the_next_item_is_read_while_one_is_used() -> None:
 
     items_read = read_ahead(items())
     assert next(items_read) == 1
-    assert reading.wait(10)
+    assert reading.wait(60)
     assert list(items_read) == [2]
 
 

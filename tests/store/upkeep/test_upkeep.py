@@ -127,10 +127,10 @@ def test_after_a_round_a_loss_of_power_takes_nothing_that_it_vouched_for(
         store.append([new_message(body=bytes(200), keys=f"k{n}")])
     clock.advance(2 * RECOVERY_MARGIN_MS)
     store.append([new_message()])
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     go_round(store, clock)
     store.append([new_message(body=bytes(8_000), keys="last")])
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     go_round(store, clock)
     again = open_store(files=disk.after_power_loss())
     assert again.recovered.begin > 0
@@ -211,7 +211,7 @@ def test_the_files_of_many_queues_and_the_index_are_told_after_some_ticks_and_vo
     store.sync_files(paths)
     store.vouch(store.dispatched_time)
     assert checkpoint(disk).logics_msg_timestamp == time
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     again = open_store(settings, files=disk.after_power_loss())
     assert all(len(again.query("Orders", f"k{n}").records) == 1 for n in range(300))
 
@@ -279,7 +279,7 @@ def test_under_sync_flush_and_load_a_round_vouches_for_what_is_dispatched(
 ) -> None:
     store = open_store(SYNC, run_soon=lambda _: None)
     store.append([new_message()])
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     store._after_sync()
     first_time = clock.now_ms()
     clock.advance(10)
@@ -370,7 +370,7 @@ def test_what_came_since_the_clock_was_put_back_is_vouched_for_once_it_is_synced
 ) -> None:
     store = open_store(replace(SMALL, flush_interval_commit_log=1_000_000), run_soon=lambda _: None)
     store.append([new_message()])
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     clock.set_wall(clock.now_ms() - 3_600_000)
     (first,) = store.append([new_message()])
     clock.set_wall(clock.now_ms() - 1_000)
@@ -380,7 +380,7 @@ def test_what_came_since_the_clock_was_put_back_is_vouched_for_once_it_is_synced
     store.tick()
     assert first.store_time < third.store_time
     assert checkpoint(disk).physic_msg_timestamp < second.store_time
-    store.wait_flushed().result(timeout=10)
+    store.wait_flushed().result(timeout=60)
     store.vouch(0)
     assert checkpoint(disk).physic_msg_timestamp == third.store_time - 1
 

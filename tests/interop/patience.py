@@ -1,0 +1,35 @@
+"""Times that a slow machine does not make too short.
+
+What must come is waited for so long that only a fault makes it late. Where something must be done before a
+message is due, times are doubled if the machine was slower than that.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+PATIENCE_S: Final = 240
+"""How long tests wait for what must come: ``Lines.PATIENCE_S`` is the same for the Java programs."""
+PROGRAM_S: Final = 2 * PATIENCE_S
+"""How long a Java program may take, which waits that long itself before it says what is missing."""
+FACTORS: Final = (1, 2, 4, 8)
+
+Result = TypeVar("Result")
+
+
+class TimesTooShort(Exception):
+    """A message was due before that was done which must come before; says nothing of the broker."""
+
+
+def with_longer_times(attempt: Callable[[int], Result]) -> Result:
+    """Call with 1, the factor of all times, and return the result; with 2, 4 and 8 while they are too short.
+
+    Raises:
+        TimesTooShort: even the longest were.
+    """
+    *factors, longest = FACTORS
+    for factor in factors:
+        try:
+            return attempt(factor)
+        except TimesTooShort as why:
+            print(f"\n{factor} times the usual times are too short: {why}", end="")
+    return attempt(longest)
