@@ -1,10 +1,11 @@
 """Convert stored messages to those that gRPC clients receive.
 
 Source: RocketMQ ``proxy/grpc/v2/common/GrpcConverter.java``. Unlike there, the body is decompressed: clients
-do not agree on what GZIP means. The digest is that of the body as it is sent.
+do not agree on what GZIP means. The digest is that of the body as it is sent, by MD5, on which clients agree:
+the one for Node.js wants a CRC32 in decimal, all others in hex.
 """
 
-import zlib
+import hashlib
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -35,7 +36,7 @@ def received_message(message: StoredMessage, receipt: str | None = None) -> pb.M
     system = pb.SystemProperties(
         keys=message.keys,
         message_id=message.message_id,
-        body_digest=pb.Digest(type=pb.CRC32, checksum=f"{zlib.crc32(message.body):X}"),
+        body_digest=pb.Digest(type=pb.MD5, checksum=_md5(message.body)),
         body_encoding=pb.GZIP if is_compressed(message.sys_flag) else pb.IDENTITY,
         message_type=type_of(named),
         born_timestamp=timestamp_of(message.born_time),
@@ -63,6 +64,10 @@ def received_message(message: StoredMessage, receipt: str | None = None) -> pb.M
         system_properties=system,
         body=message.body,
     )
+
+
+def _md5(body: bytes) -> str:
+    return hashlib.md5(body, usedforsecurity=False).hexdigest().upper()
 
 
 def _number(text: str | None) -> int | None:
