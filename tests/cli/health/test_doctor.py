@@ -240,3 +240,11 @@ def test_the_cluster_is_that_of_the_settings_unless_it_is_named(cometmq: Run, tm
     with in_thread(tmp_path / "other", access=NameServerAccess()) as live:
         found = examined(cometmq, "--config", str(file), "-n", live.name_server)
     assert "name server" not in faults(found)
+
+
+def test_before_the_first_start_a_name_server_need_not_know_a_broker(cometmq: Run, tmp_path: Path) -> None:
+    with in_thread(tmp_path / "other", namesrv_addr="") as live:
+        file = written(tmp_path, namesrvAddr=live.name_server)
+        found = examined(cometmq, "--config", str(file))
+    (server,) = [one for one in found["findings"] if one["check"] == "name server"]
+    assert (found["faults"], server["level"]) == (0, "warning") and "knows no broker" in server["text"]

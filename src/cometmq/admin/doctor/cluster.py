@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from cometmq.admin.cluster import ClusterAdmin, missing_topic
 from cometmq.admin.doctor import brokers
-from cometmq.admin.doctor.findings import Diagnosis, counted, fault, fine, unreachable
+from cometmq.admin.doctor.findings import Diagnosis, counted, fault, fine, unreachable, warning
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.client.routes import parse_name_servers
 from cometmq.cluster.route import MASTER
@@ -29,16 +29,21 @@ _NO_BROKER: Final = (
 )
 
 
-async def examine(name_servers: str, topic: str | None = None, **access: Any) -> list[Diagnosis]:
+async def examine(
+    name_servers: str, topic: str | None = None, *, is_new: bool = False, **access: Any
+) -> list[Diagnosis]:
     """Examine name servers, the brokers that they know, and routes: of one topic, or of all.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
+        is_new: whether the first broker is still to come, so that none is known.
         access: see ``ClusterAdmin``.
     """
     addresses = parse_name_servers(name_servers)
     known = await asyncio.gather(*(_ask(address, access) for address in addresses))
-    findings = [_name_server(*one) for one in zip(addresses, known, strict=True)]
+    findings = [
+        _name_server(address, one, is_new=is_new) for address, one in zip(addresses, known, strict=True)
+    ]
     answers = {
         address: info for address, info in zip(addresses, known, strict=True) if isinstance(info, ClusterInfo)
     }
@@ -69,11 +74,12 @@ async def _ask(address: str, access: dict[str, Any]) -> ClusterInfo | CometMQErr
             return error
 
 
-def _name_server(address: str, known: ClusterInfo | CometMQError) -> Diagnosis:
+def _name_server(address: str, known: ClusterInfo | CometMQError, *, is_new: bool) -> Diagnosis:
     if isinstance(known, CometMQError):
         return unreachable(_NAME_SERVER, address, known, _START)
     if not known.brokers:
-        return fault(_NAME_SERVER, address, "it answers, and knows no broker", _NO_BROKER)
+        judge = warning if is_new else fault
+        return judge(_NAME_SERVER, address, "it answers, and knows no broker", _NO_BROKER)
     return fine(_NAME_SERVER, address, f"it knows {counted(len(known.brokers), 'broker')}")
 
 

@@ -38,6 +38,8 @@ FILES_FAULT: Final = 1_024
 FILES_WARNING: Final = 65_536
 """Numbers of descriptors below which a broker soon refuses connections, or may do so under load."""
 CONNECT_TIMEOUT_MS: Final = 1_000
+PORTS_FREE: Final = "they are free"
+"""The text about ports where no broker runs yet."""
 _OF_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
 _OF_CONTAINERS: Final = frozenset({"overlay", "aufs"})
 _OF_NETWORKS: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"})
@@ -134,7 +136,7 @@ async def _ports(own: BrokerSettings, access: dict[str, Any]) -> list[Diagnosis]
         ports.append(("metricsPromExporterPort", host, port))
     refused = {name: error for name, host, port in ports if (error := _refusal(host, port))}
     if not refused:
-        return [fine("ports", ", ".join(str(port) for _, _, port in ports), "they are free")]
+        return [fine("ports", ", ".join(str(port) for _, _, port in ports), PORTS_FREE)]
     if await _name_at(own.bind_address, own.listen_port, access) == own.broker_name:
         return [fine("ports", str(own.listen_port), f"broker {own.broker_name} runs and listens there")]
     return [

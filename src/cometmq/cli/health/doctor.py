@@ -80,7 +80,8 @@ async def _examine(
     findings += await machine.examine(settings, **access())
     name_servers = namesrv if is_named else settings.broker.namesrv_addr
     if name_servers:
-        findings += await cluster.examine(name_servers, topic, **access())
+        is_new = any(one.text == machine.PORTS_FREE for one in findings)
+        findings += await cluster.examine(name_servers, topic, is_new=is_new, **access())
     return findings
 
 
