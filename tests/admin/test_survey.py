@@ -10,6 +10,8 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Producer, PullConsumer, TransactionProducer, TransactionState
 from cometmq.message import Message
 from cometmq.net.address import free_port
+from cometmq.wire.bodies.registration import Registration, encode
+from cometmq.wire.bodies.topic import TopicConfig, TopicTable
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import RegisterBrokerHeader, fields
@@ -56,11 +58,13 @@ async def test_members_and_producers_are_there_while_they_run(tmp_path: Path) ->
         assert [(line.group, line.broker_name) for line in lines] == [("shop", BROKER)] and troubles == []
 
 
-async def register_a_broker_that_is_gone(admin: ClusterAdmin) -> str:
-    """Return its address."""
+async def register_a_broker_that_is_gone(admin: ClusterAdmin, *topics: str) -> str:
+    """Register a broker that nobody reaches, with a queue of some topics; return its address."""
     gone = f"127.0.0.1:{free_port()}"
     header = RegisterBrokerHeader("broker-gone", gone, "DefaultCluster", 0, gone)
-    command = Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header))
+    configs = {topic: TopicConfig(topic, 1, 1) for topic in ("only-there", *topics)}
+    body = encode(Registration(table=TopicTable(topics=configs))) if topics else b""
+    command = Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header), body=body)
     assert (await admin.connections.request(admin.name_servers[0], command)).code == 0
     return gone
 

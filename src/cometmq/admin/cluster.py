@@ -156,7 +156,7 @@ class ClusterAdmin:
         self,
         addresses: Mapping[str, str],
         code: RequestCode,
-        header: Header,
+        header: Header | None = None,
         *,
         left_out: Collection[int] = (),
     ) -> dict[str, Command]:

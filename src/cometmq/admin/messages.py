@@ -19,7 +19,7 @@ from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.stored import with_readable_body
 from cometmq.format.sys_flag import compression_bits
-from cometmq.message import MessageQueue, StoredMessage
+from cometmq.message import StoredMessage
 from cometmq.net.address import address_text
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.running import ConsumedDirectly
@@ -132,15 +132,19 @@ async def by_time(
     begin: int = 0,
     end: int = TIME_MAX,
     tags: str = "*",
+    sql: str | None = None,
     queue_id: int | None = None,
 ) -> AsyncGenerator[StoredMessage]:
     """Iterate over a topic's messages in the order of their store times, from ``begin`` to ``end`` (ms).
+
+    An SQL92 filter replaces the tags.
 
     Raises NoRoute, RemoteError, NetworkError, FormatError for an illegal tag expression.
     """
     check(TEXT, topic=topic)
     check(number(), begin=begin, end=end)
     check(or_none(number(0)), queue_id=queue_id)
+    check(or_none(TEXT), sql=sql)
     servers = ";".join(cluster.name_servers)
     async with PullConsumer(
         servers, TOOLS_GROUP, credentials=cluster.credentials, tls=cluster.tls
@@ -148,7 +152,7 @@ async def by_time(
         queues = [
             queue for queue in await consumer.queues(topic) if queue_id is None or queue.queue_id == queue_id
         ]
-        readers = [_read(consumer, queue, begin, end, tags) for queue in queues]
+        readers = [_read(consumer, QueuePull(queue, 0, tags, sql), begin, end) for queue in queues]
         waiting: list[tuple[int, int, StoredMessage]] = []
         for place, reader in enumerate(readers):
             if (message := await anext(reader, None)) is not None:
@@ -229,13 +233,14 @@ async def send_again(
 
 
 async def _read(
-    consumer: PullConsumer, queue: MessageQueue, begin: int, end: int, tags: str
+    consumer: PullConsumer, wanted: QueuePull, begin: int, end: int
 ) -> AsyncGenerator[StoredMessage]:
     """Iterate over the messages of one queue stored from ``begin`` to ``end``."""
+    queue = wanted.queue
     offset = await consumer.offset_by_time(queue, begin) if begin > 0 else await consumer.min_offset(queue)
     last = await consumer.max_offset(queue)
     while offset < last:
-        pulled = await consumer.pull_stored(QueuePull(queue, offset, tags))
+        pulled = await consumer.pull_stored(wanted._replace(queue_offset=offset))
         for message in pulled.messages:
             if message.store_time > end or message.queue_offset >= last:
                 return

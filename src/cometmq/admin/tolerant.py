@@ -32,12 +32,24 @@ class TolerantAdmin(TopicAdmin):
         self.name_servers = cluster.name_servers
         self.connections, self.routes = cluster.connections, cluster.routes
         self.troubles: list[Trouble] = []
+        self._left_out: frozenset[str] = frozenset()
+
+    async def leave_out_silent_brokers(self) -> None:
+        """Leave out of ``masters`` from now on those that do not answer. Raises as ``masters``."""
+        masters = await self.masters()
+        answers = await self.ask_each(masters, RequestCode.GET_BROKER_RUNTIME_INFO)
+        self._left_out = frozenset(masters) - frozenset(answers)
+
+    async def masters(self) -> dict[str, str]:
+        """Return the masters' addresses by broker name. Raises NoRoute if there are no masters."""
+        masters = await super().masters()
+        return {name: address for name, address in masters.items() if name not in self._left_out}
 
     async def ask_each(
         self,
         addresses: Mapping[str, str],
         code: RequestCode,
-        header: Header,
+        header: Header | None = None,
         *,
         left_out: Collection[int] = (),
     ) -> dict[str, Command]:

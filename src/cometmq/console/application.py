@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from cometmq.admin.cluster import NOT_FOUND, missing_topic
 from cometmq.console import signing_in
 from cometmq.console.guarding import Guarding, check_form, read_form
-from cometmq.console.pages import groups, overview, topics
+from cometmq.console.pages import dead_letters, groups, messages, overview, topics, waiting
 from cometmq.console.signing_in import COOKIE
 from cometmq.console.visit import Site, Visit
 from cometmq.console.visitors import Visitor
@@ -41,6 +41,12 @@ PAGES: Final[dict[str, Handler]] = {
     "/topics/{topic}": topics.topic,
     "/groups": groups.groups,
     "/groups/{group}": groups.group,
+    "/messages": messages.browse,
+    "/messages/{id}": messages.message,
+    "/dead-letters": dead_letters.dead_letters,
+    "/dead-letters/{group}": dead_letters.letters,
+    "/waiting": waiting.waiting,
+    "/producers": waiting.producers,
 }
 """The pages of a cluster."""
 

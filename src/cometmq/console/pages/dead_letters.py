@@ -1,0 +1,47 @@
+"""Dead letters: the groups that have any, and those of one group."""
+
+from starlette.responses import Response
+
+from cometmq.admin import dead_letters as admin_letters
+from cometmq.admin.times import TimeRange, parse_range
+from cometmq.admin.tolerant import TolerantAdmin
+from cometmq.console.bodies import short_text
+from cometmq.console.pages.messages import LIMIT_MAX, SEARCH_S, first_of
+from cometmq.console.visit import Visit
+from cometmq.errors import NotFound
+
+
+async def dead_letters(visit: Visit) -> Response:
+    """Show the groups that have dead letters."""
+    cluster = TolerantAdmin(visit.cluster)
+    found = await admin_letters.groups(cluster)
+    return visit.page(
+        "dead_letters.html",
+        here="/dead-letters",
+        groups=[one for one in found if one.letters],
+        troubles=cluster.troubles,
+    )
+
+
+async def letters(visit: Visit) -> Response:
+    """Show the dead letters of a group, the oldest first."""
+    group, time = visit.part("group"), visit.text("time")
+    limit = visit.number("limit", 100, least=1, most=LIMIT_MAX)
+    times = parse_range(time, "time") if time else TimeRange()
+    walk = admin_letters.letters(visit.cluster, group, begin=times.begin, end=times.end)
+    try:
+        found, is_whole = await first_of(walk, limit)
+    except NotFound:  # it never gave up a message
+        found, is_whole = [], True
+    rows = [(letter, admin_letters.topic_of(letter), short_text(letter.body)) for letter in found]
+    return visit.page(
+        "letters.html",
+        here="/dead-letters",
+        group=group,
+        rows=rows,
+        is_whole=is_whole,
+        search_s=SEARCH_S,
+        time=time,
+        limit=limit,
+        resent=visit.text("resent"),
+    )

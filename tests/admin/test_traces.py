@@ -1,0 +1,26 @@
+from pathlib import Path
+
+from tests.live import serving
+
+from cometmq.admin import traces
+from cometmq.admin.topics import TopicAdmin
+from cometmq.client import Producer
+from cometmq.message import Message
+from cometmq.wire.bodies.trace import TRACE_TOPIC, AfterTrace, BeforeTrace, Outcome, PubTrace, encode
+
+
+async def test_what_clients_recorded_of_a_message_is_in_order(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("T", queues=1)
+        assert await traces.of_message(admin, "nothing") == []
+        async with Producer(live.name_server, trace=True) as producer:
+            sent = await producer.send(Message("T", b"x"))
+        after = AfterTrace("r", sent.message_id, 1, True, "", Outcome.SUCCESS, 2**42, "billing")
+        before = BeforeTrace(2**42, "region", "billing", "r", sent.message_id, 0, "")
+        other = before._replace(message_id="other")
+        async with Producer(live.name_server) as producer:
+            for body in (encode([after, before, other]), b"SubAfter\x01not a number\x02"):
+                await producer.send(Message(TRACE_TOPIC, body, keys=(sent.message_id,)))
+        found = await traces.of_message(admin, sent.message_id)
+        assert isinstance(found[0], PubTrace) and found[0].success
+        assert found[1:] == [before, after], "each once, the send first"

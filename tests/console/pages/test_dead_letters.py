@@ -1,0 +1,32 @@
+from tests.console.conftest import Browser
+
+from cometmq.admin import messages
+from cometmq.admin.topics import TopicAdmin
+from cometmq.client import Producer
+from cometmq.format.layout import DLQ_PREFIX
+from cometmq.message import Message, StoredMessage
+from cometmq.testing.embedded_broker import EmbeddedBroker
+
+
+async def give_up(broker: EmbeddedBroker, group: str, count: int) -> list[StoredMessage]:
+    """Store dead letters of a group, as if it had given up messages of orders; return these."""
+    broker.create_topic(DLQ_PREFIX + group, 1)
+    broker.create_topic("orders", 1)
+    found: list[StoredMessage] = []
+    async with TopicAdmin(broker.name_server) as admin, Producer(broker.name_server) as producer:
+        for number in range(count):
+            sent = await producer.send(Message("orders", str(number).encode(), keys=(f"k{number}",)))
+            found += await messages.by_id(admin, sent.offset_id)
+            await messages.send_again(admin, found[-1], DLQ_PREFIX + group, RETRY_TOPIC="orders")
+    return found
+
+
+async def test_groups_with_dead_letters_lead_to_them(broker: EmbeddedBroker, browser: Browser) -> None:
+    assert "No group has given up a message" in await browser.text("/dead-letters")
+    await give_up(broker, "billing", 2)
+    assert "billing 2 " in await browser.text("/dead-letters")
+    text = await browser.text("/dead-letters/billing")
+    assert "orders – k0 0 0" in text and "orders – k1 0 1" in text
+    assert "k1" not in await browser.text("/dead-letters/billing?limit=1")
+    assert "No dead letter in this time" in await browser.text("/dead-letters/billing?time=..2020-01-01")
+    assert "No dead letter." in await browser.text("/dead-letters/others")

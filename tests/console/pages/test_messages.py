@@ -1,0 +1,118 @@
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+
+import pytest
+from tests.cli.test_output import new_stored
+from tests.console.conftest import Browser
+
+from cometmq import blocking
+from cometmq.client import Producer, SendResult
+from cometmq.console.pages.messages import first_of
+from cometmq.message import Message, StoredMessage
+from cometmq.testing.embedded_broker import EmbeddedBroker
+
+
+@pytest.fixture(scope="module")
+def stored(broker: EmbeddedBroker) -> list[SendResult]:
+    """Return what became of four messages: orders 0 to 3, in queue 0."""
+    broker.create_topic("orders", 1)
+    with blocking.Producer(broker.name_server) as producer:
+        return [
+            producer.send(
+                Message(
+                    "orders",
+                    json.dumps({"id": number}).encode(),
+                    tags="paid" if number % 2 else "open",
+                    keys=(f"order-{number}",),
+                    properties={"region": "eu"},
+                )
+            )
+            for number in range(4)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "missing"),
+    [
+        ("", "4 messages, the newest first", "nothing"),
+        ("&tags=paid", "2 messages, the newest first", "order-2"),
+        ("&sql=region%3D%27eu%27&limit=1", "1 message, the newest first", "order-2"),
+        ("&sql=region%3D%27us%27", "No message was found among the last 32 of each queue", "order-0"),
+        ("&key=order-2", "1 message, found by key", "order-3"),
+        ("&time=2020-01-01..&limit=2", "2 messages, from the time on, the oldest first", "order-2"),
+        ("&time=..2020-01-01", "No message was found.", "order-0"),
+        ("&queue=embedded:0&offset=3", "1 message, of the queue, from the offset on", "order-2"),
+    ],
+)
+@pytest.mark.usefixtures("stored")
+async def test_messages_are_found_in_each_way(browser: Browser, query: str, found: str, missing: str) -> None:
+    text = await browser.text(f"/messages?topic=orders{query}")
+    assert found in text and missing not in text.partition(found)[2]
+
+
+async def test_a_message_is_found_by_its_ids(stored: list[SendResult], browser: Browser) -> None:
+    assert "order-3" in await browser.text(f"/messages?id={stored[3].offset_id}")
+    assert "order-3" in await browser.text(f"/messages?topic=orders&id={stored[3].message_id}")
+    assert "give its topic" in await browser.text("/messages?id=" + "A" * 32, 400)
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("topic=orders&offset=3", "offset 3: give the queue too, as BROKER:ID"),
+        ("topic=orders&queue=broker", "queue 'broker': write it as BROKER:ID"),
+        ("topic=orders&limit=501", "limit '501': write a whole number from 1 to 500"),
+        ("topic=orders&time=yesterday", "time: 'yesterday' is not a time"),
+        ("topic=orders&export=xls", "export 'xls': give one of csv, jsonl"),
+        ("topic=orders&tags=||", "names no tag"),
+    ],
+)
+async def test_what_cannot_be_used_is_told_with_the_remedy(browser: Browser, query: str, told: str) -> None:
+    assert told in await browser.text(f"/messages?{query}", 400)
+
+
+@pytest.mark.usefixtures("stored")
+async def test_what_was_found_is_exported(browser: Browser) -> None:
+    lines = await browser.page("/messages?topic=orders&tags=open&export=jsonl")
+    assert [json.loads(line)["body"] for line in lines.text.splitlines()] == ['{"id": 2}', '{"id": 0}']
+    assert lines.headers["content-disposition"] == 'attachment; filename="orders.jsonl"'
+    table = await browser.page("/messages?topic=orders&limit=10000&export=csv")
+    assert table.headers["content-type"].startswith("text/csv") and len(table.text.splitlines()) == 5
+
+
+async def test_a_message_has_its_body_in_three_views(stored: list[SendResult], browser: Browser) -> None:
+    address = f"/messages/{stored[1].offset_id}"
+    page = await browser.page(address)
+    assert "{\n  &#34;id&#34;: 1\n}" in page.text and "Nobody has traced it" in page.text
+    assert "region" in page.text and stored[1].message_id in page.text
+    assert "7b 22 69 64 22" in await browser.text(f"{address}?view=hex")
+    raw = await browser.page(f"{address}?raw=1")
+    assert raw.content == b'{"id": 1}' and raw.headers["content-type"] == "application/octet-stream"
+
+
+async def test_markup_of_a_producer_stays_text(broker: EmbeddedBroker, browser: Browser) -> None:
+    broker.create_topic("bad", 1)
+    async with Producer(broker.name_server) as producer:
+        sent = await producer.send(Message("bad", b"<script>alert(1)</script>", tags="<b>"))
+    for path in ("/messages?topic=bad", f"/messages/{sent.offset_id}"):
+        page = await browser.page(path)
+        assert "<script>alert" not in page.text and "&lt;script&gt;alert" in page.text
+        assert "<b>" not in page.text
+
+
+async def test_the_trace_of_a_message_is_shown(broker: EmbeddedBroker, browser: Browser) -> None:
+    broker.create_topic("traced", 1)
+    async with Producer(broker.name_server, "shop", trace=True) as producer:
+        sent = await producer.send(Message("traced", b"x"))
+    text = await browser.text(f"/messages/{sent.offset_id}")
+    assert "sent to 127.0.0.1:" in text and "(normal) shop" in text and "stored" in text
+
+
+async def test_a_search_that_takes_too_long_shows_what_it_has() -> None:
+    async def endless() -> AsyncGenerator[StoredMessage]:
+        yield new_stored()
+        await asyncio.Event().wait()
+
+    found, is_whole = await first_of(endless(), 5, timeout_s=0.01)
+    assert len(found) == 1 and not is_whole
