@@ -185,6 +185,6 @@ async def test_the_connection_of_a_client_that_leaves_without_calls_is_closed(er
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     leaving = SettingsFrame(0).serialize() + GoAwayFrame(0, error_code=error_code).serialize()
     writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + leaving)
-    await asyncio.wait_for(reader.read(), 30)  # to the end
+    await asyncio.wait_for(reader.read(), 60)  # to the end
     writer.close()
     await server.stop()
