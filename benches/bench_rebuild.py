@@ -242,7 +242,7 @@ def java_command(store: Path, port: int) -> list[str]:
         "-c",
         peers.write_settings(home / "broker.conf", settings),
         home=home,
-        options=(*HEAP, *peers.BROKER_OPENS),
+        options=(*HEAP, *jvm.BROKER_OPENS),
     )
 
 

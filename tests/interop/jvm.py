@@ -27,6 +27,17 @@ SMALL_HEAP = ("-Xms256m", "-Xmx512m")
 # For processes that live for seconds: what the second compiler and a collector with threads gain comes later.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
+# RocketMQ's broker reaches into the JDK for direct buffers and mapped files.
+BROKER_OPENS = tuple(
+    f"--add-{kind}=java.base/{package}=ALL-UNNAMED"
+    for kind, package in [
+        ("exports", "sun.nio.ch"),
+        ("opens", "java.nio"),
+        ("opens", "sun.nio.ch"),
+        ("opens", "jdk.internal.ref"),
+    ]
+)
+
 
 # How tests run a program: see ``Programs.run``.
 Run = Callable[..., list[dict[str, Any]]]
@@ -60,7 +71,9 @@ def class_path(*programs: Path, pom: Path = POM) -> str:
     def compile_sources(folder: Path) -> None:
         run_tool("javac", "-nowarn", "-proc:none", "-cp", libraries, "-d", folder, *sources)
 
-    return f"{made_once('classes', [pom, *sources], compile_sources)}:{libraries}"
+    classes = made_once("classes", [pom, *sources], compile_sources)
+    # A class archive is for paths that begin with the jars; BaseConf.java must stand before its namesake.
+    return f"{libraries}:{classes}" if pom == POM else f"{classes}:{libraries}"
 
 
 def command(
@@ -75,7 +88,7 @@ def command(
     """Give the command line that runs a Java class; RocketMQ writes its logs below ``home``."""
     defined = {"user.home": str(home), "rocketmq.client.logRoot": str(home / "logs")} | dict(properties or {})
     return [
-        _path_of("java"),
+        path_of("java"),
         *options,
         *(f"-D{name}={value}" for name, value in defined.items()),
         "-cp",
@@ -151,12 +164,13 @@ def made_once(name: str, inputs: Iterable[Path], make: Callable[[Path], None], p
 def run_tool(name: str, *arguments: object) -> None:
     """Run a program of PATH to its end. Raises AssertionError that says what it printed if it failed."""
     done = subprocess.run(
-        [_path_of(name), *map(str, arguments)], capture_output=True, text=True, timeout=600, check=False
+        [path_of(name), *map(str, arguments)], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, f"{name} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
-def _path_of(name: str) -> str:
+def path_of(name: str) -> str:
+    """Return where a program of the JDK, or Maven, is."""
     home = os.environ.get("JAVA_HOME")
     found = (home and shutil.which(name, path=f"{home}/bin")) or shutil.which(name)
     assert found, f"{name} is not on PATH: the interop tests and benches need a JDK (11 or newer) and Maven"

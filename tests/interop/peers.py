@@ -7,9 +7,7 @@ id, and die with the test run even when that is killed.
 """
 
 import contextlib
-import itertools
 import os
-import random
 import signal
 import socket
 import ssl
@@ -24,41 +22,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.interop import jvm, remoting
+from tests.interop import class_archive, jvm, ports, remoting
 
 from cometmq.client.credentials import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
 from cometmq.net.tls.throwaway import CertificateFiles
 from cometmq.wire.acl import Credentials
 
-HOST = "127.0.0.1"
+HOST, free_port = ports.HOST, ports.free_port
 BROKER_NAME = "broker-a"
 """For tests in which it matters: a handle names the broker that gave it."""
 START_TIMEOUT_S = 300  # on a busy machine; a quiet one needs 5
 STOP_TIMEOUT_S = 300  # a Java broker sleeps for 10 s of it
 OUTPUT_LINES_KEPT = 200
 
-# Below those that the kernel gives to outgoing connections, and so far apart that no two servers want the
-# same: a RocketMQ broker also opens its "VIP" port, two below its own, and its replication port, one above.
-# Test processes that run in parallel take theirs from parts of their own.
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-PART = range(20_002, 32_000, 4)[WORKER::WORKERS]
-PORTS = itertools.cycle(random.sample(PART, len(PART)))
-
 # A broker refuses a send that has waited in its queue for 200 ms, or while an append takes a second, and
 # drops it if it is oneway; on a slow machine a burst of 10,000 waits longer.
 PATIENT: dict[str, object] = {"waitTimeMillsInSendQueue": 20_000, "osPageCacheBusyTimeOutMills": 20_000}
 
-# RocketMQ's broker reaches into the JDK for direct buffers and mapped files.
-BROKER_OPENS = tuple(
-    f"--add-{kind}=java.base/{package}=ALL-UNNAMED"
-    for kind, package in [
-        ("exports", "sun.nio.ch"),
-        ("opens", "java.nio"),
-        ("opens", "sun.nio.ch"),
-        ("opens", "jdk.internal.ref"),
-    ]
-)
 HEAP = (*jvm.SMALL_HEAP, "-XX:MaxDirectMemorySize=512m", *jvm.QUICK_START)
 
 
@@ -234,7 +214,7 @@ def rocketmq_broker(
         "-c",
         write_settings(home / "broker.conf", broker_conf),
         ended_by=ended_by,
-        options=(*heap, *BROKER_OPENS),
+        options=(*heap, *jvm.BROKER_OPENS),
     ) as broker:
         _await_registration(broker, namesrv, address, context)
         yield Peer("rocketmq", namesrv, address, broker.pid, store)
@@ -318,16 +298,6 @@ def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:
     ]
 
 
-def free_port() -> int:
-    """Give a loopback port that is free and new here, as are those that a RocketMQ broker opens beside it."""
-    while True:
-        port = next(PORTS)
-        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            for needed in (port, port - 2, port + 1):
-                held.enter_context(socket.socket()).bind((HOST, needed))
-            return port
-
-
 def write_settings(path: Path, settings: Mapping[str, object]) -> Path:
     """Write a Java properties file, the format of broker.conf."""
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
@@ -356,7 +326,7 @@ def _java_process(
     options: Sequence[str] = (*jvm.SMALL_HEAP, *jvm.QUICK_START),
 ) -> Process:
     return Process(
-        jvm.command(main_class, *arguments, home=home, options=options),
+        jvm.command(main_class, *arguments, home=home, options=(*options, *class_archive.options())),
         ready="boot success",
         environment=jvm.environment(home),
         ended_by=ended_by,

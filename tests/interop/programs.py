@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Self
 
-from tests.interop import jvm
+from tests.interop import class_archive, jvm
 from tests.interop.patience import PROGRAM_S
 
 LINES_SHOWN = 50
@@ -153,7 +153,7 @@ class Programs:
 
 def _java_host(home: Path, properties: Mapping[str, str]) -> Host:
     home.mkdir()
-    options = (*jvm.SMALL_HEAP, *jvm.QUICK_START)
+    options = (*jvm.SMALL_HEAP, *jvm.QUICK_START, *class_archive.options())
     command = jvm.command("Host", home=home, programs=(jvm.PROGRAMS,), options=options, properties=properties)
     return Host(home, command, jvm.environment(home))
 
