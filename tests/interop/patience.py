@@ -4,16 +4,31 @@ What must come is waited for so long that only a fault makes it late. Where some
 message is due, times are doubled if the machine was slower than that.
 """
 
+import time
 from collections.abc import Callable
+from threading import Event
 from typing import Final, TypeVar
 
 PATIENCE_S: Final = 240
 """How long tests wait for what must come: ``Lines.PATIENCE_S`` is the same for the Java programs."""
 PROGRAM_S: Final = 2 * PATIENCE_S
 """How long a Java program may take, which waits that long itself before it says what is missing."""
+PAUSE_S: Final = 0.1
 FACTORS: Final = (1, 2, 4, 8)
 
 Result = TypeVar("Result")
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Ask again and again until something holds that nobody reports; others need the processor meanwhile.
+
+    Raises:
+        AssertionError: it does not hold after ``PATIENCE_S``.
+    """
+    pause, deadline = Event(), time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        pause.wait(PAUSE_S)
 
 
 class TimesTooShort(Exception):

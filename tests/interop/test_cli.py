@@ -1,7 +1,6 @@
 """The command line operates either broker, with Java's clients at work."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from tests.cli import conftest as cli
 from tests.interop.jvm import Run
-from tests.interop.patience import PATIENCE_S
+from tests.interop.patience import PATIENCE_S, wait_until
 from tests.interop.peers import Peer
 
 from cometmq.client import Consumer, Producer, Start
@@ -41,13 +40,6 @@ def ask(cometmq: cli.Run, broker: Peer, monkeypatch: pytest.MonkeyPatch) -> Ask:
     return run
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Ask again until something holds."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline
-
-
 def test_a_cluster_is_operated(
     broker: Peer, cometmq: cli.Run, ask: Ask, run_java: Run, tmp_path: Path
 ) -> None:
@@ -72,7 +64,7 @@ def make_a_topic(ask: Ask, cometmq: cli.Run, broker: Peer) -> None:
     assert TOPIC in {line["topic"] for line in ask("topic", "list")}
     (route,) = ask("topic", "route", TOPIC)["brokers"]
     assert (route["address"], route["broker_id"]) == (broker.broker, 0)
-    until(lambda: cometmq("cluster").code == 0)  # a Java broker has no statistics in its first seconds
+    wait_until(lambda: cometmq("cluster").code == 0)  # a Java broker has no statistics in its first seconds
     (line,) = ask("cluster")
     assert line["address"] == broker.broker and line["version"].startswith("V")
 
@@ -82,13 +74,13 @@ def find_messages(ask: Ask, cometmq: cli.Run) -> dict[str, Any]:
     sent: dict[str, Any] = ask("send", TOPIC, "0", "--tags", "paid", "--key", "k0")
     lines = "".join(f"{n}\n" for n in range(1, COUNT))
     assert cometmq("send", TOPIC, text=lines).code == 0
-    until(lambda: ask("topic", "stats", TOPIC)["messages"] == COUNT)
+    wait_until(lambda: ask("topic", "stats", TOPIC)["messages"] == COUNT)
     for asked in (
         ("--id", sent["offset_id"]),
         ("--id", sent["message_id"], "--topic", TOPIC),
         ("--key", "k0", "--topic", TOPIC),
     ):
-        until(partial(finds, cometmq, *asked))
+        wait_until(partial(finds, cometmq, *asked))
         assert ask("message", "find", *asked)["body"] == "0"
     bodies = [message["body"] for message in ask("message", "print", TOPIC, "--time", "2020-01-01..")]
     assert sorted(bodies, key=int) == [str(n) for n in range(COUNT)]
@@ -119,8 +111,8 @@ async def end(broker: Peer) -> None:
 
 def operate_with_a_member(ask: Ask, offset_id: str) -> str:
     """See a Java member, hand it a message, let it go on elsewhere; gives its client id."""
-    until(lambda: GROUP in {line["group"] for line in ask("group", "list")})
-    until(lambda: committed(ask) == COUNT)
+    wait_until(lambda: GROUP in {line["group"] for line in ask("group", "list")})
+    wait_until(lambda: committed(ask) == COUNT)
     (member,) = ask("group", "show", GROUP)["members"]
     assert member["language"] == "JAVA"
     info = ask("group", "member", GROUP, member["client_id"])
@@ -132,16 +124,16 @@ def operate_with_a_member(ask: Ask, offset_id: str) -> str:
     moved = ask("offset", "reset", GROUP, TOPIC, "--to", "earliest")["queues"]
     assert sum(queue["before"] for queue in moved) == COUNT and {queue["after"] for queue in moved} == {0}
     ask("send", TOPIC, text="a\nb\nc\nd\n")  # wakes the pulls that a Java broker holds
-    until(lambda: committed(ask) == COUNT + 4)
+    wait_until(lambda: committed(ask) == COUNT + 4)
     return str(member["client_id"])
 
 
 def operate_without_members(ask: Ask, cometmq: cli.Run) -> None:
-    until(lambda: ask("group", "show", GROUP)["members"] == [])
+    wait_until(lambda: ask("group", "show", GROUP)["members"] == [])
     ask("offset", "skip", GROUP, TOPIC)
     end = sum(queue["max_offset"] for queue in ask("topic", "stats", TOPIC)["queues"])
     assert committed(ask) == end
-    until(lambda: cometmq("offset", "clone", GROUP, "CliOther").code == 0)
+    wait_until(lambda: cometmq("offset", "clone", GROUP, "CliOther").code == 0)
     assert committed(ask, "CliOther") == end
     ask("offset", "reset", GROUP, TOPIC, "--to", "1d")
     assert committed(ask) == 0

@@ -18,6 +18,7 @@ import pytest
 from tests.certificates import Authority
 from tests.interop import jvm, peers
 from tests.interop.groups import in_group
+from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 from tests.interop.programs import Host, Line
 from tests.signatures import USER
@@ -35,8 +36,7 @@ pytestmark = pytest.mark.interop
 
 PROGRAMS: Final = Path(__file__).with_name("grpc_clients")
 PACKAGES: Final = Path(__file__).parents[2] / "build"  # not among the tests, whose sources are judged
-TIMEOUT_S = 90
-LOOK_AGAIN_S, LOOKS = 0.05, 400
+LOOK_AGAIN_S = 0.05
 RESTART_COUNT = 400
 
 Run = Callable[..., list[Line]]
@@ -64,7 +64,7 @@ def run_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     def run(program: str, *arguments: object) -> list[Line]:
         if not hosts or not hosts[-1].is_fit:
             hosts.append(Host(home, [str(python_with_client()), str(PROGRAMS / "programs.py")], environment))
-        printed = hosts[-1].run(program, [str(argument) for argument in arguments], TIMEOUT_S)
+        printed = hosts[-1].run(program, [str(argument) for argument in arguments], PATIENCE_S)
         return [json.loads(line) for line in printed]
 
     yield run
@@ -76,7 +76,7 @@ def run_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 def run_java(tmp_path: Path) -> Run:
     """Run a program of ``grpc_clients/java`` and return the lines that it printed."""
     programs = (PROGRAMS / "java", jvm.PROGRAMS / "Launch.java", jvm.PROGRAMS / "Lines.java")
-    return partial(jvm.run, home=tmp_path, programs=programs, pom=PROGRAMS / "pom.xml", timeout_s=TIMEOUT_S)
+    return partial(jvm.run, home=tmp_path, programs=programs, pom=PROGRAMS / "pom.xml", timeout_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +113,7 @@ def create_topic(
     async def create() -> None:
         async with TopicAdmin(broker.namesrv, credentials=credentials) as admin:
             await admin.create(topic, queues=queues, message_type=message_type)
-            for _ in range(LOOKS):
+            for _ in range(int(PATIENCE_S / LOOK_AGAIN_S)):
                 if topic in await admin.topics():
                     return
                 await asyncio.sleep(LOOK_AGAIN_S)  # a Java broker answers before it has registered

@@ -1,5 +1,18 @@
 import pytest
-from tests.interop.patience import FACTORS, TimesTooShort, with_longer_times
+from tests.interop import patience
+from tests.interop.patience import FACTORS, TimesTooShort, wait_until, with_longer_times
+
+
+def test_what_nobody_reports_is_asked_for_until_it_holds() -> None:
+    answers = iter([0, 0, 1])
+    wait_until(lambda: next(answers))
+    assert list(answers) == []
+
+
+def test_what_never_holds_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.2)
+    with pytest.raises(AssertionError):
+        wait_until(lambda: False)
 
 
 @pytest.mark.parametrize("needed", FACTORS)

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from tests.cli import conftest as cli
 from tests.interop.jvm import Run
-from tests.interop.patience import PATIENCE_S
+from tests.interop.patience import wait_until
 from tests.interop.peers import Peer
 
 from cometmq import Message
@@ -165,10 +164,8 @@ def rows_of(
 
 def until_known(broker: Peer, topic: str) -> None:
     """Wait until the name server knows a topic: brokers tell it of new ones soon."""
-    deadline = time.monotonic() + PATIENCE_S
     with Cluster(parse({"namesrv": broker.namesrv, "subscribe": topic})) as cluster:
-        while not cluster.queues():
-            assert time.monotonic() < deadline
+        wait_until(cluster.queues)
 
 
 def as_java_tells_it(row: Mapping[str, Any]) -> dict[str, Any]:

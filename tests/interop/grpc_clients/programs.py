@@ -33,7 +33,7 @@ INVISIBLE_S = 10  # the shortest that a proxy allows
 SOON_S = 1
 AGAIN_S = 0.1
 POLLING_S = 15
-DELAY_S = 2
+DELAY_S = 8  # a recall comes before that on a slow machine, too
 
 Line = dict[str, Any]
 

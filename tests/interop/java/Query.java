@@ -63,7 +63,7 @@ public final class Query {
         long deadline = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
         while (byKey(last.getString("topic"), last.getString("key")).isEmpty()
                 && System.currentTimeMillis() < deadline) {
-            Thread.onSpinWait();
+            Thread.sleep(20);
         }
     }
 
