@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Most of these tests wait most of the time: four processes keep two cores busy.
-INTEROP := $(BIN)/pytest tests/interop -n 4 --dist loadgroup --durations=20 --timeout 1500
+INTEROP := $(BIN)/pytest tests/interop -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
 .PHONY: demo test lint interop interop-long pop-kills bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders report-pages dists docs lock setup clean
 

@@ -20,8 +20,15 @@ TOPIC = "Restarted"
 COUNT = 300  # on either side of the restart
 
 
-@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
+@pytest.mark.parametrize(
+    ("name", "ended_by"),
+    [
+        ("rocketmq", signal.SIGTERM),
+        pytest.param("rocketmq", signal.SIGKILL, marks=pytest.mark.interop_long),
+        ("cometmq", signal.SIGTERM),
+        ("cometmq", signal.SIGKILL),
+    ],
+)
 def test_the_clients_outlive_a_restart_of_all_servers(
     name: str, ended_by: signal.Signals, tmp_path: Path
 ) -> None:

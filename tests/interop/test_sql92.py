@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.interop import peers
+from tests.interop.groups import JUDGED
 from tests.interop.jvm import Run
 
 pytestmark = pytest.mark.interop
@@ -35,7 +36,7 @@ def test_push_consumers_get_what_their_sql_wants(broker: peers.Peer, run_java: R
     judge(broker, run_java)
 
 
-@pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
+@pytest.mark.parametrize("name", JUDGED)
 def test_push_consumers_get_what_their_sql_wants_by_bitmaps(name: str, run_java: Run, tmp_path: Path) -> None:
     with peers.START[name](tmp_path / "store", FILTERING | BITMAPS, ended_by=signal.SIGKILL) as peer:
         judge(peer, run_java)

@@ -4,7 +4,7 @@ import json
 import signal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.interop import peers
@@ -12,39 +12,60 @@ from tests.interop.jvm import Run
 
 pytestmark = pytest.mark.interop
 
-COUNT = 2_500  # by each of four kinds of send
+KINDS = 4  # of sends
 KEYED = 200
 GROUPS = ["push-Moved", "pull-Moved"]
 
-DEFAULT_SIZES: dict[str, object] = {}
-SMALL_SIZES: dict[str, object] = {
-    "mappedFileSizeCommitLog": 1 << 20,
-    "mappedFileSizeConsumeQueue": 6_000,
-    "maxHashSlotNum": 1_000,
-    "maxIndexNum": 4_000,
-}
 
-SEALED: dict[str, object] = SMALL_SIZES | {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"}
+class Size(NamedTuple):
+    """How many messages are sent by each kind of send, and the sizes of files."""
+
+    messages: int
+    settings: dict[str, object]
+
+
+DEFAULT = Size(600, {})
+SMALL = Size(
+    600,
+    {
+        "mappedFileSizeCommitLog": 1 << 18,
+        "mappedFileSizeConsumeQueue": 3_000,
+        "maxHashSlotNum": 300,
+        "maxIndexNum": 1_200,
+    },
+)
+LARGER = Size(
+    2_500,
+    {
+        "mappedFileSizeCommitLog": 1 << 20,
+        "mappedFileSizeConsumeQueue": 6_000,
+        "maxHashSlotNum": 1_000,
+        "maxIndexNum": 4_000,
+    },
+)
+SEALED = Size(SMALL.messages, SMALL.settings | {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"})
 
 Line = dict[str, Any]
 long = partial(pytest.param, marks=pytest.mark.interop_long)
 
 
 @pytest.mark.parametrize(
-    ("brokers", "sizes", "ended_by"),
+    ("brokers", "size", "ended_by"),
     [
-        long("rocketmq rocketmq", SMALL_SIZES, signal.SIGTERM, id="rocketmq-alone-small"),
-        long("cometmq rocketmq cometmq", SMALL_SIZES, signal.SIGTERM, id="cometmq-first-small"),
-        pytest.param("rocketmq cometmq rocketmq", SMALL_SIZES, signal.SIGTERM, id="rocketmq-first-small"),
-        pytest.param("cometmq rocketmq cometmq", DEFAULT_SIZES, signal.SIGTERM, id="cometmq-first-default"),
-        pytest.param("cometmq rocketmq cometmq", SMALL_SIZES, signal.SIGKILL, id="cometmq-first-killed"),
-        pytest.param("rocketmq cometmq", SMALL_SIZES, signal.SIGKILL, id="rocketmq-first-killed"),
+        long("rocketmq rocketmq", LARGER, signal.SIGTERM, id="rocketmq-alone-larger"),
+        long("cometmq rocketmq cometmq", LARGER, signal.SIGTERM, id="cometmq-first-larger"),
+        long("rocketmq cometmq rocketmq", LARGER, signal.SIGTERM, id="rocketmq-first-larger"),
+        long("cometmq rocketmq cometmq", LARGER, signal.SIGKILL, id="cometmq-first-larger-killed"),
+        pytest.param("rocketmq cometmq rocketmq", SMALL, signal.SIGTERM, id="rocketmq-first-small"),
+        pytest.param("cometmq rocketmq cometmq", DEFAULT, signal.SIGTERM, id="cometmq-first-default"),
+        pytest.param("cometmq rocketmq cometmq", SMALL, signal.SIGKILL, id="cometmq-first-killed"),
+        pytest.param("rocketmq cometmq", SMALL, signal.SIGKILL, id="rocketmq-first-killed"),
         pytest.param("rocketmq cometmq rocketmq", SEALED, signal.SIGTERM, id="rocketmq-first-sealed"),
         pytest.param("cometmq rocketmq cometmq", SEALED, signal.SIGKILL, id="cometmq-first-sealed-killed"),
     ],
 )
 def test_each_broker_finds_what_the_one_before_it_left(
-    brokers: str, sizes: dict[str, object], ended_by: signal.Signals, run_java: Run, tmp_path: Path
+    brokers: str, size: Size, ended_by: signal.Signals, run_java: Run, tmp_path: Path
 ) -> None:
     """Takes up to a minute: each broker gives out every message twice, and Java's needs 10 s to stop.
 
@@ -55,11 +76,12 @@ def test_each_broker_finds_what_the_one_before_it_left(
     committed: list[Line] = []
     sent: list[Line] = []
     for hop, name in enumerate(brokers.split()):
-        settings = sizes | peers.PATIENT
+        settings = size.settings | peers.PATIENT
         with peers.START[name](tmp_path / "store", settings, port=port, ended_by=ended_by) as peer:
             if hop == 0:
-                told, *_ = run_java("SendAndReceive", peer.namesrv, "Moved", COUNT)
-                assert told == {"sent": 4 * COUNT, "answered": 3 * COUNT, "failed": []}
+                told, *_ = run_java("SendAndReceive", peer.namesrv, "Moved", size.messages)
+                sent_count, answered_count = KINDS * size.messages, (KINDS - 1) * size.messages
+                assert told == {"sent": sent_count, "answered": answered_count, "failed": []}
             else:
                 assert read_all(run_java, peer) == digest
                 assert answers_right(run_java, peer, sent, tmp_path)
@@ -67,7 +89,7 @@ def test_each_broker_finds_what_the_one_before_it_left(
                     assert committed_offsets(run_java, peer) == committed
             sent += run_java("SendKeyed", peer.namesrv, "Keyed", f"hop{hop}", KEYED)
             before, digest = digest, read_all(run_java, peer)
-            assert len(digest) == 4 * COUNT + len(sent)
+            assert len(digest) == KINDS * size.messages + len(sent)
             assert before.items() <= digest.items()
             assert answers_right(run_java, peer, sent, tmp_path)
             committed = committed_offsets(run_java, peer)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.interop import peers
-from tests.interop.groups import in_group
+from tests.interop.groups import JUDGED, in_group
 from tests.interop.jvm import Run
 from tests.interop.patience import TimesTooShort, with_longer_times
 from tests.interop.received import each_once
@@ -42,7 +42,7 @@ def test_each_comes_once_and_not_before_its_second(broker: peers.Peer, run_java:
     assert run_java("Timed", broker.namesrv, "Timed", COUNT, SOON_MS, "all") == WELL
 
 
-@pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
+@pytest.mark.parametrize("name", JUDGED)
 def test_what_waits_in_stages_comes_once_and_not_before_its_second(
     name: str, run_java: Run, tmp_path: Path
 ) -> None:
@@ -76,7 +76,7 @@ def recall(run_java: Run, *arguments: object) -> list[dict[str, Any]]:
         raise
 
 
-@pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
+@pytest.mark.parametrize("name", JUDGED)
 def test_what_the_producer_takes_back_by_topic_and_id_does_not_come(
     name: str, run_java: Run, tmp_path: Path
 ) -> None:

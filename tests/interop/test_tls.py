@@ -79,8 +79,15 @@ def servers(
         yield of
 
 
-@pytest.mark.parametrize("mode", ["permissive", "enforcing"])
-@pytest.mark.parametrize("name", [in_group(name, "tls") for name in peers.START])
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        pytest.param("rocketmq", "permissive", id="permissive-@rocketmq_tls", marks=pytest.mark.interop_long),
+        pytest.param("rocketmq", "enforcing", id="enforcing-@rocketmq_tls"),
+        pytest.param("cometmq", "permissive", id="permissive-@cometmq_tls"),
+        pytest.param("cometmq", "enforcing", id="enforcing-@cometmq_tls"),
+    ],
+)
 def test_java_clients_send_and_receive_by_tls(
     name: str, mode: str, servers: Callable[[str, str], Peer], run_java: Run
 ) -> None:

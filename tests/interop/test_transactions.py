@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.interop import peers
+from tests.interop.groups import JUDGED
 from tests.interop.jvm import Run
 from tests.interop.received import each_once
 
@@ -35,7 +36,7 @@ def without_doubles_of_java(name: str, consumer: dict[str, Any]) -> dict[str, An
 WELL = each_once("committed", COUNT // PLANS * COMMITTED_PLANS)
 
 
-@pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
+@pytest.mark.parametrize("name", JUDGED)
 def test_what_is_committed_comes_once_and_what_is_rolled_back_never(
     name: str, run_java: Run, tmp_path: Path
 ) -> None:
