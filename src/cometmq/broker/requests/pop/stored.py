@@ -8,10 +8,10 @@ AckMessageProcessor.java.)
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from cometmq.broker.requests.pop.handles import HandlePoint
-from cometmq.broker.timed.delays import Delays, WaitingPlace
+from cometmq.broker.timed.delays import Delays
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.pop.check_point import (
@@ -39,16 +39,11 @@ _TAGGED: Final = {tag: properties.encode({TAGS: tag}) for tag in (CHECK_POINT_TA
 _BEFORE_KEY, _BEHIND_KEY = properties.text_of({UNIQ_KEY: "%s", TIMER_DELIVER_MS: "%d"}).split("%s")
 
 
-class _Around(NamedTuple):
-    """Where a message is stored, and its properties before and behind the offset in its unique key.
+_Around: TypeAlias = tuple[str, int, bytes, bytes]
+"""The topic and queue of a message, and its properties before and behind the offset in its unique key.
 
-    Before them is the tag: see ``_TAGGED``.
-    """
-
-    topic: str
-    queue_id: int
-    before: bytes
-    behind: bytes
+Before them is the tag: see ``_TAGGED``.
+"""
 
 
 class ReviveLog:
@@ -75,7 +70,7 @@ class ReviveLog:
         """Return the message to store of a check point. Raises Refused, MessageIllegal."""
         now_ms, due_ms = self._clock.now_ms(), check_point.revive_time_ms - AHEAD_MS
         waits = self._delays.waits(due_ms, now_ms)
-        around = self._around(check_point.key, CHECK_POINT_TAG, due_ms, revive_queue_id, waits=waits)
+        around = self._around(check_point.key, CHECK_POINT_TAG, due_ms, revive_queue_id, waits)
         body = check_point.encode()
         return self._message(around, CHECK_POINT_TAG, check_point.begin_offset, body, now_ms)
 
@@ -103,10 +98,10 @@ class ReviveLog:
     def _around_acks(self, point: HandlePoint, waits: bool) -> tuple[_Around, bytes]:
         """Return what acknowledgements of a check point have in common, the last one being of the body."""
         key = point.key
-        around = self._around(key, ACK_TAG, point.revive_time_ms, point.revive_queue_id, waits=waits)
+        around = self._around(key, ACK_TAG, point.revive_time_ms, point.revive_queue_id, waits)
         return around, key.ack_members()
 
-    def _around(self, key: PopKey, tag: str, due_ms: int, queue_id: int, *, waits: bool) -> _Around:
+    def _around(self, key: PopKey, tag: str, due_ms: int, queue_id: int, waits: bool) -> _Around:
         """Return all but the offset of what comes due at a time, ms since the epoch.
 
         Args:
@@ -119,15 +114,11 @@ class ReviveLog:
             raise MessageIllegal(
                 f"the receipt handle holds a separator of properties (\\x02): {f'{before}{behind}'[:200]!r}"
             )
-        place = WaitingPlace(self.topic, queue_id, "")
+        topic, added = self.topic, ""
         if waits:
-            place = self._delays.place(self.topic, queue_id, due_ms)
-        return _Around(
-            place.topic,
-            place.queue_id,
-            (_BEFORE_KEY + before).encode("utf-8", "replace"),
-            (behind + _BEHIND_KEY % due_ms + place.added).encode("utf-8", "replace"),
-        )
+            topic, queue_id, added = self._delays.place(topic, queue_id, due_ms)
+        before, behind = _BEFORE_KEY + before, behind + _BEHIND_KEY % due_ms + added
+        return topic, queue_id, before.encode("utf-8", "replace"), behind.encode("utf-8", "replace")
 
     def append(self, messages: Sequence[NewMessage]) -> None:
         """Store messages, all or none. Raises StoreNotWritable, MessageIllegal."""
