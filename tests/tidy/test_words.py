@@ -68,6 +68,7 @@ LONG_SIGNATURES: Final = {
     "cli/consume.py: consume": _OPTIONS,
     "cli/serve/commands.py: dev": _OPTIONS,
     "cli/serve/commands.py: namesrv": _OPTIONS,
+    "cli/serve/console.py: console": _OPTIONS,
     "cli/spark/export.py: export": _OPTIONS,
     "cli/spark/find.py: find": _OPTIONS,
     "cli/spark/replay.py: replay": _OPTIONS,

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin, missing_group
+from cometmq.admin.times import is_duration, parse_duration, parse_range
 from cometmq.arguments import FLAG, TEXT, check, instance_of, or_none
 from cometmq.errors import CometMQError, NotFound, RemoteError, SettingsError
 from cometmq.format.layout import valid_group
@@ -122,6 +123,29 @@ class ResetTarget:
 
     time: int | None = None
     offset: int | None = None
+
+
+TO: Final = "earliest, latest, a time as ISO 8601 or ms since the epoch, or a time ago: 30m, 2h, 1d"
+"""What ``parse_target`` understands."""
+
+
+def parse_target(text: str, now_ms: int, *, option: str = "--to") -> ResetTarget:
+    """Parse the position to reset to: see ``TO``. Raises SettingsError."""
+    if text == "earliest":
+        return ResetTarget()
+    if text == "latest":
+        return ResetTarget(time=END)
+    if is_duration(text):
+        return ResetTarget(time=now_ms - parse_duration(option, text))
+    return ResetTarget(time=parse_range(text, option=option).begin)
+
+
+def parse_queue(text: str, *, option: str = "--queue") -> tuple[str, int]:
+    """Parse the broker name and the queue id of ``BROKER:ID``. Raises SettingsError."""
+    broker_name, colon, queue_id = text.rpartition(":")
+    if not colon or not queue_id.isdecimal():
+        raise SettingsError(f"{option} {text!r}: write it as BROKER:ID, as cometmq topic stats shows them")
+    return broker_name, int(queue_id)
 
 
 class NotMoved(CometMQError):

@@ -1,14 +1,12 @@
 """``cometmq offset``: show, reset, skip and clone the offsets of consumer groups."""
 
 import time
-from typing import Final
 
 import click
 
 from cometmq.admin import offsets
-from cometmq.admin.offsets import END, OffsetChange, ResetTarget
+from cometmq.admin.offsets import END, TO, OffsetChange, ResetTarget, parse_queue, parse_target
 from cometmq.admin.readable import time_text
-from cometmq.admin.times import is_duration, parse_duration, parse_range
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import (
     json_option,
@@ -17,8 +15,6 @@ from cometmq.cli.output import (
     print_table,
 )
 from cometmq.errors import SettingsError
-
-TO: Final = "earliest, latest, a time as ISO 8601 or ms since the epoch, or a time ago: 30m, 2h, 1d."
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would change.")
 
@@ -56,7 +52,7 @@ def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
 @offset.command("reset")
 @click.argument("group")
 @click.argument("topic")
-@click.option("--to", metavar="WHERE", help=TO)
+@click.option("--to", metavar="WHERE", help=f"{TO}.")
 @click.option("--to-offset", type=click.IntRange(0), help="This queue offset, instead of --to.")
 @click.option("--queue", metavar="BROKER:ID", help="Only this queue.")
 @dry_run_option
@@ -78,8 +74,8 @@ def reset(
     """
     if (to is None) == (to_offset is None):
         raise SettingsError("give either --to or --to-offset")
-    target = ResetTarget(offset=to_offset) if to is None else _target(to)
-    only = None if queue is None else _queue(queue)
+    target = ResetTarget(offset=to_offset) if to is None else parse_target(to, int(time.time() * 1000))
+    only = None if queue is None else parse_queue(queue)
     _move(group, topic, target, only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
 
 
@@ -92,7 +88,7 @@ def reset(
 @json_option
 def skip(group: str, topic: str, queue: str | None, dry_run: bool, namesrv: str, as_json: bool) -> None:
     """Set the offsets of GROUP in TOPIC to the end, so that it skips all present messages."""
-    only = None if queue is None else _queue(queue)
+    only = None if queue is None else parse_queue(queue)
     _move(group, topic, ResetTarget(time=END), only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
 
 
@@ -140,20 +136,3 @@ def _move(
 def _plain(move: OffsetChange) -> dict[str, object]:
     _, broker_name, queue_id = move.queue
     return {"broker_name": broker_name, "queue_id": queue_id, "before": move.before, "after": move.after}
-
-
-def _target(text: str) -> ResetTarget:
-    if text == "earliest":
-        return ResetTarget()
-    if text == "latest":
-        return ResetTarget(time=END)
-    if is_duration(text):
-        return ResetTarget(time=int(time.time() * 1000) - parse_duration("--to", text))
-    return ResetTarget(time=parse_range(text, option="--to").begin)
-
-
-def _queue(text: str) -> tuple[str, int]:
-    broker_name, colon, queue_id = text.rpartition(":")
-    if not colon or not queue_id.isdecimal():
-        raise SettingsError(f"--queue {text!r}: write it as BROKER:ID, as cometmq topic stats shows them")
-    return broker_name, int(queue_id)

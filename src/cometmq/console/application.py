@@ -16,7 +16,16 @@ from starlette.staticfiles import StaticFiles
 from cometmq.admin.cluster import NOT_FOUND, missing_topic
 from cometmq.console import signing_in
 from cometmq.console.guarding import Guarding, check_form, read_form
-from cometmq.console.pages import dead_letters, groups, messages, overview, topics, waiting
+from cometmq.console.pages import (
+    dead_letters,
+    groups,
+    messages,
+    offsets,
+    overview,
+    sending,
+    topics,
+    waiting,
+)
 from cometmq.console.signing_in import COOKIE
 from cometmq.console.visit import Site, Visit
 from cometmq.console.visitors import Visitor
@@ -41,14 +50,25 @@ PAGES: Final[dict[str, Handler]] = {
     "/topics/{topic}": topics.topic,
     "/groups": groups.groups,
     "/groups/{group}": groups.group,
+    "/groups/{group}/reset": offsets.plan,
     "/messages": messages.browse,
     "/messages/{id}": messages.message,
     "/dead-letters": dead_letters.dead_letters,
     "/dead-letters/{group}": dead_letters.letters,
     "/waiting": waiting.waiting,
     "/producers": waiting.producers,
+    "/send": sending.form,
 }
 """The pages of a cluster."""
+
+ACTIONS: Final[dict[str, Handler]] = {
+    "/groups/{group}/reset": offsets.reset,
+    "/dead-letters/{group}/resend": dead_letters.resend,
+    "/messages/{id}/send-again": messages.send_again,
+    "/messages/{id}/handle": messages.handle,
+    "/send": sending.send,
+}
+"""What forms of these pages do: a console that is read-only refuses it."""
 
 _PACKAGE: Final = Path(str(files("cometmq")))
 STATIC: Final = {
@@ -60,11 +80,12 @@ STATIC: Final = {
 def application(site: Site) -> Starlette:
     """Build the application of a site."""
     routes: list[BaseRoute] = [Route(path, partial(_show, site, page)) for path, page in PAGES.items()]
+    routes += [Route(path, partial(_act, site, action), methods=["POST"]) for path, action in ACTIONS.items()]
     if site.settings.login:
         routes += [
             Route("/sign-in", partial(signing_in.show, site)),
             Route("/sign-in", partial(signing_in.sign_in, site), methods=["POST"]),
-            Route("/sign-out", partial(_act, site, signing_in.sign_out), methods=["POST"]),
+            Route("/sign-out", partial(_act, site, signing_in.sign_out, changes=False), methods=["POST"]),
         ]
     routes += [Mount(path, StaticFiles(directory=folder)) for path, folder in STATIC.items()]
     routes.append(Route("/healthz", _healthy))
@@ -84,14 +105,16 @@ async def _show(site: Site, handler: Handler, request: Request) -> Response:
     return await _answer(handler, Visit(site, request, visitor, {}))
 
 
-async def _act(site: Site, handler: Handler, request: Request) -> Response:
-    """Answer a form that asks for an action."""
+async def _act(site: Site, handler: Handler, request: Request, *, changes: bool = True) -> Response:
+    """Answer a form that asks for an action, which ``changes`` the cluster or not."""
     visitor = await site.visitors.find(request.cookies.get(COOKIE, ""))
     if visitor is None:
         return RedirectResponse("/sign-in", 303)
     try:
         form = await read_form(request)
         check_form(form, visitor)
+        if changes and site.settings.read_only:
+            raise AccessError("this console is read-only: start it without --read-only")
     except CometMQError as error:
         return await _explain(site, visitor, error)
     return await _answer(handler, Visit(site, request, visitor, form))

@@ -1,8 +1,9 @@
-"""The gRPC proxy that ``cometmq dev`` starts as its child."""
+"""The gRPC proxy and the console that ``cometmq dev`` starts as its children."""
 
 import asyncio
 import json
 import signal
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,13 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
         with Process("dev", "--port", "0", "--store", str(tmp_path / "s"), "--grpc-port", port) as second:
             ended = second.end()
     assert ended.code == 2 and "the proxy has ended with" in ended.err
+
+
+def test_a_console_is_served_until_a_signal(tmp_path: Path) -> None:
+    where = ("--port", "0", "--store", str(tmp_path / "store"), "--json")
+    with Process("dev", *where, "--console-port", "0") as process:
+        ready = json.loads(process.line())
+        with urllib.request.urlopen(f"http://{ready['console']}/groups") as answer:
+            assert b"No group" in answer.read()
+        assert process.kill(signal.SIGTERM).code == 0
+        assert asyncio.run(is_gone(ready["console"]))

@@ -1,9 +1,11 @@
-from tests.console.conftest import Browser
+import re
+
+from tests.console.conftest import Browser, text_of
 
 from cometmq.admin import messages
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Producer
-from cometmq.format.layout import DLQ_PREFIX
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.message import Message, StoredMessage
 from cometmq.testing.embedded_broker import EmbeddedBroker
 
@@ -30,3 +32,21 @@ async def test_groups_with_dead_letters_lead_to_them(broker: EmbeddedBroker, bro
     assert "k1" not in await browser.text("/dead-letters/billing?limit=1")
     assert "No dead letter in this time" in await browser.text("/dead-letters/billing?time=..2020-01-01")
     assert "No dead letter." in await browser.text("/dead-letters/others")
+
+
+async def test_the_ticked_letters_are_sent_to_their_group_again(
+    broker: EmbeddedBroker, browser: Browser
+) -> None:
+    await give_up(broker, "shop", 2)
+    broker.create_topic(RETRY_PREFIX + "shop", 1)
+    page = await browser.page("/dead-letters/shop")
+    first, _ = re.findall(r'name="(letter\.[0-9A-F]+)"', page.text)
+    sent = await browser.send(page, "/dead-letters/shop/resend", **{first: "1"})
+    assert "1 sent again" in await browser.text(sent.headers["location"])
+    (again,) = broker.messages(RETRY_PREFIX + "shop")
+    assert again.body == b"0" and again.properties["RETRY_TOPIC"] == "orders"
+    before = len(broker.messages("orders"))
+    await browser.send(page, "/dead-letters/shop/resend", to_topic="1", **{first: "1"})
+    assert len(broker.messages("orders")) == before + 1
+    none = await browser.send(page, "/dead-letters/shop/resend")
+    assert none.status_code == 400 and "tick the dead letters" in text_of(none)

@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator
 
 import pytest
 from tests.cli.test_output import new_stored
-from tests.console.conftest import Browser
+from tests.console.conftest import Browser, text_of
 
 from cometmq import blocking
-from cometmq.client import Producer, SendResult
+from cometmq.client import Consumer, Producer, SendResult, Start
 from cometmq.console.pages.messages import first_of
 from cometmq.message import Message, StoredMessage
 from cometmq.testing.embedded_broker import EmbeddedBroker
@@ -116,3 +116,32 @@ async def test_a_search_that_takes_too_long_shows_what_it_has() -> None:
 
     found, is_whole = await first_of(endless(), 5, timeout_s=0.01)
     assert len(found) == 1 and not is_whole
+
+
+async def test_a_message_is_sent_again(
+    stored: list[SendResult], broker: EmbeddedBroker, browser: Browser
+) -> None:
+    broker.create_topic("copies", 1)
+    address = f"/messages/{stored[1].offset_id}"
+    page = await browser.page(address)
+    sent = await browser.send(page, f"{address}/send-again?topic=orders", to="copies")
+    assert "It is stored" in await browser.text(sent.headers["location"])
+    (copy,) = broker.messages("copies")
+    assert copy.body == b'{"id": 1}' and copy.keys == ("order-1",)
+    nowhere = await browser.send(page, f"{address}/send-again", to=" ")
+    assert nowhere.status_code == 400 and "give the topic" in text_of(nowhere)
+
+
+async def test_a_member_handles_a_message_now(
+    stored: list[SendResult], broker: EmbeddedBroker, browser: Browser
+) -> None:
+    address = f"/messages/{stored[1].offset_id}"
+    page = await browser.page(address)
+    handled: list[bytes] = []
+    consumer = Consumer(broker.name_server, "handlers", start=Start.LAST)
+    consumer.subscribe("orders", lambda message: handled.append(message.body))
+    async with consumer:
+        result = text_of(await browser.send(page, f"{address}/handle?topic=orders", group="handlers"))
+    assert "Handled" in result and "CR_SUCCESS" in result and b'{"id": 1}' in handled
+    nobody = await browser.send(page, f"{address}/handle", group="handlers")
+    assert nobody.status_code == 404 and "no members now" in text_of(nobody)

@@ -1,11 +1,12 @@
-"""The gRPC proxy that ``cometmq dev`` runs beside its broker."""
+"""The gRPC proxy and the console that ``cometmq dev`` runs beside its broker."""
 
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
-from cometmq.cli.serve.child import child_proxy
+from cometmq.cli.serve.child import child_server
 from cometmq.client.credentials import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
 from cometmq.extras import require
 from cometmq.net.tls.settings import TlsMode
@@ -27,12 +28,31 @@ async def proxy_beside(settings: "BrokerSettings", name_server: str, port: int) 
     require("proxy", "cometmq dev --grpc-port")
     where = ("--namesrv", name_server, "--host", settings.bind_address, "--port", str(port))
     options = (*where, *_tls(settings), *_access(settings))
-    async with child_proxy(*options, environment=_credentials(settings), on_end=_log_end) as ready:
+    end = partial(_log_end, "gRPC proxy")
+    async with child_server("proxy", *options, environment=_credentials(settings), on_end=end) as ready:
         yield ready["proxy"]
 
 
-def _log_end(code: int) -> None:
-    _log.error("the gRPC proxy has ended with %d; the broker goes on without it", code)
+@asynccontextmanager
+async def console_beside(settings: "BrokerSettings", name_server: str, port: int) -> AsyncIterator[str]:
+    """Run a console for the broker with these settings, on its host; provide the console's address.
+
+    Visitors must sign in if the broker checks signatures. Raises as ``proxy_beside``.
+    """
+    require("console", "cometmq dev --console-port")
+    options = ["--namesrv", name_server, "--host", settings.bind_address, "--port", str(port)]
+    if settings.authentication_enabled:
+        options.append("--login")
+    elif settings.insecure:
+        options.append("--insecure")
+    options += _to_broker(settings)
+    end = partial(_log_end, "console")
+    async with child_server("console", *options, environment={}, on_end=end) as ready:
+        yield ready["console"]
+
+
+def _log_end(what: str, code: int) -> None:
+    _log.error("the %s has ended with %d; the broker goes on without it", what, code)
 
 
 def _tls(settings: "BrokerSettings") -> list[str]:
@@ -42,9 +62,14 @@ def _tls(settings: "BrokerSettings") -> list[str]:
     options = ["--grpc-tls-mode", settings.tls_mode.value, "--grpc-tls-cert", settings.tls_server_cert_path]
     if settings.tls_server_key_path:
         options += ["--grpc-tls-key", settings.tls_server_key_path]
-    if settings.tls_mode is TlsMode.ENFORCING:
-        options += ["--tls-ca", settings.tls_server_cert_path, "--tls-any-host"]
-    return options
+    return [*options, *_to_broker(settings)]
+
+
+def _to_broker(settings: "BrokerSettings") -> list[str]:
+    """Return the options by which a client reaches a broker that demands TLS."""
+    if settings.tls_mode is not TlsMode.ENFORCING:
+        return []
+    return ["--tls-ca", settings.tls_server_cert_path, "--tls-any-host"]
 
 
 def _access(settings: "BrokerSettings") -> list[str]:

@@ -30,10 +30,10 @@ async def stop_at_end_of_input() -> None:
 
 
 @asynccontextmanager
-async def child_proxy(
-    *options: str, environment: Mapping[str, str], on_end: Callable[[int], None]
+async def child_server(
+    command: str, *options: str, environment: Mapping[str, str], on_end: Callable[[int], None]
 ) -> AsyncIterator[dict[str, Any]]:
-    """Run ``cometmq proxy`` with these options; provide what it prints as JSON when it is ready.
+    """Run ``cometmq COMMAND`` with these options; provide what it prints as JSON when it is ready.
 
     Args:
         environment: more variables.
@@ -42,7 +42,7 @@ async def child_proxy(
     Raises SettingsError if it does not start, for which it has printed the reason.
     """
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "cometmq.cli.main", "proxy", *options, "--json", "--while-input"),
+        *(sys.executable, "-m", "cometmq.cli.main", command, *options, "--json", "--while-input"),
         stdin=PIPE,
         stdout=PIPE,
         env=os.environ | environment,
@@ -50,12 +50,12 @@ async def child_proxy(
     assert child.stdout is not None
     line = await child.stdout.readline()
     if not line:
-        raise SettingsError(f"the proxy has ended with {await child.wait()}: see above")
+        raise SettingsError(f"the {command} has ended with {await child.wait()}: see above")
 
     async def watch() -> None:
         on_end(await child.wait())
 
-    watching = asyncio.create_task(watch(), name="end of the proxy")
+    watching = asyncio.create_task(watch(), name=f"end of the {command}")
     try:
         yield json.loads(line)
     finally:

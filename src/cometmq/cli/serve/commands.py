@@ -60,6 +60,7 @@ store_option = click.option(
 @store_option
 @config_option
 @click.option("--grpc-port", type=PORT, help="Serve RocketMQ 5 clients, too, on this port: see proxy.")
+@click.option("--console-port", type=PORT, help="Serve a console, too, on this port: see console.")
 @click.option("--tls", "has_tls", is_flag=True, help="Make a certificate in the store's directory, for TLS.")
 @metrics_options
 @server_tls_options
@@ -91,9 +92,9 @@ def dev(
     }
     if namesrv_port is None:
         namesrv_port = 0 if port == 0 else NAME_SERVER_PORT
-    grpc_port = server.pop("grpc_port")
+    beside = server.pop("grpc_port"), server.pop("console_port")
     values = _server_settings(server) | _given(options)
-    ports = namesrv_port, grpc_port
+    ports = namesrv_port, *beside
     run("dev", lambda: _dev(config, ports, values, makes_certificate=has_tls, as_json=as_json))
 
 
@@ -175,7 +176,7 @@ def broker(
 
 async def _dev(
     config: Path | None,
-    ports: tuple[int, int | None],
+    ports: tuple[int, int | None, int | None],
     values: Mapping[str, Any],
     *,
     makes_certificate: bool,
@@ -183,14 +184,14 @@ async def _dev(
 ) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - the help must not wait for the broker's imports
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
-    from cometmq.cli.serve.beside import proxy_beside  # noqa: PLC0415 - as above
+    from cometmq.cli.serve.beside import console_beside, proxy_beside  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
 
     settings = load(config, values, defaults=DEV_DEFAULTS)
     if makes_certificate:
         settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings.broker))
     own = settings.broker
-    namesrv_port, grpc_port = ports
+    namesrv_port, grpc_port, console_port = ports
     name_server = NameServer(
         own.bind_address, namesrv_port, limits=own.body_limits, access=access_in_dev(own), tls=own
     )
@@ -208,6 +209,10 @@ async def _dev(
         if grpc_port is not None:
             more["proxy"] = await stack.enter_async_context(proxy_beside(own, name_server.address, grpc_port))
             where += f", proxy {more['proxy']}"
+        if console_port is not None:
+            console = console_beside(own, name_server.address, console_port)
+            more["console"] = await stack.enter_async_context(console)
+            where += f", console http://{more['console']}"
         if makes_certificate:
             where += f", certificate {own.tls_server_cert_path} (--tls-ca)"
             more["certificate"] = own.tls_server_cert_path

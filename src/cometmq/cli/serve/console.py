@@ -5,6 +5,7 @@ import click
 from cometmq.cli.access import access
 from cometmq.cli.output import json_option, namesrv_option
 from cometmq.cli.serve.access import insecure_option
+from cometmq.cli.serve.child import stop_at_end_of_input
 from cometmq.cli.serve.running import ready, run
 
 PORT = 8090
@@ -25,6 +26,7 @@ PORT = 8090
 )
 @click.option("--read-only", is_flag=True, help="Refuse all that changes something.")
 @click.option("--login", is_flag=True, help="Visitors sign in as a user of the cluster, and have its rights.")
+@click.option("--while-input", is_flag=True, hidden=True, help="Stop at the end of the standard input.")
 @insecure_option
 @json_option
 def console(
@@ -34,6 +36,7 @@ def console(
     host_names: tuple[str, ...],
     read_only: bool,
     login: bool,
+    while_input: bool,
     insecure: bool,
     as_json: bool,
 ) -> None:
@@ -57,6 +60,8 @@ def console(
             **arguments,
         )
         async with Console(settings, port) as server:
+            if while_input:
+                await stop_at_end_of_input()
             fields = {"console": server.address, "console_port": server.port, "name_servers": namesrv}
             text = f"console http://{server.address}, name servers {namesrv}"
             await ready(text, fields, as_json=as_json)

@@ -11,7 +11,7 @@ import sys
 from contextlib import AsyncExitStack
 from typing import Final
 
-from cometmq.cli.serve.child import child_proxy
+from cometmq.cli.serve.child import child_server
 from cometmq.cli.serve.running import ready
 from cometmq.errors import CometMQError, SettingsError
 from cometmq.net.address import remedy_of
@@ -38,11 +38,11 @@ async def serve_by_workers(
     with await asyncio.to_thread(_reserve, host, port) as reserved:
         bound = reserved.getsockname()[1]
         async with AsyncExitStack() as stack:
-            own = sys.argv[sys.argv.index("proxy") + 1 :]
+            own = sys.argv[sys.argv.index("proxy") :]
             shared = (*own, "--workers", str(FIRST), "--port", str(bound), "--share-port")
             workers = [
                 await stack.enter_async_context(
-                    child_proxy(*shared, *_metrics_options(metrics, number), environment={}, on_end=end)
+                    child_server(*shared, *_metrics_options(metrics, number), environment={}, on_end=end)
                 )
                 for number in range(count)
             ]

@@ -1,14 +1,22 @@
-"""Dead letters: the groups that have any, and those of one group."""
+"""Dead letters: the groups that have any, those of one group, and sending them again."""
+
+from typing import Final
+from urllib.parse import quote
 
 from starlette.responses import Response
 
 from cometmq.admin import dead_letters as admin_letters
+from cometmq.admin import messages
 from cometmq.admin.times import TimeRange, parse_range
 from cometmq.admin.tolerant import TolerantAdmin
 from cometmq.console.bodies import short_text
 from cometmq.console.pages.messages import LIMIT_MAX, SEARCH_S, first_of
 from cometmq.console.visit import Visit
-from cometmq.errors import NotFound
+from cometmq.errors import NotFound, SettingsError
+from cometmq.format.layout import DLQ_PREFIX
+
+TICK: Final = "letter."
+"""Begins the names of the form's fields for letters; the rest is the letter's offset id."""
 
 
 async def dead_letters(visit: Visit) -> Response:
@@ -45,3 +53,15 @@ async def letters(visit: Visit) -> Response:
         limit=limit,
         resent=visit.text("resent"),
     )
+
+
+async def resend(visit: Visit) -> Response:
+    """Send the letters that are ticked to their group again, or to all groups of their topics."""
+    group, to_topic = visit.part("group"), visit.form.get("to_topic") == "1"
+    ids = [name.removeprefix(TICK) for name in visit.form if name.startswith(TICK)]
+    if not ids:
+        raise SettingsError("tick the dead letters to send again")
+    for letter_id in ids:
+        found = (await messages.by_id(visit.cluster, letter_id, DLQ_PREFIX + group))[0]
+        await admin_letters.resend(visit.cluster, group, found, to_topic=to_topic)
+    return visit.go_to(f"/dead-letters/{quote(group, safe='')}", resent=str(len(ids)))

@@ -57,5 +57,6 @@ async def group(visit: Visit) -> Response:
         topics=sorted({queue.topic for queue in progress.queues if not queue.topic.startswith(RETRY_PREFIX)}),
         owners=owners,
         wants_owners=wants_owners,
+        reset=visit.text("reset"),
         troubles=cluster.troubles,
     )

@@ -167,7 +167,28 @@ async def message(visit: Visit) -> Response:
         traces=await traces.of_message(visit.cluster, found.message_id),
         is_send=lambda trace: isinstance(trace, PubTrace),
         is_begin=lambda trace: isinstance(trace, BeforeTrace),
+        sent=visit.text("sent"),
     )
+
+
+async def send_again(visit: Visit) -> Response:
+    """Send a message to a topic as a new one, and show that one."""
+    found = (await messages.by_id(visit.cluster, visit.part("id"), visit.text("topic") or None))[0]
+    to = visit.form.get("to", "").strip()
+    if not to:
+        raise SettingsError("give the topic to which to send the message")
+    sent = await messages.send_again(visit.cluster, found, to)
+    return visit.go_to(f"/messages/{sent.offset_id}", topic=to, sent="1")
+
+
+async def handle(visit: Visit) -> Response:
+    """Ask a member of a group to handle a message now, and show the result."""
+    found = (await messages.by_id(visit.cluster, visit.part("id"), visit.text("topic") or None))[0]
+    group = visit.form.get("group", "").strip()
+    if not group:
+        raise SettingsError("give the group of which a member is to handle the message")
+    handled = await messages.consume_directly(visit.cluster, group, found)
+    return visit.page("handled.html", here="/messages", message=found, group=group, handled=handled)
 
 
 def _export(found: list[StoredMessage], kind: str, name: str) -> Response:
