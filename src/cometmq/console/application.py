@@ -79,8 +79,13 @@ STATIC: Final = {
 
 def application(site: Site) -> Starlette:
     """Build the application of a site."""
-    routes: list[BaseRoute] = [Route(path, partial(_show, site, page)) for path, page in PAGES.items()]
-    routes += [Route(path, partial(_act, site, action), methods=["POST"]) for path, action in ACTIONS.items()]
+    pages, actions = (PAGES, ACTIONS) if site.settings.store is None else store_pages()
+    changes = site.settings.store is None
+    routes: list[BaseRoute] = [Route(path, partial(_show, site, page)) for path, page in pages.items()]
+    routes += [
+        Route(path, partial(_act, site, action, changes=changes), methods=["POST"])
+        for path, action in actions.items()
+    ]
     if site.settings.login:
         routes += [
             Route("/sign-in", partial(signing_in.show, site)),
@@ -91,6 +96,19 @@ def application(site: Site) -> Starlette:
     routes.append(Route("/healthz", _healthy))
     guard = Middleware(Guarding, hosts=site.settings.allowed_hosts)
     return Starlette(routes=routes, middleware=[guard], exception_handlers={404: partial(_not_found, site)})
+
+
+def store_pages() -> tuple[dict[str, Handler], dict[str, Handler]]:
+    """Return the pages of a store directory, and what their forms do. Raises MissingExtra."""
+    from cometmq.console.pages import store  # noqa: PLC0415  it needs an extra that consoles of clusters do not
+
+    pages: dict[str, Handler] = {
+        "/": store.overview,
+        "/files": store.files,
+        "/files/{path:path}": store.file,
+        "/verify": store.check,
+    }
+    return pages, {"/verify": store.run_check}
 
 
 async def _healthy(_request: Request) -> Response:

@@ -1,9 +1,12 @@
 """``cometmq console``: serve pages for those who operate brokers."""
 
+from pathlib import Path
+
 import click
 
 from cometmq.cli.access import access
 from cometmq.cli.output import json_option, namesrv_option
+from cometmq.cli.paths import NamedPath
 from cometmq.cli.serve.access import insecure_option
 from cometmq.cli.serve.child import stop_at_end_of_input
 from cometmq.cli.serve.running import ready, run
@@ -13,6 +16,11 @@ PORT = 8090
 
 @click.command()
 @namesrv_option
+@click.option(
+    "--store",
+    type=NamedPath(file_okay=False),
+    help="Show the store directory of a broker that does not run, instead of a cluster.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port to listen on."
@@ -31,6 +39,7 @@ PORT = 8090
 @json_option
 def console(
     namesrv: str,
+    store: Path | None,
     host: str,
     port: int,
     host_names: tuple[str, ...],
@@ -40,7 +49,7 @@ def console(
     insecure: bool,
     as_json: bool,
 ) -> None:
-    """Serve pages for those who operate the brokers that name servers know.
+    """Serve pages for those who operate the brokers that name servers know, or of a store directory.
 
     Open the address that it prints in a browser. A port of 0 takes any free one.
     """
@@ -51,7 +60,8 @@ def console(
         from cometmq.console.settings import ConsoleSettings  # noqa: PLC0415 - as above
 
         settings = ConsoleSettings(
-            name_servers=namesrv,
+            name_servers="" if store is not None else namesrv,
+            store=store,
             host=host,
             host_names=host_names,
             read_only=read_only,
@@ -62,8 +72,9 @@ def console(
         async with Console(settings, port) as server:
             if while_input:
                 await stop_at_end_of_input()
-            fields = {"console": server.address, "console_port": server.port, "name_servers": namesrv}
-            text = f"console http://{server.address}, name servers {namesrv}"
-            await ready(text, fields, as_json=as_json)
+            fields = {"console": server.address, "console_port": server.port}
+            shown = f"name servers {namesrv}" if store is None else f"store {store}"
+            fields |= {"name_servers": namesrv} if store is None else {"store": str(store)}
+            await ready(f"console http://{server.address}, {shown}", fields, as_json=as_json)
 
     run("console", serve, extra="console")
