@@ -100,6 +100,17 @@ async def test_who_sends_nothing_or_part_of_a_frame_has_less_time_than_others(
     assert caplog.text.count("a frame was not finished within 10 s") == 3
 
 
+async def test_a_frame_that_has_come_and_waits_for_its_turn_is_not_late() -> None:
+    async with checked() as here:
+        peer = await here.connect()
+        await here.accepted()
+        port = peer.writer.get_extra_info("sockname")[1]
+        (session,) = [one for one in here.server.sessions if one.peer[1] == port]
+        session.data_received(echo(1))
+        here.pass_time(MS_MAX)  # the loop was held up so long
+        assert (await peer.receive()).opaque == 1
+
+
 async def test_of_too_many_of_one_address_the_oldest_are_closed(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with checked() as here:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum
+from itertools import repeat
 from typing import Final
 
 from tests.access.test_needs import TOPIC
@@ -28,6 +29,8 @@ from cometmq.wire.bodies.access import UserInfo
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 
+PATIENCE_MS: Final = 120_000
+"""How long a server may take on a busy machine."""
 WITH_POLICIES: Final = (*LIMITED, Sender.EXACT, Sender.PREFIX, Sender.ANY)
 
 
@@ -88,9 +91,8 @@ async def store_messages(address: str, admin: Credentials) -> Places:
         ids = []
         for topic in (TOPIC, OTHER_TOPIC):
             fields = headers.fields(send_header(topic))
-            answer = await connection.request(
-                Command(RequestCode.SEND_MESSAGE_V2, ext_fields=fields, body=b"x")
-            )
+            send = Command(RequestCode.SEND_MESSAGE_V2, ext_fields=fields, body=b"x")
+            answer = await connection.request(send, PATIENCE_MS)
             assert answer.code == ResponseCode.SUCCESS, answer
             ids.append(answer.ext_fields["msgId"])
     offset, other_offset = (parse_offset_message_id(one).physical_offset for one in ids)
@@ -101,17 +103,17 @@ async def verdicts(
     address: str, admin: Credentials, cases: Sequence[Case], senders: Iterable[Sender] = Sender
 ) -> Verdicts:
     """Send the requests, those of one case side by side, each by a connection of its sender."""
-    connections = {sender: await Connection.open(address) for sender in senders}
+    connections = {sender: await Connection.open(address, timeout_ms=PATIENCE_MS) for sender in senders}
     numbers = wanted_sets(cases)
     found: Verdicts = {}
     try:
         for case in cases:
-            waiting = [
-                connection.request(_signed(case, sender, credentials_of(sender, numbers[case.wanted], admin)))
-                for sender, connection in connections.items()
+            number = numbers[case.wanted]
+            commands = [
+                _signed(case, sender, credentials_of(sender, number, admin)) for sender in connections
             ]
             try:
-                answers = await asyncio.gather(*waiting)
+                answers = await _answers(connections.values(), commands)
             except CometMQError as error:
                 error.add_note(f"to {case}")
                 raise
@@ -133,14 +135,20 @@ def _about(code: RequestCode, fields: dict[str, str], body: bodies.Body) -> Comm
     return Command(code, ext_fields=fields, body=bodies.encode(body, standard=True))
 
 
+async def _answers(connections: Iterable[Connection], commands: Iterable[Command]) -> list[Command]:
+    """Send a request by each connection, side by side; return the answers."""
+    pairs = zip(connections, commands, strict=False)
+    return await asyncio.gather(*(connection.request(command, PATIENCE_MS) for connection, command in pairs))
+
+
 async def _accepted(connection: Connection, commands: Iterable[Command]) -> None:
-    for answer in await asyncio.gather(*map(connection.request, commands)):
+    for answer in await _answers(repeat(connection), commands):
         assert answer.code == ResponseCode.SUCCESS, answer
 
 
 @asynccontextmanager
 async def _connected(address: str, credentials: Credentials) -> AsyncIterator[Connection]:
-    connection = await Connection.open(address, credentials=credentials)
+    connection = await Connection.open(address, timeout_ms=PATIENCE_MS, credentials=credentials)
     try:
         yield connection
     finally:

@@ -309,8 +309,9 @@ class Session(asyncio.Protocol):
         if self.newcomers is not None:
             ms_max = self.newcomers.limits.frame_ms_max
             is_awaited |= not self._commands_read
-        # While reading is stopped, for this peer's sake or that of others, no frame can be finished.
-        if progress or not is_awaited or self.congested or self._waits_for_room:
+        # While reading is stopped, for this peer's sake or that of others, no frame can be finished; and what
+        # has come may finish it.
+        if progress or not is_awaited or self.congested or self._waits_for_room or self._intake:
             self._stuck_since_ms = now_ms
         elif now_ms - self._stuck_since_ms >= ms_max:
             self.abort(
