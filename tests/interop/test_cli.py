@@ -246,3 +246,16 @@ def committed(ask: Ask, group: str = GROUP) -> int:
 def queue_of(ask: Ask) -> str:
     (route,) = ask("topic", "route", TOPIC)["brokers"]
     return f"{route['broker_name']}:0"
+
+
+def test_its_health_and_traffic_are_shown(ask: Ask, broker: Peer, cometmq: cli.Run) -> None:
+    assert cometmq("topic", "create", "CliHealth", "--queues", "1").code == 0
+    cometmq("send", "CliHealth", text="0\n1\n")
+    findings = ask("doctor", "--topic", "CliHealth")["findings"]
+    levels = {one["check"]: one["level"] for one in findings if one["check"] != "disk"}
+    assert (
+        levels.items() >= dict.fromkeys(("name server", "address", "ports", "clock", "route"), "ok").items()
+    )
+    seen = ask("top", "--once", "--interval", "1ms")
+    assert {"topic": "CliHealth", "in_per_s": 0.0, "messages": 2} in seen["topics"]
+    assert broker.broker in {line["address"] for line in seen["brokers"]}
