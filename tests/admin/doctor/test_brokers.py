@@ -1,6 +1,6 @@
 import pytest
 
-from cometmq.admin.doctor.brokers import Registered, _clock, _state, clock_of, same_addresses
+from cometmq.admin.doctor.brokers import Registered, _advertised, _clock, _state, clock_of, same_addresses
 from cometmq.admin.doctor.findings import Level
 
 BROKER = Registered("broker-a", 0, "192.0.2.1:10911", "192.0.2.9:9876")
@@ -35,6 +35,12 @@ def test_only_a_certain_difference_of_clocks_counts(ahead_ms: int, level: Level,
     found = _clock(BROKER, JAVA, NOW_MS - ahead_ms, NOW_MS - ahead_ms)
     assert found.level is level and word in found.text
     assert bool(found.remedy) is (level is not Level.OK)
+
+
+def test_an_address_that_is_none_is_a_fault_of_its_broker() -> None:
+    found = _advertised(BROKER._replace(address="fd00::1:10911"))
+    assert found is not None and found.level is Level.FAULT and "brokerIP1" in found.remedy
+    assert _advertised(BROKER) is None
 
 
 def test_brokers_that_advertise_one_address_are_named() -> None:

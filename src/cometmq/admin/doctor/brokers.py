@@ -90,7 +90,10 @@ async def examine(cluster: ClusterAdmin, broker: Registered) -> list[Diagnosis]:
 
 def _advertised(broker: Registered) -> Diagnosis | None:
     """Judge the address that a broker advertises by that of its name server; None if it can be tried."""
-    host, port = parse_address(broker.address)
+    try:
+        host, port = parse_address(broker.address)
+    except SettingsError as error:
+        return fault("address", broker.label, str(error), "set brokerIP1 to an IP address or a name")
     name_server_host, _ = parse_address(broker.name_server)
     try:
         if not is_loopback(host) or is_loopback(name_server_host):
