@@ -64,3 +64,17 @@ async def test_one_too_many_signs_out_the_one_that_is_idle(
         first, second = await visitors.sign_in(*USER), await visitors.sign_in(*USER)
         assert await visitors.find(first.token) is None
         assert await visitors.find(second.token) is second
+
+
+async def test_secrets_cannot_be_guessed_quickly(
+    guarded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FAILED_MAX", 1)
+    now_ms = 0
+    async with Visitors(ConsoleSettings(guarded.name_server, login=True), lambda: now_ms) as visitors:
+        with pytest.raises(AccessError, match="signature"):
+            await visitors.sign_in("root", "wrong")
+        with pytest.raises(AccessError, match="1 sign-ins have failed in the last minute: wait"):
+            await visitors.sign_in(*USER)
+        now_ms = 60_000
+        assert (await visitors.sign_in(*USER)).user == "root"

@@ -21,6 +21,8 @@ VISITORS_MAX: Final = 100
 """Most visitors that are signed in; one more signs out the one that has been idle for the longest time."""
 IDLE_MS_MAX: Final = 8 * 3_600_000
 """A visitor that is idle for longer must sign in again."""
+FAILED_MAX: Final = 20
+"""Most failed sign-ins in a minute: brokers count forged requests, and suspect an address with many."""
 NO_RIGHT: Final = "has no permission"
 """What a broker writes to a user whose signature is right, and who may not do what was asked for."""
 
@@ -53,6 +55,7 @@ class Visitors:
         self._now_ms = now_ms
         self._known: dict[str, Visitor] = {}
         self._seen_ms: dict[str, int] = {}
+        self._failed_ms: list[int] = []
 
     async def __aenter__(self) -> Self:
         """Open the connections of the visitor without a login."""
@@ -93,6 +96,9 @@ class Visitors:
         """
         if not user or not secret:
             raise AccessError("give the name of a user of the cluster, and its secret")
+        self._failed_ms = [time for time in self._failed_ms if self._now_ms() - time < 60_000]
+        if len(self._failed_ms) >= FAILED_MAX:
+            raise AccessError(f"{FAILED_MAX} sign-ins have failed in the last minute: wait for one")
         cluster = TopicAdmin(
             self._settings.name_servers, credentials=Credentials(user, secret), tls=self._settings.tls
         )
@@ -100,6 +106,7 @@ class Visitors:
         try:
             await _check_user(cluster, user)
         except BaseException:
+            self._failed_ms.append(self._now_ms())
             await cluster.__aexit__()
             raise
         while len(self._known) >= VISITORS_MAX:
