@@ -140,7 +140,7 @@ class Campaign:
         """Wait until each stream has done one micro-batch more."""
         before = self._done()
         while any(now <= then for then, now in zip(before, self._done(), strict=True)):
-            assert streams.returncode is None, "the streams have failed"
+            assert streams.returncode is None, (self._folder / LOG).read_text()
             await asyncio.sleep(LOOK_S)
 
     @asynccontextmanager
