@@ -84,8 +84,8 @@ def succeeds(call: Callable[[], Any]) -> bool:
 
 def recall(address: str, topic: str) -> Iterator[Line]:
     """Send two delayed messages, and recall the first."""
-    due = int(time.time()) + DELAY_S
     with producer_of(address, topic) as producer:
+        due = int(time.time()) + DELAY_S
         first = producer.send(message_of(topic, "recalled", delivery_timestamp=due))
         producer.send(message_of(topic, "delayed", delivery_timestamp=due))
         recalled = producer.recall_message(topic, first.recall_handle)
