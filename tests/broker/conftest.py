@@ -15,6 +15,7 @@ from cometmq.format import properties, record
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.net.connection import Connection
+from cometmq.net.min_timeouts import min_timeout
 from cometmq.net.server import Server
 from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore
@@ -133,18 +134,19 @@ async def serving(
         parts = Assembly(Settings(own, store_settings), opened, files, clock, "127.0.0.1", port)
         server.handler, server.bulk = parts.requests, parts.bulk if bulk else None
         address = f"127.0.0.1:{port}"
-        client = await Client.open(address)
-        bench = Bench(client.connection, client.told)
-        bench.parts, bench.store, bench.clock, bench.address = parts, opened, clock, address
-        try:
-            yield bench
-        finally:
-            await bench.connection.close()
-            await server.stop()
-            await parts.lock_requests.stop()
-            await parts.assignments.stop()
-            await parts.stop_saving()
-            parts.offsets.save()
+        with min_timeout(address, WAIT_S):
+            client = await Client.open(address)
+            bench = Bench(client.connection, client.told)
+            bench.parts, bench.store, bench.clock, bench.address = parts, opened, clock, address
+            try:
+                yield bench
+            finally:
+                await bench.connection.close()
+                await server.stop()
+                await parts.lock_requests.stop()
+                await parts.assignments.stop()
+                await parts.stop_saving()
+                parts.offsets.save()
 
 
 class Nobody:
