@@ -20,7 +20,7 @@ from tests.broker.pops import (
 from tests.broker.requests.pop.test_acks import ack_batch, entry
 from tests.broker.requests.pop.test_notification import HAS, HAS_NOT, header
 from tests.broker.requests.pop.test_notification import ask as notify
-from tests.broker.requests.pop.test_waiting import POLL_MS, held, topic, turns
+from tests.broker.requests.pop.test_waiting import POLL_MS, answered, held, topic, turns
 
 from cometmq.broker.requests.pop.in_order import ATTEMPT_ID_LENGTH_MAX
 from cometmq.format.pop.names import RetryFlag
@@ -192,7 +192,7 @@ async def test_of_those_who_wait_one_is_woken_each_time_that_the_queue_is_unbloc
         for woken in range(1, 4):
             missed = bench.parts.rates.missed.total
             advance(bench, INVISIBLE_MS)
-            await turns()
+            await answered(answers, woken)
             assert [answer.done() for answer in answers].count(True) == woken
             assert bench.parts.rates.missed.total - missed <= 1
         assert bench.parts.waiting.held_count() == 0
