@@ -50,6 +50,10 @@ AnswerT = TypeVar("AnswerT")
 _log = logging.getLogger(__name__)
 
 
+SERIES_MAX: Final = 10_000
+"""Most series of one family where no setting says how many: see ``exposition``."""
+
+
 class EndpointSource:
     """What an endpoint shows.
 
@@ -83,7 +87,13 @@ class Endpoint:
     """
 
     def __init__(
-        self, host: str, port: int, source: EndpointSource, *, labels: Mapping[str, str], series_max: int
+        self,
+        host: str,
+        port: int,
+        source: EndpointSource,
+        *,
+        labels: Mapping[str, str],
+        series_max: int = SERIES_MAX,
     ) -> None:
         require("metrics", "/metrics")
         from prometheus_client import make_wsgi_app  # noqa: PLC0415  an optional package

@@ -32,8 +32,6 @@ REFUSED: Final = Family(
 )
 FAMILIES: Final = (BROKERS, TOPICS, CONNECTIONS, REFUSED)
 """All families of a name server."""
-SERIES_MAX: Final = 10_000
-"""Most series of one family: see ``exposition``."""
 
 
 def endpoint_of(name_server: NameServer, host: str, port: int) -> Endpoint:
@@ -53,4 +51,4 @@ def endpoint_of(name_server: NameServer, host: str, port: int) -> Endpoint:
         return values
 
     source = EndpointSource(FAMILIES, collect, reasons=lambda: ())
-    return Endpoint(host, port, source, labels={"node_type": "nameserver"}, series_max=SERIES_MAX)
+    return Endpoint(host, port, source, labels={"node_type": "nameserver"})

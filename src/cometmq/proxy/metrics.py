@@ -34,8 +34,6 @@ LATENCY: Final = Family(
 )
 FAMILIES: Final = (CONNECTIONS, CLIENTS, CALLS, LATENCY)
 """All families of a proxy."""
-SERIES_MAX: Final = 10_000
-"""Most series of one family: see ``exposition``."""
 
 
 def endpoint_of(proxy: Proxy, host: str, port: int) -> Endpoint:
@@ -55,4 +53,4 @@ def endpoint_of(proxy: Proxy, host: str, port: int) -> Endpoint:
         return values
 
     source = EndpointSource(FAMILIES, collect, reasons=lambda: ())
-    return Endpoint(host, port, source, labels={"node_type": "proxy"}, series_max=SERIES_MAX)
+    return Endpoint(host, port, source, labels={"node_type": "proxy"})

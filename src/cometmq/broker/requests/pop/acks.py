@@ -30,7 +30,13 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
-from cometmq.broker.requests.pop.handles import HandlePoint, Handles, illegal_offset, point_of
+from cometmq.broker.requests.pop.handles import (
+    POINTS_KNOWN_MAX,
+    HandlePoint,
+    Handles,
+    illegal_offset,
+    point_of,
+)
 from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.state.in_flight import InFlight
@@ -66,9 +72,6 @@ _DONE: Final = NumbersTemplate(None, ())
 """The response to an acknowledgement."""
 _ROW_DONE: Final = EmptyResponses()
 """The same, to one in JSON."""
-
-POINTS_KNOWN_MAX: Final = 1_024
-"""Most check points that are remembered by their texts: consumers acknowledge many messages of each."""
 
 _BLANK: Final = " "
 _NOWHERE: Final = QueueEnds(0, 0)

@@ -1,5 +1,7 @@
 """What the receipt handles of popped messages name: a check point, and a queue, which must exist."""
 
+from typing import Final
+
 import msgspec
 
 from cometmq.broker.refused import Refused
@@ -11,6 +13,10 @@ from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.store.queue.queue_ends import QueueEnds
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
+
+POINTS_KNOWN_MAX: Final = 1_024
+"""Most check points that are remembered: those of texts, and what the acknowledgements of one have in common.
+Consumers acknowledge many messages of each."""
 
 
 class HandlePoint(msgspec.Struct, frozen=True, cache_hash=True):

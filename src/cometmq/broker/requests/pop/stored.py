@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from cometmq.broker.requests.pop.handles import HandlePoint
+from cometmq.broker.requests.pop.handles import POINTS_KNOWN_MAX, HandlePoint
 from cometmq.broker.timed.delays import Delays
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
@@ -30,10 +30,9 @@ from cometmq.store.store import MessageStore
 AHEAD_MS: Final = 1_000
 """How much earlier than its messages a check point comes due."""
 
-POINTS_KNOWN_MAX: Final = 1_024
-"""Most check points of which is remembered what their acknowledgements have in common."""
 NAMES_LENGTH_MAX: Final = 512
-"""Most characters of group and broker name of these: longer ones would fill the memory."""
+"""Most characters of group and broker name of check points of which is remembered what acknowledgements have
+in common: longer ones would fill the memory."""
 
 _TAGGED: Final = {tag: properties.encode({TAGS: tag}) for tag in (CHECK_POINT_TAG, ACK_TAG, BATCH_ACK_TAG)}
 _BEFORE_KEY, _BEHIND_KEY = properties.text_of({UNIQ_KEY: "%s", TIMER_DELIVER_MS: "%d"}).split("%s")
