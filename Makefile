@@ -2,14 +2,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Where a process of tests dies and another takes its place, xdist waits for ever for the rest of its file.
+ENDS := --max-worker-restart 0
 # Most of these tests wait most of the time: four processes keep two cores busy.
-INTEROP := $(BIN)/pytest tests/interop -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
+INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
 .PHONY: demo test lint interop interop-long pop-kills bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders report-pages dists docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
-test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest $(ENDS) -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(INTEROP) -m "interop and not interop_long"
 interop-long: setup ; $(INTEROP) -m interop_long
