@@ -34,10 +34,33 @@ def table(families: Sequence[Family]) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("position", range(len(TABLES)))
+def beside_reference() -> str:
+    """Build the table of all families of a RocketMQ 5.5.0 broker, and what is here in their place."""
+    ours = {family.name: family for family in of_broker.FAMILIES}
+    lines = ["| name | type in 5.5.0 | labels in 5.5.0 | here |", "|---|---|---|---|"]
+    for name, reference in REFERENCE.items():
+        is_same = name in ours and (ours[name].kind, {*ours[name].labels}) == reference
+        here = "the same" if is_same else "other labels or type" if name in ours else "not there"
+        labels = ", ".join(f"`{label}`" for label in sorted(reference.labels))
+        lines.append(f"| `{name}` | {reference.kind} | {labels} | {here} |")
+    return "\n".join(lines) + "\n"
+
+
+def tables() -> list[str]:
+    """Build all tables of the page, in their order."""
+    return [*map(table, TABLES), beside_reference()]
+
+
+@pytest.mark.parametrize("position", range(len(tables())))
 def test_the_page_has_each_metric_and_what_it_means(position: int) -> None:
     written = TABLE.findall(PAGE.read_text())[position]
-    assert written == table(TABLES[position]), "python -m tests.docs.test_metrics"
+    assert written == tables()[position], "python -m tests.docs.test_metrics"
+
+
+def test_each_metric_that_is_here_has_the_type_and_labels_of_the_reference() -> None:
+    here = [line for line in beside_reference().splitlines() if line.startswith("| `")]
+    assert len(here) == len(REFERENCE) and not [line for line in here if "other" in line]
+    assert len([line for line in here if line.endswith("the same |")]) >= 20
 
 
 def test_metrics_that_the_page_says_are_missing_are() -> None:
@@ -64,5 +87,5 @@ def test_the_guide_names_each_alert() -> None:
 
 
 if __name__ == "__main__":
-    tables = iter(map(table, TABLES))
-    PAGE.write_text(TABLE.sub(lambda _: next(tables), PAGE.read_text()))
+    anew = iter(tables())
+    PAGE.write_text(TABLE.sub(lambda _: next(anew), PAGE.read_text()))

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 import urllib.parse
 from collections.abc import Iterator
 from functools import partial
@@ -19,10 +20,10 @@ from tests.broker.metrics.reference import REFERENCE
 from tests.broker.metrics.scraped import OF_ALL_SERIES, ask_blocking
 from tests.interop import peers
 from tests.interop.groups import JUDGED
-from tests.interop.patience import wait_until
+from tests.interop.patience import PATIENCE_S, wait_until
 
-from cometmq.blocking import Producer
-from cometmq.message import Message
+from cometmq import Message, Start, StoredMessage
+from cometmq.blocking import Consumer, Producer
 
 pytestmark = pytest.mark.interop
 
@@ -120,16 +121,33 @@ class Prometheus(NamedTuple):
         found = self.ask(f"query?query={urllib.parse.quote(expression)}")
         return [one["value"][1] for one in found["result"]]
 
+    def firing(self, name: str) -> list[dict[str, str]]:
+        """Return the labels of each alert of that name that fires now."""
+        alerts = self.ask("alerts")["alerts"]
+        found = [alert["labels"] for alert in alerts if alert["state"] == "firing"]
+        return [labels for labels in found if labels["alertname"] == name]
+
+
+def quick_rules() -> str:
+    """Return the rules with ten seconds where an alert of a consumer that is stuck has ten minutes."""
+    text = (FILES / "alerts.yml").read_text()
+    for wanted, quick in (("[10m]", "[10s]"), ("> 540000", "> 5000")):
+        assert wanted in text
+        text = text.replace(wanted, quick)
+    return text
+
 
 @pytest.fixture
 def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
     target, port = peers.free_port(), peers.free_port()
+    rules = tmp_path / "alerts.yml"
+    rules.write_text(quick_rules())
     config = tmp_path / "prometheus.yml"
     config.write_text(
         json.dumps(
             {
                 "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-                "rule_files": [str(FILES / "alerts.yml")],
+                "rule_files": [str(rules)],
                 "scrape_configs": [
                     {"job_name": "cometmq", "static_configs": [{"targets": [f"{peers.HOST}:{target}"]}]}
                 ],
@@ -157,3 +175,29 @@ def test_prometheus_scrapes_a_broker_and_sees_what_was_sent(prometheus: Promethe
         (group,) = prometheus.ask("rules")["groups"]
         assert len(group["rules"]) == 10
         assert {rule["health"] for rule in group["rules"]} <= {"ok", "unknown"}
+
+
+@needs_prometheus
+def test_an_alert_fires_while_a_consumer_is_stuck_and_clears_when_it_goes_on(
+    prometheus: Prometheus, tmp_path: Path
+) -> None:
+    settings = {"metricsExporterType": "PROM", "metricsPromExporterPort": prometheus.port}
+    freed = threading.Event()
+    with peers.cometmq(tmp_path / "store", settings) as peer:
+        send(peer.namesrv)
+        consumer = Consumer(peer.namesrv, group="stuck", start=Start.FIRST)
+
+        @consumer.on("metrics")
+        def handle(message: StoredMessage) -> None:
+            assert message.body == b"0" or freed.wait(PATIENCE_S)
+
+        with consumer:
+            try:
+                wait_until(lambda: prometheus.firing("CometMQConsumerStuck"))
+                (labels,) = prometheus.firing("CometMQConsumerStuck")
+                assert (labels["consumer_group"], labels["topic"]) == ("stuck", "metrics")
+            finally:
+                freed.set()
+            wait_until(lambda: not prometheus.firing("CometMQConsumerStuck"))
+            lag = 'rocketmq_consumer_lag_messages{consumer_group="stuck",is_retry="false"}'
+            wait_until(lambda: prometheus.values(lag) == ["0"])
