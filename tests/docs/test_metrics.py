@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from tests.broker.metrics.reference import REFERENCE
+from tests.broker.metrics.reference import REFERENCE, ReferenceFamily
 from tests.docs.test_pages import ROOT
 
 from cometmq.broker.metrics import families as of_broker
@@ -39,8 +39,9 @@ def beside_reference() -> str:
     ours = {family.name: family for family in of_broker.FAMILIES}
     lines = ["| name | type in 5.5.0 | labels in 5.5.0 | here |", "|---|---|---|---|"]
     for name, reference in REFERENCE.items():
-        is_same = name in ours and (ours[name].kind, {*ours[name].labels}) == reference
-        here = "the same" if is_same else "other labels or type" if name in ours else "not there"
+        own = ours.get(name)
+        is_same = own is not None and ReferenceFamily(own.kind, frozenset(own.labels)) == reference
+        here = "the same" if is_same else "other labels or type" if own else "not there"
         labels = ", ".join(f"`{label}`" for label in sorted(reference.labels))
         lines.append(f"| `{name}` | {reference.kind} | {labels} | {here} |")
     return "\n".join(lines) + "\n"

@@ -48,6 +48,7 @@ with asyncio.Runner() as runner:
 """
 PATIENCE_S = 60
 RUN_ELSEWHERE = {
+    "docs/guide/faststream.md": "test_examples.py, by pytest, in the files that it names",
     "docs/guide/spark.md": "tests/spark/test_guide.py, in Spark's session",
     "docs/guide/spark-streams.md": "tests/spark/test_guide.py, in Spark's session",
     "docs/guide/spark-connect.md": "tests/spark/test_connect.py, with a server of Spark Connect",

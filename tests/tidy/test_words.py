@@ -26,6 +26,7 @@ PLAIN: Final = {
     "cluster",
     "errors.py",
     "extras.py",
+    "faststream",
     "filter",
     "format",
     "io",
