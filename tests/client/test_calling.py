@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -62,3 +63,15 @@ def test_a_cancellation_of_what_it_waits_for_is_its_failure_alone() -> None:
 
     with pytest.raises(HandlerEnded, match="was cancelled"):
         called(wait_in_vain, is_async=True)
+
+
+def test_a_plain_function_sees_the_caller_s_context_variables() -> None:
+    trace: ContextVar[str] = ContextVar("trace", default="none")
+
+    async def main() -> str:
+        trace.set("mine")
+        with ThreadPoolExecutor(1) as pool:
+            found: str = await call(lambda _: trace.get(), "message", pool, is_async=False)
+        return found
+
+    assert asyncio.run(main()) == "mine"

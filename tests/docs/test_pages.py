@@ -33,6 +33,7 @@ NOT_RUN = re.compile(r"# not run: \w+")
 MARK = "--- block behind line"
 NAME_SERVER = "127.0.0.1:9876"
 SPARK = "cometmq.spark"
+OTEL = "cometmq.otel"
 PROGRAM = """
 import ast, asyncio, inspect
 
@@ -120,6 +121,10 @@ def test_what_a_page_shows_is_what_happens(
         blocks = [block for block in blocks if SPARK not in block.code]  # what is left is the guide's
     if not blocks or page in RUN_ELSEWHERE:
         return
+    if any(OTEL in block.code for block in blocks):
+        pytest.importorskip(
+            "opentelemetry.sdk", reason="OpenTelemetry is not installed: it is in requirements.lock"
+        )
     with ExitStack() as stack:
         if any(NAME_SERVER in block.code for block in blocks):
             live = stack.enter_context(in_thread(tmp_path / "store", recall_message_enable=True))

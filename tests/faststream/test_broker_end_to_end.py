@@ -206,3 +206,22 @@ async def test_the_test_broker_records_what_a_real_broker_delivers(
         )
         await next(iter(fake.calls)).handler.wait_call(timeout=PATIENCE_S)
         publisher.mock.assert_called_once_with("a bill")
+
+
+async def test_with_traced_a_trace_goes_through_the_publisher_and_the_handler(
+    rocketmq_async: AsyncEmbeddedBroker, got: Got
+) -> None:
+    sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="OpenTelemetry is not installed")
+    trace = pytest.importorskip("opentelemetry.trace")
+    broker = new_broker(rocketmq_async, traced=True)
+
+    @broker.subscriber("orders", start=Start.FIRST)
+    async def handle(_: str) -> None:
+        await got.put(trace.get_current_span().get_span_context().trace_id)
+
+    async with broker:
+        await broker.start()
+        provider = sdk.TracerProvider(shutdown_on_exit=False)
+        with provider.get_tracer("shop").start_as_current_span("order") as span:
+            await broker.publish("an order", "orders")
+        assert await got.take(1) == [span.get_span_context().trace_id]

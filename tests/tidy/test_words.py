@@ -35,6 +35,7 @@ PLAIN: Final = {
     "message.py",
     "namesrv",
     "net",
+    "otel",
     "proxy",
     "spark",
     "store",

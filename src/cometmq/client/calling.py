@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextvars import copy_context
 from typing import Any
 
 
@@ -13,6 +14,8 @@ class HandlerEnded(Exception):
 
 async def call(function: Callable[[Any], Any], argument: Any, pool: Executor, *, is_async: bool) -> Any:
     """Call a function and return its result; a plain (not async) function runs in ``pool``.
+
+    It sees the caller's context variables there, too.
 
     Raises what the function raises, but HandlerEnded instead of a CancelledError or SystemExit of its own.
     """
@@ -30,6 +33,7 @@ async def call(function: Callable[[Any], Any], argument: Any, pool: Executor, *,
 
 async def _in_thread(function: Callable[[Any], Any], argument: Any, pool: Executor) -> Any:
     try:
-        return await asyncio.get_running_loop().run_in_executor(pool, function, argument)
+        run = copy_context().run
+        return await asyncio.get_running_loop().run_in_executor(pool, run, function, argument)
     except SystemExit as error:  # as in any other thread, it cannot end the process
         raise HandlerEnded(f"the handler called sys.exit({error.code!r})") from error

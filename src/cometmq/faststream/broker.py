@@ -25,6 +25,8 @@ from faststream.security import BaseSecurity, SASLPlaintext
 from faststream.specification.schema import BrokerSpec
 from faststream.specification.schema.extra import Tag, TagDict
 
+from cometmq.client.consumer.consumer import STOP_TIMEOUT_MS
+from cometmq.client.consumer.handle_hooks import HandleHook
 from cometmq.client.producer.producer import Producer
 from cometmq.client.producer.send_result import SendResult
 from cometmq.errors import NetworkError, NoRoute
@@ -46,8 +48,12 @@ ANY_TOPIC: Final = "TBW102"
 
 
 class BrokerOptions(TypedDict, total=False):
-    """The options of each FastStream broker, with FastStream's meanings and defaults."""
+    """The options of each FastStream broker, with FastStream's meanings and defaults.
 
+    ``traced`` is ours: whether what is published and handled are spans of OpenTelemetry (extra ``otel``).
+    """
+
+    traced: bool
     graceful_timeout: float | None
     ack_policy: AckPolicy
     dependencies: Sequence[Dependant]
@@ -87,6 +93,7 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
         SettingsError: an address or a group cannot be used.
         SetupError: ``security`` is of a kind that RocketMQ does not have.
         TypeError: an option is not known.
+        MissingExtra: ``traced`` needs the extra ``otel``.
     """
 
     def __init__(
@@ -103,12 +110,14 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
     ) -> None:
         check_names(options, BrokerOptions, "a broker")
         graceful_s = options.get("graceful_timeout", GRACEFUL_S)
+        self._new_producer, hooks = _traced() if options.get("traced") else (Producer, ())
         connecting = Connecting(
             name_servers,
             credentials or _credentials_of(security),
             _tls_of(security) if tls is None else tls,
             None if start_timeout is None else int(start_timeout * 1000),
-            *(() if graceful_s is None else (int(graceful_s * 1000),)),
+            STOP_TIMEOUT_MS if graceful_s is None else int(graceful_s * 1000),
+            hooks,
         )
         super().__init__(
             config=_config_of(self, group, connecting, options),
@@ -128,7 +137,7 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
         )
 
     async def _connect(self) -> Producer:
-        producer = await Producer(**self._connection_kwargs).__aenter__()
+        producer = await self._new_producer(**self._connection_kwargs).__aenter__()
         self._sender.connect(producer, self.config.fd_config._serializer)  # noqa: SLF001 as FastStream's brokers do
         return producer
 
@@ -253,6 +262,13 @@ def _config_of(
         ),
         extra_context={"broker": broker},
     )
+
+
+def _traced() -> tuple[type[Producer], tuple[HandleHook, ...]]:
+    """Return the class of producers, and the hooks of consumers, that make spans. Raises MissingExtra."""
+    from cometmq import otel  # noqa: PLC0415 it needs an extra
+
+    return otel.TracedProducer, (otel.ProcessSpans(),)
 
 
 def _credentials_of(security: BaseSecurity | None) -> Credentials | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from faststream.exceptions import SetupError
 
 from cometmq.client.consumer.consumer import Consumer, Model
+from cometmq.client.consumer.handle_hooks import HandleHook
 from cometmq.client.consumer.lite_pull import LitePullConsumer
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Subscription
@@ -25,6 +26,7 @@ class Connecting(NamedTuple):
     tls: TLS | bool | None = None
     start_timeout_ms: int | None = None
     stop_timeout_ms: int = 30_000
+    hooks: tuple[HandleHook, ...] = ()
 
 
 class GroupOptions(NamedTuple):
@@ -118,6 +120,7 @@ class GroupConsumers:
             max_reconsume_times=options.max_reconsume_times,
             start_timeout_ms=how.start_timeout_ms,
             stop_timeout_ms=how.stop_timeout_ms,
+            hooks=how.hooks,
             credentials=how.credentials,
             tls=how.tls,
         )

@@ -12,13 +12,14 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from cometmq.arguments import FLAG, FUNCTION, check, instance_of, number, or_none
+from cometmq.arguments import FLAG, FUNCTION, check, instance_of, number, or_none, several
 from cometmq.client.consumer.consumption import ConsumerSettings, Consumption
+from cometmq.client.consumer.handle_hooks import HandleHook, HandleHooks
 from cometmq.client.consumer.ordered import SUSPEND_MS
 from cometmq.client.consumer.pop.consumption import PopConsumption
 from cometmq.client.consumer.pulling import PullOptions, check_options
@@ -83,6 +84,7 @@ class Consumer:
             None for ``.rocketmq_offsets`` in the home directory, as Java clients do.
         deduplicator: stores which messages were handled, for subscriptions with ``idempotent_by``. It is not
             closed with the consumer: others may use it.
+        hooks: entered around each call of a handler (see ``client/consumer/handle_hooks.py``).
         trace: whether to record each handled message in RMQ_SYS_TRACE_TOPIC.
         start_timeout_ms: how long a start waits for a name server; None for no limit. Brokers and topics may
             appear later in any case.
@@ -113,6 +115,7 @@ class Consumer:
         instance: str | None = None,
         offsets_directory: Path | None = None,
         deduplicator: "Deduplicator | None" = None,
+        hooks: Sequence[HandleHook] = (),
         trace: bool = False,
         start_timeout_ms: int | None = None,
         credentials: Credentials | None = None,
@@ -127,6 +130,7 @@ class Consumer:
         check(or_none(number(0)), max_reconsume_times=max_reconsume_times)
         check(or_none(instance_of(Path, str)), offsets_directory=offsets_directory)
         check(FLAG, trace=trace, pop=pop)
+        check(several(instance_of(object), "HandleHooks"), hooks=hooks)
         check(number(1), invisible_ms=invisible_ms)
         if pop and (model is Model.BROADCASTING or start.where is ConsumeFromWhere.TIMESTAMP):
             raise SettingsError("pop=True: the model is CLUSTERING, and a group begins at FIRST or LAST")
@@ -155,6 +159,7 @@ class Consumer:
             stop_timeout_ms,
             check_options(PullOptions() if pull is None else pull),
             trace,
+            HandleHooks(group, hooks),
         )
         self._pop_invisible_ms = invisible_ms if pop else None
         self._deduplicator = deduplicator

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from cometmq.client.consumer.concurrent import ConcurrentHandling
 from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
+from cometmq.client.consumer.handle_hooks import HandleHooks
 from cometmq.client.consumer.handler_calls import HandlerCalls
 from cometmq.client.consumer.ordered import OrderedHandling, OrderedOptions
 from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource
@@ -38,6 +39,7 @@ class ConsumerSettings(NamedTuple):
     stop_timeout_ms: int
     pull: PullOptions
     trace: bool
+    hooks: HandleHooks = HandleHooks()
 
 
 class Consumption:
@@ -52,7 +54,9 @@ class Consumption:
         self._subscriptions = subscriptions
         self._is_broadcasting = settings.member.model is MessageModel.BROADCASTING
         self._interests = self._topic_interests()
-        self._calls = HandlerCalls(subscriptions, settings.max_concurrency, settings.member.clock)
+        self._calls = HandlerCalls(
+            subscriptions, settings.max_concurrency, settings.member.clock, settings.hooks
+        )
         self._member = Membership(
             settings.member, self._interests, self._consume, self._calls.handle_directly
         )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from cometmq.client.consumer.bodies import BodyLimit, decompress_all
 from cometmq.client.consumer.consume_trace import ConsumeTracer
+from cometmq.client.consumer.handle_hooks import HandleHooks
 from cometmq.client.consumer.outcome import DeadLetter, Retry
 from cometmq.client.consumer.subscription import Subscription, unhandled
 from cometmq.format.properties import RETRY_TOPIC
@@ -22,19 +23,27 @@ class HandlerCalls:
     Args:
         subscriptions: by topic.
         concurrency_max: how many handlers run at a time.
+        hooks: observe each call.
 
     Attributes:
         slots: limits how many handlers run at a time.
         tracer: records each call; None without traces.
     """
 
-    def __init__(self, subscriptions: Mapping[str, Subscription], concurrency_max: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        subscriptions: Mapping[str, Subscription],
+        concurrency_max: int,
+        clock: Clock,
+        hooks: HandleHooks | None = None,
+    ) -> None:
         self.slots = asyncio.Semaphore(concurrency_max)
         self.tracer: ConsumeTracer | None = None
         self._subscriptions = subscriptions
         self._pool = ThreadPoolExecutor(concurrency_max, "cometmq-handler")
         self._bodies = BodyLimit()
         self._clock = clock
+        self._hooks = hooks or HandleHooks()
 
     async def handle(self, subscription: Subscription, messages: list[StoredMessage]) -> None:
         """Call a handler with decompressed messages; the caller has a slot.
@@ -42,8 +51,9 @@ class HandlerCalls:
         Raises what the handler raises, and UndecodableBody, which counts as if it had.
         """
         async with self._bodies.decompressed(messages) as whole:
-            handling = subscription.handle(list(whole), self._pool)
-            await (handling if self.tracer is None else self.tracer.watch(messages, handling))
+            with self._hooks.around(whole):
+                handling = subscription.handle(list(whole), self._pool)
+                await (handling if self.tracer is None else self.tracer.watch(messages, handling))
 
     async def handle_directly(self, message: StoredMessage) -> ConsumedDirectly:
         """Call a handler with a message that an operator sends; no offset changes."""

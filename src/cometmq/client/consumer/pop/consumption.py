@@ -42,7 +42,7 @@ class PopConsumption:
         self._settings = settings
         self._subscriptions = subscriptions
         member = settings.member
-        self._calls = HandlerCalls(subscriptions, settings.max_concurrency, member.clock)
+        self._calls = HandlerCalls(subscriptions, settings.max_concurrency, member.clock, settings.hooks)
         self._member = PopMembership(
             member,
             self._data(),
