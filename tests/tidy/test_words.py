@@ -37,6 +37,7 @@ PLAIN: Final = {
     "net",
     "otel",
     "proxy",
+    "replication",
     "spark",
     "store",
     "testing",

@@ -11,6 +11,8 @@
     ├── checkpoint                                  store times up to which files are on the disk
     ├── abort                                       exists while the store is open: pid as text
     ├── lock                                        locked while the store is open
+    ├── epochFileCheckpoint, ….bak                  which master wrote which part of the log
+    ├── brokerIdentity, brokerIdentity-temp         the broker's id under a controller
     └── config/<name>.json, config/<name>.json.bak  topics, groups, consumer offsets, …
 
 The 20 digits are the offset of the file's first byte. Topics are directory names as they are.
@@ -212,6 +214,21 @@ def abort_path(root: Path) -> Path:
 def lock_path(root: Path) -> Path:
     """Return the path of the file that a process locks while the store is open."""
     return root / "lock"
+
+
+def epoch_file_path(root: Path) -> Path:
+    """Return the path of the file with the epochs of a log that is replicated under a controller."""
+    return root / "epochFileCheckpoint"
+
+
+def broker_identity_path(root: Path) -> Path:
+    """Return the path of the file with the id that a controller has assigned to the broker."""
+    return root / "brokerIdentity"
+
+
+def broker_application_path(root: Path) -> Path:
+    """Return the path of the file with the id that the broker applies for."""
+    return root / "brokerIdentity-temp"
 
 
 def config_dir(root: Path) -> Path:

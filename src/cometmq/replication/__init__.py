@@ -1,0 +1,1 @@
+"""Replication: a master sends its CommitLog to slaves, which derive all else from it."""
