@@ -9,12 +9,13 @@ from msgspec.structs import fields
 from tests.docs.test_pages import ROOT
 
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.controller_requests import TO_CONTROLLERS
 from cometmq.wire.headers import Header
 from cometmq.wire.requests import TO_BROKERS, TO_CLIENTS, TO_NAME_SERVERS, Request
 
 PAGE: Final = ROOT / "docs" / "reference" / "requests.md"
 TABLE: Final = re.compile(r"^\| code \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
-TABLES: Final = (TO_BROKERS, TO_NAME_SERVERS, TO_CLIENTS)
+TABLES: Final = (TO_BROKERS, TO_NAME_SERVERS, TO_CLIENTS, TO_CONTROLLERS)
 
 
 def table(requests: Mapping[RequestCode, Request]) -> str:
