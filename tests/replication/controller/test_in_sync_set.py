@@ -1,0 +1,208 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.replication.controller.model import ModelController, Refusal
+
+from cometmq.replication.controller.in_sync_set import (
+    REFUSED_MS,
+    SLOW_MS,
+    Follower,
+    InSyncSet,
+    Proposal,
+)
+from cometmq.wire.codes import ResponseCode
+
+ALONE = frozenset({1})
+BOTH = frozenset({1, 2})
+
+
+def new_set(members: frozenset[int] = ALONE, *, epoch_start: int = 0, all_ack: bool = True) -> InSyncSet:
+    return InSyncSet(1, epoch_start, members, 1, all_ack=all_ack)
+
+
+def test_a_master_alone_confirms_all_that_it_has() -> None:
+    assert new_set().confirm_offset(100) == 100
+
+
+def test_a_slave_comes_in_when_it_has_all_and_counts_from_the_request_on() -> None:
+    found = new_set()
+    slave = found.connect(2, 0)
+    assert found.acked(slave, 50, 100, 1) is None, "it is behind what is confirmed"
+    assert found.acked(slave, 100, 100, 2) == Proposal(BOTH, 1)
+    assert found.members == ALONE and found.counted == BOTH
+    assert found.confirm_offset(150) == 100, "the controller may elect it already"
+    assert found.acked(slave, 150, 150, 3) is None, "the answer is out"
+    assert found.confirm_offset(150) == 150
+    found.settle(BOTH, 2)
+    assert found.members == BOTH and found.acked(slave, 160, 160, 4) is None
+
+
+def test_a_slave_that_has_not_reached_the_epoch_stays_out() -> None:
+    found = new_set(epoch_start=100, all_ack=False)
+    slave = found.connect(2, 0)
+    assert found.acked(slave, 99, 99, 1) is None
+    assert found.acked(slave, 100, 100, 1) == Proposal(BOTH, 1)
+
+
+def test_a_learner_never_comes_in() -> None:
+    found = new_set()
+    assert found.acked(found.connect(2, 0, is_learner=True), 100, 100, 1) is None
+
+
+def test_a_member_whose_connection_is_lost_counts_until_the_controller_says_so() -> None:
+    found = new_set(BOTH)
+    slave = found.connect(2, 0)
+    found.acked(slave, 100, 100, 0)
+    assert found.confirm_offset(100) == 100
+    assert found.disconnect(slave, 1) == Proposal(ALONE, 1)
+    assert found.confirm_offset(200) == 100
+    assert found.check(2) is None, "the answer is out"
+    found.settle(ALONE, 2)
+    assert found.confirm_offset(200) == 200
+
+
+def test_a_member_that_lags_goes_out_and_one_that_keeps_up_stays() -> None:
+    found = new_set(BOTH)
+    slave = found.connect(2, 0)
+    found.sent(slave, 100, 10)
+    found.acked(slave, 100, 120, 20)  # all that was sent, though the log has grown since
+    assert found.check(10 + SLOW_MS) is None
+    assert found.check(11 + SLOW_MS) == Proposal(ALONE, 1)
+
+
+def test_a_lost_connection_does_not_take_the_place_of_the_next_one() -> None:
+    found = new_set(BOTH)
+    old, new = found.connect(2, 0), found.connect(2, 1)
+    found.acked(new, 100, 100, 1)
+    assert found.disconnect(old, 2) is None
+    assert found.confirm_offset(100) == 100
+
+
+def test_a_member_that_has_not_reported_yet_holds_back_what_is_confirmed() -> None:
+    found = new_set(BOTH)
+    found.connect(2, 0)
+    assert found.confirm_offset(100) == 0
+
+
+def test_a_refused_slave_is_proposed_again_later() -> None:
+    found = new_set()
+    slave = found.connect(9, 0)
+    assert found.acked(slave, 100, 100, 0) == Proposal(frozenset({1, 9}), 1)
+    found.refused(1)
+    assert found.counted == ALONE
+    assert found.acked(slave, 100, 100, REFUSED_MS) is None
+    assert found.acked(slave, 100, 100, 1 + REFUSED_MS) is not None
+
+
+def test_a_request_without_an_answer_counts_and_is_repeated() -> None:
+    found = new_set()
+    slave = found.connect(2, 0)
+    found.acked(slave, 100, 100, 0)
+    found.unanswered()
+    assert found.counted == BOTH and found.confirm_offset(200) == 100
+    assert found.acked(slave, 200, 200, 1) == Proposal(BOTH, 1)
+    found.refused(2)
+    assert found.counted == BOTH, "the first request may still be carried out"
+    found.settle(ALONE, 1)
+    assert found.counted == BOTH, "that is no later word"
+
+
+def test_without_all_acks_what_is_written_is_confirmed() -> None:
+    assert new_set(BOTH, all_ack=False).confirm_offset(100) == 100
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.integers(1, 50)),
+    st.tuples(st.just("copy"), st.integers(0, 100)),
+    st.tuples(st.just("copy"), st.integers(0, 100)),
+    st.tuples(st.just("ack"), st.integers(0, 1)),
+    st.tuples(st.just("ack"), st.integers(0, 1)),
+    st.tuples(st.just("break"), st.integers(0, 1)),
+    st.tuples(st.just("check"), st.integers(0, 20_000)),
+    st.tuples(st.just("carry out"), st.integers(0, 5)),
+    st.tuples(st.just("answer"), st.integers(0, 5)),
+    st.tuples(st.just("lose answer"), st.just(0)),
+    st.tuples(st.just("read"), st.just(0)),
+)
+
+
+class Cluster:
+    """A master, two slaves with their logs, and the controller, which may be late, or do a thing twice."""
+
+    def __init__(self) -> None:
+        self.controller = ModelController()
+        for broker_id in (1, 2, 3):
+            self.controller.apply(broker_id, str(broker_id))
+            self.controller.heartbeat(broker_id)
+        self.controller.elect(1)
+        self.found = InSyncSet(1, 0, ALONE, self.controller.set_epoch, all_ack=True)
+        self.log_end = self.now_ms = 0
+        self.stored = {2: 0, 3: 0}
+        self.followers: dict[int, Follower] = {}
+        self.sent: list[Proposal] = []
+        self.answers: list[tuple[frozenset[int], int] | ResponseCode] = []
+
+    def step(self, kind: str, number: int) -> None:
+        self.now_ms += 10
+        slave = 2 + number % 2
+        match kind:
+            case "append":
+                self.log_end += number
+            case "copy":
+                self.stored[slave] = min(self.log_end, self.stored[slave] + number // 2)
+            case "ack":
+                if slave not in self.followers:
+                    self.followers[slave] = self.found.connect(slave, self.now_ms)
+                self.found.sent(self.followers[slave], self.log_end, self.now_ms)
+                self.ask(
+                    self.found.acked(self.followers[slave], self.stored[slave], self.log_end, self.now_ms)
+                )
+            case "break" if slave in self.followers:
+                self.ask(self.found.disconnect(self.followers.pop(slave), self.now_ms))
+            case "check":
+                self.now_ms += number
+                self.ask(self.found.check(self.now_ms))
+            case "carry out" if self.sent:
+                self.carry_out(self.sent[number % len(self.sent)])
+            case "answer" if self.answers:
+                self.receive(self.answers.pop(number % len(self.answers)))
+            case "lose answer" if self.found._asked is not None:
+                self.found.unanswered()
+            case "read":
+                self.found.settle(self.controller.in_sync, self.controller.set_epoch)
+
+    def ask(self, proposal: Proposal | None) -> None:
+        if proposal is not None:
+            self.answers.clear()
+            self.sent.append(proposal)
+
+    def carry_out(self, proposal: Proposal) -> None:
+        is_last = proposal is self.sent[-1]
+        try:
+            news = self.controller.alter(1, self.controller.epoch, proposal)
+        except Refusal as refusal:
+            if is_last:
+                self.answers.append(refusal.code)
+        else:
+            self.answers.append((news.in_sync, news.set_epoch))
+
+    def receive(self, answer: tuple[frozenset[int], int] | ResponseCode) -> None:
+        if isinstance(answer, tuple):
+            self.found.settle(*answer)
+        elif answer is ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH:
+            self.found.unanswered()
+
+
+@settings(max_examples=150)
+@given(st.lists(STEPS, max_size=60))
+def test_whoever_the_controller_may_elect_has_all_that_is_confirmed(steps: list[tuple[str, int]]) -> None:
+    cluster = Cluster()
+    confirmed = 0
+    for kind, number in steps:
+        members = cluster.found.members
+        cluster.step(kind, number)
+        if cluster.found.members != members:
+            assert kind in ("answer", "read"), "the set changes by the controller's word only"
+        previous, confirmed = confirmed, cluster.found.confirm_offset(cluster.log_end)
+        assert previous <= confirmed <= cluster.log_end
+        for member in cluster.controller.in_sync - {1}:
+            assert cluster.stored[member] >= confirmed, "it may be elected"
