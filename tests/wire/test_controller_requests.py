@@ -6,7 +6,8 @@ from cometmq.wire.requests import REQUESTS, Resource
 
 def test_every_request_has_its_headers_and_needs_the_cluster() -> None:
     for code, request in (TO_CONTROLLERS | FROM_CONTROLLERS).items():
-        assert issubclass(request.header, Header) and issubclass(request.answer, Header), code.name
+        for header in (request.header, request.answer):
+            assert issubclass(header, Header), code.name
         assert {access.resource for access in request.access} == {Resource.CLUSTER}, code.name
 
 
