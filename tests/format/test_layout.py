@@ -169,3 +169,16 @@ def test_no_topic_leads_out_of_the_store(topic: str, queue_id: int) -> None:
 def test_no_table_leads_out_of_the_store(name: str) -> None:
     with pytest.raises(IllegalName, match="use a plain name"):
         layout.config_path(ROOT, name)
+
+
+def test_files_of_replication_have_rocketmqs_names() -> None:
+    root = Path("/store")
+    assert [
+        path(root).name
+        for path in (layout.epoch_file_path, layout.broker_identity_path, layout.broker_application_path)
+    ] == ["epochFileCheckpoint", "brokerIdentity", "brokerIdentity-temp"]
+
+
+def test_what_is_cut_off_a_log_has_a_directory_by_offset_and_time() -> None:
+    name = layout.truncated_dir(Path("/store/setaside"), 714, 1_700_000_000_123).name
+    assert name == f"truncated-00000000000000000714-{layout.index_name(1_700_000_000_123)}"

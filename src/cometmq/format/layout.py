@@ -231,6 +231,11 @@ def broker_application_path(root: Path) -> Path:
     return root / "brokerIdentity-temp"
 
 
+def truncated_dir(set_aside: Path, offset: int, time_ms: int) -> Path:
+    """Return the directory for what is cut off a CommitLog at ``offset``: a store with nothing else."""
+    return set_aside / f"truncated-{offset_name(offset)}-{index_name(time_ms)}"
+
+
 def config_dir(root: Path) -> Path:
     """Return the directory of the broker's tables."""
     return root / "config"

@@ -426,3 +426,11 @@ def test_a_topic_is_not_deleted_where_the_disk_refuses(open_store: OpenStore, di
     store.close()
     with pytest.raises(StoreNotWritable, match="closed"):
         store.delete_topic("Orders")
+
+
+def test_ends_behind_a_truncated_log_are_forgotten(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    ledger.record_files([queue_to(100), queue_to(300, "Bills")], {}, 0)
+    ledger.forget_behind(299)
+    again = ledger_on(disk)
+    assert (again.ends, again.offsets) == ({("Orders", 0): 100}, {("Orders", 0): 2})

@@ -123,6 +123,16 @@ class Ledger:
             self.deleted = deleted
             self._save()
 
+    def forget_behind(self, offset: int) -> None:
+        """Forget, durably, the ends of queues that lie behind an offset at which the log is truncated.
+
+        Raises OSError.
+        """
+        kept = {key: end for key, end in self.ends.items() if end <= offset}
+        if kept != self.ends:
+            self.ends, self.offsets = kept, {key: self.offsets.get(key, 0) for key in kept}
+            self._save()
+
     def record_files(
         self, queues: Iterable[ConsumeQueue], index_files: dict[str, int], min_offset: int
     ) -> None:

@@ -339,7 +339,7 @@ def _write_blank(commit_log: CommitLog, damage: LogDamage) -> None:
         return
     end = file.data_end(damage.position)
     if any(
-        not _is_zeros(file.read(at, min(COPY_BYTES, end - at)))
+        not is_zeros(file.read(at, min(COPY_BYTES, end - at)))
         for at in range(damage.position, end, COPY_BYTES)
     ):
         return
@@ -363,7 +363,7 @@ def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path
         data_end = file.data_end(position)
         for at in range(position, data_end, COPY_BYTES):
             data = file.read(at, min(COPY_BYTES, data_end - at))
-            if _is_zeros(data):
+            if is_zeros(data):
                 continue
             target = root / SET_ASIDE / f"commitlog-{start + at:020d}"
             layer.make_directory(target.parent)
@@ -382,6 +382,6 @@ def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path
     return target
 
 
-def _is_zeros(data: bytes) -> bool:
+def is_zeros(data: bytes) -> bool:
     """Check for zeros only; compared as a whole, since a preallocated file has a gigabyte of them."""
     return data == bytes(len(data))
