@@ -52,14 +52,14 @@ def test_a_new_broker_gets_an_id_and_is_elected() -> None:
     assert life.id_assigned(1, 8) == [KeepId(1), Register(1)]
     assert life.fenced
     assert life.news(MasterNews(), 9) == [SendHeartbeats(), Elect()]
-    assert life.news(MASTER_1, 10) == [BecomeMaster(MASTER_1, stays=False), Unfence()]
+    assert life.news(MASTER_1, 10) == [SendHeartbeats(), BecomeMaster(MASTER_1, stays=False), Unfence()]
     assert life.stage is Stage.MASTER and not life.fenced
 
 
 def test_a_broker_with_an_id_follows_the_master_that_lives() -> None:
     life = BrokerLife(OWN, broker_id=1)
     assert life.leader_found(0) == [Register(1)]
-    assert life.news(SLAVE_OF_2, 1) == [BecomeSlave(SLAVE_OF_2, stays=False), Unfence()]
+    assert life.news(SLAVE_OF_2, 1) == [SendHeartbeats(), BecomeSlave(SLAVE_OF_2, stays=False), Unfence()]
     assert life.stage is Stage.SLAVE
 
 
@@ -103,7 +103,7 @@ def test_heartbeats_and_questions_come_at_their_intervals() -> None:
     life = new_master()
     asked = {now: life.tick(now) for now in range(0, LEADER_MS + 1, 500)}
     sent = [now for now, due in asked.items() if SendHeartbeats() in due]
-    assert sent == list(range(0, LEADER_MS + 1, HEARTBEAT_MS))
+    assert sent == list(range(HEARTBEAT_MS, LEADER_MS + 1, HEARTBEAT_MS))
     assert [now for now, due in asked.items() if AskReplicas() in due] == [REPLICAS_MS, 2 * REPLICAS_MS]
     assert [now for now, due in asked.items() if FindLeader() in due] == [LEADER_MS]
 

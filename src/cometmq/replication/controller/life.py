@@ -296,7 +296,8 @@ class BrokerLife:
         if not self.fenced:
             return [instruction]
         self.fenced = False
-        return [instruction, Unfence()]
+        self._heartbeat_at = now_ms + HEARTBEAT_MS
+        return [SendHeartbeats(), instruction, Unfence()]
 
     def failed(self, now_ms: int) -> None:
         """Handle that a question had no answer, or a refusal that changes nothing: it is asked again."""
