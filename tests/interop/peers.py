@@ -39,6 +39,7 @@ OUTPUT_LINES_KEPT = 200
 # drops it if it is oneway; on a slow machine a burst of 10,000 waits longer.
 PATIENT: dict[str, object] = {"waitTimeMillsInSendQueue": 20_000, "osPageCacheBusyTimeOutMills": 20_000}
 
+CONTROLLER_OPENS = ("--add-opens=java.base/java.util=ALL-UNNAMED",)
 HEAP = (*jvm.SMALL_HEAP, "-XX:MaxDirectMemorySize=512m", *jvm.QUICK_START)
 
 
@@ -180,6 +181,29 @@ def rocketmq_namesrv(home: Path, *, port: int | None = None, options: Sequence[s
         write_settings(home / "namesrv.conf", settings),
         ended_by=signal.SIGKILL,  # it keeps nothing, and a clean stop takes it seconds
         options=(*jvm.SMALL_HEAP, *jvm.QUICK_START, *options),
+    ):
+        yield address
+
+
+@contextlib.contextmanager
+def rocketmq_controller(home: Path) -> Iterator[str]:
+    """Run the real controller alone, which is the leader of one, and return its address."""
+    home.mkdir(parents=True, exist_ok=True)
+    address = f"{HOST}:{free_port()}"
+    settings = {
+        "controllerDLegerGroup": "group1",
+        "controllerDLegerPeers": f"n0-{address}",
+        "controllerDLegerSelfId": "n0",
+        "controllerStorePath": home / "store",
+        "mappedFileSize": 1024 * 1024,
+    }
+    with _java_process(
+        "org.apache.rocketmq.controller.ControllerStartup",
+        home,
+        "-c",
+        write_settings(home / "controller.conf", settings),
+        ended_by=signal.SIGKILL,
+        options=("-Xms64m", "-Xmx160m", *jvm.QUICK_START, *jvm.BROKER_OPENS, *CONTROLLER_OPENS),
     ):
         yield address
 

@@ -23,7 +23,13 @@ ALONE, BOTH = frozenset({1}), frozenset({1, 2})
 
 
 class RecordedRoles:
-    """Records what a broker was told to be."""
+    """Records what a broker was told to be.
+
+    Attributes:
+        patience_s: how long to wait for that.
+    """
+
+    patience_s = 60.0
 
     def __init__(self) -> None:
         self.said: list[tuple[object, ...]] = []
@@ -54,7 +60,7 @@ class RecordedRoles:
     async def until(self, *said: object) -> None:
         while said not in self.said:
             self.changed.clear()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(self.patience_s):
                 await self.changed.wait()
 
 
