@@ -21,6 +21,7 @@ from cometmq.replication.controller.identity import BrokerSet, IdApplication, Id
 from cometmq.replication.controller.in_sync_set import InSyncSet, Proposal
 from cometmq.replication.controller.life import BrokerLife, MasterNews
 from cometmq.replication.controller.running import ControlledBroker
+from cometmq.replication.epochs import EpochEntry
 from cometmq.wire.bodies import decode
 from cometmq.wire.bodies.controller import ReplicasOfSet, SyncStateData, SyncStateSet, encode_broker_names
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -99,7 +100,7 @@ async def broker(controller: str, root: Path) -> AsyncIterator[Broker]:
 
 async def take_into_set(master: Broker, slave_id: int) -> None:
     """Have a slave taken into the set: the controller refuses until its heartbeat has arrived."""
-    in_sync = InSyncSet(1, 0, ALONE, master.controlled.life.set_epoch, all_ack=True)
+    in_sync = InSyncSet(1, EpochEntry(1, 0), ALONE, master.controlled.life.set_epoch, all_ack=True)
     while in_sync.members != BOTH:
         follower = in_sync.connect(slave_id, 0)
         proposal = in_sync.acked(follower, 714, 714, 0)

@@ -9,6 +9,7 @@ from cometmq.replication.controller.in_sync_set import (
     InSyncSet,
     Proposal,
 )
+from cometmq.replication.epochs import EpochEntry
 from cometmq.wire.codes import ResponseCode
 
 ALONE = frozenset({1})
@@ -16,7 +17,7 @@ BOTH = frozenset({1, 2})
 
 
 def new_set(members: frozenset[int] = ALONE, *, epoch_start: int = 0, all_ack: bool = True) -> InSyncSet:
-    return InSyncSet(1, epoch_start, members, 1, all_ack=all_ack)
+    return InSyncSet(1, EpochEntry(1, epoch_start), members, 1, all_ack=all_ack)
 
 
 def test_a_master_alone_confirms_all_that_it_has() -> None:
@@ -134,7 +135,7 @@ class Cluster:
             self.controller.apply(broker_id, str(broker_id))
             self.controller.heartbeat(broker_id)
         self.controller.elect(1)
-        self.found = InSyncSet(1, 0, ALONE, self.controller.set_epoch, all_ack=True)
+        self.found = InSyncSet(1, EpochEntry(1, 0), ALONE, self.controller.set_epoch, all_ack=True)
         self.log_end = self.now_ms = 0
         self.stored = {2: 0, 3: 0}
         self.followers: dict[int, Follower] = {}

@@ -135,6 +135,14 @@ def test_only_a_master_settles_the_set_and_only_a_later_one() -> None:
     assert life.news(SLAVE_OF_2._replace(set_epoch=20), 4) == []
 
 
+def test_a_set_that_was_asked_for_in_this_epoch_is_not_settled_again() -> None:
+    life = new_master()
+    life.set_settled(1, 2)
+    assert life.news(MASTER_1._replace(set_epoch=2), 1) == []
+    life.set_settled(0, 9)
+    assert life.set_epoch == 2
+
+
 def test_a_set_without_a_master_asks_for_an_election_if_that_is_news() -> None:
     life = new_master()
     assert life.news(MasterNews(epoch=1), 1) == [], "from before the election"

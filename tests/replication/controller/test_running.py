@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 from tests.replication.controller.test_client import MEMBERS, OWN, Controller, controllers
 
-from cometmq.errors import StoreDamaged
+from cometmq.errors import NetworkError, StoreDamaged
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.net.client import Connections
 from cometmq.replication.controller.client import ControllerClient
 from cometmq.replication.controller.identity import IdApplication, IdentityFiles
 from cometmq.replication.controller.in_sync_set import InSyncSet, Proposal
-from cometmq.replication.controller.life import BrokerLife, MasterNews
+from cometmq.replication.controller.life import AskReplicas, BrokerLife, MasterNews
 from cometmq.replication.controller.running import ControlledBroker
+from cometmq.replication.epochs import EpochEntry
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import BrokerHeartbeatHeader
 
@@ -120,7 +121,7 @@ async def test_a_second_broker_follows_and_takes_over_by_the_controllers_word(tm
         second = await stack.enter_async_context(under(other, tmp_path / "2", "127.0.0.1:20911"))
         await second.roles.until("slave", OWN, 1, False)
         await heard_of(controller, 2)
-        in_sync = InSyncSet(1, 0, ALONE, first.broker.life.set_epoch, all_ack=True)
+        in_sync = InSyncSet(1, EpochEntry(1, 0), ALONE, first.broker.life.set_epoch, all_ack=True)
         follower = in_sync.connect(2, 0)
         proposal = in_sync.acked(follower, 0, 0, 0)
         assert proposal is not None
@@ -137,7 +138,7 @@ async def test_a_second_broker_follows_and_takes_over_by_the_controllers_word(tm
 async def test_a_refused_set_leaves_the_old_one(tmp_path: Path) -> None:
     async with one_controller() as (controller, client), under(client, tmp_path) as one:
         await one.roles.until("serves")
-        in_sync = InSyncSet(1, 0, ALONE, one.broker.life.set_epoch, all_ack=True)
+        in_sync = InSyncSet(1, EpochEntry(1, 0), ALONE, one.broker.life.set_epoch, all_ack=True)
         proposal = in_sync.acked(in_sync.connect(9, 0), 0, 0, 0)
         assert proposal is not None
         await one.broker.propose(in_sync, proposal)
@@ -155,7 +156,7 @@ async def test_a_set_that_was_replaced_is_asked_for_anew(tmp_path: Path) -> None
         controller.state.apply(2, "code")
         controller.state.heartbeat(2)
         controller.state.alter(1, 1, Proposal(BOTH, controller.state.set_epoch))
-        in_sync = InSyncSet(1, 0, ALONE, one.broker.life.set_epoch, all_ack=True)
+        in_sync = InSyncSet(1, EpochEntry(1, 0), ALONE, one.broker.life.set_epoch, all_ack=True)
         proposal = in_sync.acked(in_sync.connect(2, 0), 0, 0, 0)
         assert proposal is not None
         await one.broker.propose(in_sync, proposal)
@@ -185,6 +186,18 @@ async def test_a_broker_that_the_controller_forgot_registers_again(tmp_path: Pat
                     controller.beats.clear()
                     await controller.beats.wait()
                     one.clock.advance(1_000)
+
+
+async def test_a_question_that_keeps_failing_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with one_controller() as (_, client), under(client, tmp_path) as one:
+        await one.roles.until("serves")
+        for _ in range(3):
+            assert one.broker._failed(AskReplicas(), NetworkError("it is gone")) == []
+        assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+            "controller: a question has failed, and is asked again: AskReplicas: it is gone"
+        ]
 
 
 async def test_a_change_of_the_role_that_fails_ends_the_run(tmp_path: Path) -> None:

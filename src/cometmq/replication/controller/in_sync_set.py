@@ -15,6 +15,8 @@ Source: RocketMQ ``store/ha/autoswitch/AutoSwitchHAService.java``, ``AutoSwitchH
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from cometmq.replication.epochs import EpochEntry
+
 SLOW_MS: Final = 15_000
 """Longest time that a member may be behind (RocketMQ: ``haMaxTimeSlaveNotCatchup``)."""
 REFUSED_MS: Final = 5_000
@@ -53,24 +55,26 @@ class InSyncSet:
 
     Args:
         own_id: the master's id.
-        epoch_start: offset at which its epoch starts.
+        entry: its epoch.
         members: the controller's set, which has the master.
         set_epoch: its version.
         all_ack: whether a record is confirmed when all members have it (``allAckInSyncStateSet``); otherwise
             at once.
 
     Attributes:
+        own_id: the master's id.
+        entry: its epoch.
         members: the set as the controller said last.
         set_epoch: its version.
     """
 
     def __init__(
-        self, own_id: int, epoch_start: int, members: frozenset[int], set_epoch: int, *, all_ack: bool
+        self, own_id: int, entry: EpochEntry, members: frozenset[int], set_epoch: int, *, all_ack: bool
     ) -> None:
         self.members = members
         self.set_epoch = set_epoch
-        self._own_id = own_id
-        self._epoch_start = epoch_start
+        self.own_id = own_id
+        self.entry = entry
         self._all_ack = all_ack
         self._followers: dict[int, Follower] = {}
         self._unanswered: frozenset[int] = frozenset()  # members of requests that may have been carried out
@@ -116,7 +120,7 @@ class InSyncSet:
         """Return the set to ask for, without members that are gone or slow; None if all may stay."""
         return self._propose(
             frozenset(
-                member for member in self.members if member == self._own_id or self._keeps_up(member, now_ms)
+                member for member in self.members if member == self.own_id or self._keeps_up(member, now_ms)
             )
         )
 
@@ -141,7 +145,7 @@ class InSyncSet:
 
     def confirm_offset(self, log_end: int) -> int:
         """Return the offset before which all counted members have the log; it never goes back."""
-        others = self.counted - {self._own_id} if self._all_ack else ()
+        others = self.counted - {self.own_id} if self._all_ack else ()
         followers = [self._followers.get(member) for member in others]
         acks = [follower.ack for follower in followers if follower is not None and follower.ack is not None]
         if len(acks) == len(followers):
@@ -153,7 +157,7 @@ class InSyncSet:
             return False
         if now_ms < self._refused_ms.get(follower.broker_id, -REFUSED_MS) + REFUSED_MS:
             return False
-        return follower.ack >= max(self._confirmed, self._epoch_start, follower.sent_end)
+        return follower.ack >= max(self._confirmed, self.entry.start_offset, follower.sent_end)
 
     def _keeps_up(self, member: int, now_ms: int) -> bool:
         follower = self._followers.get(member)

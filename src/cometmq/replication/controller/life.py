@@ -303,6 +303,11 @@ class BrokerLife:
         """Handle that a question had no answer, or a refusal that changes nothing: it is asked again."""
         self._retry_at = now_ms + (LEADER_RETRY_MS if self.stage is Stage.STARTING else RETRY_MS)
 
+    def set_settled(self, epoch: int, set_epoch: int) -> None:
+        """Handle that the controller has accepted another sync state set, which this broker asked for."""
+        if epoch == self.epoch:
+            self.set_epoch = max(self.set_epoch, set_epoch)
+
     def log_reached(self, epoch: int) -> None:
         """Handle that the log has records of an epoch: no older master is followed from now on."""
         self._log_epoch = max(self._log_epoch, epoch)

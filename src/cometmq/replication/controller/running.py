@@ -92,6 +92,7 @@ class ControlledBroker:
         self._clock = clock
         self._changes: asyncio.Queue[RoleChange] = asyncio.Queue()
         self._group: asyncio.TaskGroup | None = None
+        self._failures: set[str] = set()  # since a question was answered last, each logged once
 
     async def run(self) -> None:
         """Run until it is cancelled. Raises an ExceptionGroup if a change of the role has failed."""
@@ -107,11 +108,10 @@ class ControlledBroker:
         self._carry_out(self.life.news(news, self._now()))
 
     async def propose(self, in_sync: InSyncSet, proposal: Proposal) -> None:
-        """Ask for another sync state set, as the master, and hand the answer to ``in_sync`` and the life."""
-        broker_id = self.life.broker_id
-        assert broker_id is not None and self.life.is_master
+        """Ask for another sync state set, and hand the answer to ``in_sync``, which made the proposal."""
+        epoch = in_sync.entry.epoch
         try:
-            found = await self._client.alter_set(broker_id, self.life.epoch, proposal)
+            found = await self._client.alter_set(in_sync.own_id, epoch, proposal)
         except ControllerError as error:
             _log.warning("the sync state set %s is refused: %s", sorted(proposal.members), error)
             if error.code in MAY_BE_DONE:
@@ -124,7 +124,7 @@ class ControlledBroker:
             in_sync.unanswered()
         else:
             in_sync.settle(found.members, found.set_epoch)
-            self.life.set_epoch = max(self.life.set_epoch, found.set_epoch)
+            self.life.set_settled(epoch, found.set_epoch)
 
     def _now(self) -> int:
         return self._clock.monotonic_ms()
@@ -165,6 +165,9 @@ class ControlledBroker:
                 answer = await self._ask(question)
             except CometMQError as error:
                 answer = self._failed(question, error)
+            else:
+                if not isinstance(question, SendHeartbeats):  # which nobody answers
+                    self._failures.clear()
             self._carry_out(answer)
 
     async def _ask(self, question: Instruction) -> list[Instruction]:
@@ -202,6 +205,9 @@ class ControlledBroker:
             return self.life.id_refused(question.application.broker_id, now)
         if code in UNREGISTERED and not isinstance(question, Register):
             return self.life.unregistered(now)
-        _log.warning("controller: %s failed, and is tried again: %s", type(question).__name__, error)
+        failure = f"{type(question).__name__}: {error}"
+        level = logging.DEBUG if failure in self._failures else logging.WARNING
+        _log.log(level, "controller: a question has failed, and is asked again: %s", failure)
+        self._failures.add(failure)
         self.life.failed(now)
         return []
