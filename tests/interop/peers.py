@@ -24,10 +24,6 @@ from typing import Self
 
 from tests.interop import class_archive, jvm, ports, remoting
 
-from cometmq.client.credentials import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
-from cometmq.net.tls.throwaway import CertificateFiles
-from cometmq.wire.acl import Credentials
-
 HOST, free_port = ports.HOST, ports.free_port
 BROKER_NAME = "broker-a"
 """For tests in which it matters: a handle names the broker that gave it."""
@@ -274,36 +270,10 @@ def cometmq_broker(
     """Run ``cometmq broker`` alone, for a name server that runs already, with TLS if there is a context."""
     address = f"{HOST}:{port or free_port()}"
     options = ("--host", HOST, "--port", address.partition(":")[2], "--store", str(store))
-    command = [_cometmq_program(), "broker", "--namesrv", namesrv, *options]
+    command = [cometmq_program(), "broker", "--namesrv", namesrv, *options]
     with _cometmq_process(command, store, settings, ended_by) as broker:
         _await_registration(broker, namesrv, address, context)
         yield Peer("cometmq", namesrv, address, broker.pid, store)
-
-
-@contextlib.contextmanager
-def cometmq_proxy(
-    namesrv: str,
-    certificate: CertificateFiles,
-    credentials: Credentials | None = None,
-    *,
-    port: int | None = None,
-) -> Iterator[str]:
-    """Run ``cometmq proxy`` for a name server that runs already, plain and by TLS; return its address.
-
-    Args:
-        credentials: of a super user; with them it only serves clients that sign.
-    """
-    address = f"{HOST}:{port or free_port()}"
-    tls = ("--grpc-tls-cert", str(certificate.cert), "--grpc-tls-key", str(certificate.key))
-    options = ("--host", HOST, "--port", address.partition(":")[2], *tls)
-    command = [_cometmq_program(), "proxy", "--namesrv", namesrv, *options]
-    environment = dict(os.environ)
-    if credentials is not None:
-        command.append("--authenticate")
-        environment[ACCESS_KEY_VARIABLE] = credentials.access_key
-        environment[SECRET_KEY_VARIABLE] = credentials.secret_key
-    with Process(command, ready="ready: proxy ", environment=environment):
-        yield address
 
 
 START = {"rocketmq": rocketmq, "cometmq": cometmq}
@@ -313,7 +283,7 @@ START_BROKER = {"rocketmq": rocketmq_broker, "cometmq": cometmq_broker}
 def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:
     """Give the command line of ``cometmq dev`` from this interpreter's environment."""
     return [
-        _cometmq_program(),
+        cometmq_program(),
         "dev",
         *("--host", HOST),
         *("--port", str(port)),
@@ -328,7 +298,8 @@ def write_settings(path: Path, settings: Mapping[str, object]) -> Path:
     return path
 
 
-def _cometmq_program() -> str:
+def cometmq_program() -> str:
+    """Return the path of the command ``cometmq`` of this interpreter's environment."""
     return str(Path(sys.executable).with_name("cometmq"))
 
 

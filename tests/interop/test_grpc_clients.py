@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 from tests.certificates import Authority
-from tests.interop import jvm, peers
+from tests.interop import jvm, peers, proxies, topics
 from tests.interop.groups import in_group
 from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
@@ -25,10 +25,8 @@ from tests.signatures import USER
 
 from cometmq.admin import access, dead_letters, groups
 from cometmq.admin.cluster import ClusterAdmin
-from cometmq.admin.topics import TopicAdmin
 from cometmq.net.tls.throwaway import CertificateFiles
 from cometmq.testing import EmbeddedBroker
-from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
 from cometmq.wire.bodies.group import GroupConfig
 
@@ -36,7 +34,6 @@ pytestmark = pytest.mark.interop
 
 PROGRAMS: Final = Path(__file__).with_name("grpc_clients")
 PACKAGES: Final = Path(__file__).parents[2] / "build"  # not among the tests, whose sources are judged
-LOOK_AGAIN_S = 0.05
 RESTART_COUNT = 400
 
 Run = Callable[..., list[Line]]
@@ -91,7 +88,7 @@ def shared_proxies(certificate: CertificateFiles) -> Iterator[Callable[[str], st
 
         @cache
         def of_name_server(namesrv: str) -> str:
-            return running.enter_context(peers.cometmq_proxy(namesrv, certificate))
+            return running.enter_context(proxies.cometmq_proxy(namesrv, certificate))
 
         yield of_name_server
 
@@ -101,25 +98,9 @@ def proxy(broker: Peer, shared_proxies: Callable[[str], str]) -> str:
     return shared_proxies(broker.namesrv)
 
 
-def create_topic(
-    broker: Peer,
-    topic: str,
-    message_type: str = "NORMAL",
-    queues: int = 2,
-    credentials: Credentials | None = None,
-) -> str:
-    """Create a topic for a type of messages; return its name once the name server knows it."""
-
-    async def create() -> None:
-        async with TopicAdmin(broker.namesrv, credentials=credentials) as admin:
-            await admin.create(topic, queues=queues, message_type=message_type)
-            for _ in range(int(PATIENCE_S / LOOK_AGAIN_S)):
-                if topic in await admin.topics():
-                    return
-                await asyncio.sleep(LOOK_AGAIN_S)  # a Java broker answers before it has registered
-        raise AssertionError(f"the name server does not know topic {topic}")
-
-    asyncio.run(create())
+def create_topic(broker: Peer, topic: str, message_type: str = "NORMAL", **options: Any) -> str:
+    """Create a topic for a type of messages; return its name."""
+    asyncio.run(topics.create_topic(broker.namesrv, topic, message_type, **options))
     return topic
 
 
@@ -279,7 +260,7 @@ def test_what_the_python_client_signs_is_judged_by_the_users_of_a_java_broker(
     for name in ("GrpcSigned", "GrpcOther"):
         create_topic(java_broker, name, credentials=USER)
     asyncio.run(create_shop(java_broker, "GrpcSigned"))
-    with peers.cometmq_proxy(java_broker.namesrv, certificate, USER) as proxy:
+    with proxies.cometmq_proxy(java_broker.namesrv, certificate, USER) as proxy:
         run_python("send", f"GrpcSigned:secret@{proxy}", "GrpcSigned", *texts({"body": "signed"}))
         received = run_python("receive", f"GrpcSigned:secret@{proxy}", "GrpcSigned", "GrpcSigned", 1)
         assert bodies(received) == ["signed"]
@@ -297,12 +278,12 @@ def test_what_was_stored_arrives_although_broker_and_proxy_restart(
         embedded.create_topic(topic)
 
         def over_restarts(program: str, begun: int) -> list[Line]:
-            with peers.cometmq_proxy(embedded.name_server, certificate, port=port) as address:
+            with proxies.cometmq_proxy(embedded.name_server, certificate, port=port) as address:
                 run_python("send", address, topic, *texts({"body": "0"}))  # starts the client's process
                 running = pool.submit(run_python, program, *arguments)
                 embedded.wait_messages(topic, begun)
             embedded.restart()
-            with peers.cometmq_proxy(embedded.name_server, certificate, port=port):
+            with proxies.cometmq_proxy(embedded.name_server, certificate, port=port):
                 return running.result()
 
         sent = over_restarts("send_all", RESTART_COUNT // 4)
