@@ -40,7 +40,15 @@ def refused(*messages: pb.Message) -> pb.Code:
         (message_of("T", tag=" "), pb.ILLEGAL_MESSAGE_TAG),
         (message_of("T", keys=["a", " "]), pb.ILLEGAL_MESSAGE_KEY),
         (message_of("T", message_id=" "), pb.ILLEGAL_MESSAGE_ID),
-        (message_of("T", orphaned_transaction_recovery_duration=Duration(seconds=3601)), pb.BAD_REQUEST),
+        (
+            message_of(
+                "T",
+                message_type=pb.TRANSACTION,
+                orphaned_transaction_recovery_duration=Duration(seconds=3601),
+            ),
+            pb.BAD_REQUEST,
+        ),
+        (message_of("T", lite_topic="a.b"), pb.ILLEGAL_LITE_TOPIC),
         (
             message_of("T", delivery_timestamp=Timestamp(seconds=NOW_MS // 1000 + DAY_S + 1)),
             pb.ILLEGAL_DELIVERY_TIME,

@@ -3,6 +3,7 @@
 Source: RocketMQ ``proxy/grpc/v2/producer/SendMessageActivity.java``.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -22,6 +23,7 @@ PROPERTIES_SIZE_MAX: Final = 16 * 1024
 MESSAGE_GROUP_SIZE_MAX: Final = 63
 RECOVERY_S_MAX: Final = 3_600
 DELAY_MS_MAX: Final = 24 * 3_600_000
+_LITE_TOPIC: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def checked_messages(messages: Sequence[pb.Message], now_ms: int) -> str:
@@ -142,7 +144,7 @@ def _check_system(system: pb.SystemProperties, now_ms: int) -> None:
     if not system.message_id.strip():
         raise Failure(pb.ILLEGAL_MESSAGE_ID, "the message has no id: give it one")
     recovery_ms = milliseconds(system.orphaned_transaction_recovery_duration)
-    if recovery_ms > RECOVERY_S_MAX * 1000:
+    if system.message_type == pb.TRANSACTION and recovery_ms > RECOVERY_S_MAX * 1000:
         raise Failure(
             pb.BAD_REQUEST,
             f"a recovery of the transaction after {recovery_ms} ms: at most {RECOVERY_S_MAX} s are possible",
@@ -156,6 +158,11 @@ def _check_system(system: pb.SystemProperties, now_ms: int) -> None:
             )
     if system.HasField("message_group"):
         _check_message_group(system.message_group)
+    if system.HasField("lite_topic") and not _LITE_TOPIC.fullmatch(system.lite_topic):
+        raise Failure(
+            pb.ILLEGAL_LITE_TOPIC,
+            f"lite topic {system.lite_topic!r:.80}: give 1 to 64 characters a-z A-Z 0-9 _ -",
+        )
     if system.HasField("priority") and system.priority < 0:
         raise Failure(pb.INTERNAL_SERVER_ERROR, f"priority {system.priority}: give 0 or more")
 
