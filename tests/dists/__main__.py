@@ -23,6 +23,8 @@ SPARKLESS: Final = {
     "broker": "import cometmq.broker.broker, cometmq.namesrv.name_server",
     "metrics": "import cometmq.metrics.exposition",
     "proxy": "import cometmq.proxy.proxy",
+    "faststream": "import cometmq.faststream.broker, cometmq.faststream.testing",
+    "otel": "import cometmq.otel.producers, cometmq.otel.process_spans",
     "fast": "import numba, cometmq.store",
 }
 """For each extra, what it must be able to import."""
