@@ -66,6 +66,8 @@ class ModelController:
         return self.elect(None) if broker_id == self.master else None
 
     def alter(self, master: int, epoch: int, proposal: Proposal) -> MasterNews:
+        if proposal.members == self.in_sync:
+            raise Refusal(ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED)
         if master != self.master:
             raise Refusal(ResponseCode.CONTROLLER_INVALID_MASTER)
         if epoch != self.epoch:

@@ -175,9 +175,10 @@ async def test_a_set_is_altered_and_a_refusal_names_its_code() -> None:
         await client.elect(1)
         both = frozenset({1, 2})
         assert await client.alter_set(1, 1, Proposal(both, 1)) == SyncStateSet(both, 2)
-        error = await refusal(lambda: client.alter_set(1, 1, Proposal(both, 1)))
+        alone = frozenset({1})
+        error = await refusal(lambda: client.alter_set(1, 1, Proposal(alone, 1)))
         assert str(error) == "CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH: refused"
-        assert (await refusal(lambda: client.alter_set(2, 1, Proposal(both, 2)))).code == 2002
+        assert (await refusal(lambda: client.alter_set(2, 1, Proposal(alone, 2)))).code == 2002
 
 
 async def test_an_id_of_another_broker_and_an_unknown_set_are_refused() -> None:

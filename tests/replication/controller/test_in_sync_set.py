@@ -1,8 +1,10 @@
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.replication.controller.model import ModelController, Refusal
 
+from cometmq.replication.controller.client import MAY_BE_DONE
 from cometmq.replication.controller.in_sync_set import (
+    LATE_MS,
     REFUSED_MS,
     SLOW_MS,
     Follower,
@@ -33,7 +35,7 @@ def test_a_slave_comes_in_when_it_has_all_and_counts_from_the_request_on() -> No
     assert found.confirm_offset(150) == 100, "the controller may elect it already"
     assert found.acked(slave, 150, 150, 3) is None, "the answer is out"
     assert found.confirm_offset(150) == 150
-    found.settle(BOTH, 2)
+    found.settle(BOTH, 2, 0)
     assert found.members == BOTH and found.acked(slave, 160, 160, 4) is None
 
 
@@ -57,7 +59,7 @@ def test_a_member_whose_connection_is_lost_counts_until_the_controller_says_so()
     assert found.disconnect(slave, 1) == Proposal(ALONE, 1)
     assert found.confirm_offset(200) == 100
     assert found.check(2) is None, "the answer is out"
-    found.settle(ALONE, 2)
+    found.settle(ALONE, 2, 0)
     assert found.confirm_offset(200) == 200
 
 
@@ -98,13 +100,16 @@ def test_a_request_without_an_answer_counts_and_is_repeated() -> None:
     found = new_set()
     slave = found.connect(2, 0)
     found.acked(slave, 100, 100, 0)
-    found.unanswered()
+    found.unanswered(1)
     assert found.counted == BOTH and found.confirm_offset(200) == 100
     assert found.acked(slave, 200, 200, 1) == Proposal(BOTH, 1)
     found.refused(2)
     assert found.counted == BOTH, "the first request may still be carried out"
-    found.settle(ALONE, 1)
-    assert found.counted == BOTH, "that is no later word"
+    found.settle(ALONE, 1, 1 + LATE_MS)
+    assert found.counted == BOTH, "it may still be"
+    found.settle(ALONE, 1, 2 + LATE_MS)
+    assert found.counted == ALONE, "it was not, and is too late"
+    assert found.confirm_offset(300) == 300
 
 
 def test_without_all_acks_what_is_written_is_confirmed() -> None:
@@ -139,7 +144,7 @@ class Cluster:
         self.log_end = self.now_ms = 0
         self.stored = {2: 0, 3: 0}
         self.followers: dict[int, Follower] = {}
-        self.sent: list[Proposal] = []
+        self.sent: list[tuple[Proposal, int]] = []
         self.answers: list[tuple[frozenset[int], int] | ResponseCode] = []
 
     def step(self, kind: str, number: int) -> None:
@@ -163,21 +168,23 @@ class Cluster:
                 self.now_ms += number
                 self.ask(self.found.check(self.now_ms))
             case "carry out" if self.sent:
-                self.carry_out(self.sent[number % len(self.sent)])
+                self.carry_out(*self.sent[number % len(self.sent)])
             case "answer" if self.answers:
                 self.receive(self.answers.pop(number % len(self.answers)))
             case "lose answer" if self.found._asked is not None:
-                self.found.unanswered()
+                self.found.unanswered(self.now_ms)
             case "read":
-                self.found.settle(self.controller.in_sync, self.controller.set_epoch)
+                self.found.settle(self.controller.in_sync, self.controller.set_epoch, self.now_ms)
 
     def ask(self, proposal: Proposal | None) -> None:
         if proposal is not None:
             self.answers.clear()
-            self.sent.append(proposal)
+            self.sent.append((proposal, self.now_ms))
 
-    def carry_out(self, proposal: Proposal) -> None:
-        is_last = proposal is self.sent[-1]
+    def carry_out(self, proposal: Proposal, sent_ms: int) -> None:
+        if self.now_ms - sent_ms > LATE_MS:
+            return
+        is_last = proposal is self.sent[-1][0]
         try:
             news = self.controller.alter(1, self.controller.epoch, proposal)
         except Refusal as refusal:
@@ -188,13 +195,16 @@ class Cluster:
 
     def receive(self, answer: tuple[frozenset[int], int] | ResponseCode) -> None:
         if isinstance(answer, tuple):
-            self.found.settle(*answer)
-        elif answer is ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH:
-            self.found.unanswered()
+            self.found.settle(*answer, self.now_ms)
+        elif answer in MAY_BE_DONE:
+            self.found.unanswered(self.now_ms)
+        else:
+            self.found.refused(self.now_ms)
 
 
 @settings(max_examples=150)
 @given(st.lists(STEPS, max_size=60))
+@example([("ack", 0), ("lose answer", 0), ("read", 0), ("append", 10), ("carry out", 0)])
 def test_whoever_the_controller_may_elect_has_all_that_is_confirmed(steps: list[tuple[str, int]]) -> None:
     cluster = Cluster()
     confirmed = 0

@@ -44,6 +44,7 @@ WITHOUT_MASTER: Final = frozenset(
 MAY_BE_DONE: Final = frozenset(
     (
         ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+        ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,  # also for a set that is the present one
         ResponseCode.CONTROLLER_NOT_LEADER,
         ResponseCode.CONTROLLER_JRAFT_INTERNAL_ERROR,
     )
@@ -200,17 +201,17 @@ class ControllerClient:
         Raises ControllerError for a code that is neither success nor accepted, NetworkError.
         """
         assert isinstance(header, TO_CONTROLLERS[code].header), header
-        known = self.leader
+        was_known = self.leader is not None
         try:
             return await self._ask_once(code, header, accepted, body)
         except NetworkError:
             self.leader = None
-            if known is None or not repeats:
+            if not (was_known and repeats):
                 raise
         except ControllerError as error:
             if error.code != ResponseCode.CONTROLLER_NOT_LEADER:
                 raise
-        self.leader = None
+            self.leader = None
         return await self._ask_once(code, header, accepted, body)
 
     async def _ask_once(

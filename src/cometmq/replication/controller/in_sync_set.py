@@ -7,7 +7,7 @@ The set is the controller's, which elects masters from it alone. The master asks
 
 While an answer is out, old and new members count together: a member that the controller may still elect, or
 may elect already, has all that is confirmed. So it is also after a request without an answer, which may have
-been carried out: only the controller's word ends that.
+been carried out, or may still be: that ends with a later set, or when the set is the same ``LATE_MS`` later.
 
 Source: RocketMQ ``store/ha/autoswitch/AutoSwitchHAService.java``, ``AutoSwitchHAConnection.java``.
 """
@@ -19,6 +19,8 @@ from cometmq.replication.epochs import EpochEntry
 
 SLOW_MS: Final = 15_000
 """Longest time that a member may be behind (RocketMQ: ``haMaxTimeSlaveNotCatchup``)."""
+LATE_MS: Final = 15_000
+"""A request that is not carried out by then never is: controllers answer, or lose it, within seconds."""
 REFUSED_MS: Final = 5_000
 """How long a slave is not proposed again that the controller refused."""
 
@@ -78,6 +80,7 @@ class InSyncSet:
         self._all_ack = all_ack
         self._followers: dict[int, Follower] = {}
         self._unanswered: frozenset[int] = frozenset()  # members of requests that may have been carried out
+        self._unanswered_ms = 0  # when the last of them was given up
         self._asked: frozenset[int] | None = None  # … of the request whose answer is out
         self._refused_ms: dict[int, int] = {}  # when the controller refused a slave
         self._confirmed = 0
@@ -124,11 +127,16 @@ class InSyncSet:
             )
         )
 
-    def settle(self, members: frozenset[int], set_epoch: int) -> None:
-        """Replace the set by the controller's, if that is a later one: requests before it are answered."""
+    def settle(self, members: frozenset[int], set_epoch: int, now_ms: int) -> None:
+        """Replace the set by what the controller says, unless that is older.
+
+        A later set answers all requests before it; the same set those that are too late to be carried out.
+        """
         if set_epoch > self.set_epoch:
             self.members, self.set_epoch = members, set_epoch
             self._unanswered, self._asked = frozenset(), None
+        elif set_epoch == self.set_epoch and now_ms - self._unanswered_ms > LATE_MS:
+            self._unanswered = frozenset()
 
     def refused(self, now_ms: int) -> None:
         """Handle that the controller has refused the last request for its members: it is not carried out.
@@ -138,10 +146,10 @@ class InSyncSet:
         self._refused_ms |= dict.fromkeys((self._asked or frozenset()) - self.members, now_ms)
         self._asked = None
 
-    def unanswered(self) -> None:
+    def unanswered(self, now_ms: int) -> None:
         """Handle that the last request has no answer: it may have been carried out, or may still be."""
         self._unanswered |= self._asked or frozenset()
-        self._asked = None
+        self._unanswered_ms, self._asked = now_ms, None
 
     def confirm_offset(self, log_end: int) -> int:
         """Return the offset before which all counted members have the log; it never goes back."""

@@ -133,7 +133,7 @@ class BecomeSlave:
 
 @dataclass(frozen=True)
 class SettleSet:
-    """Replace the sync state set by the controller's."""
+    """Replace the sync state set by the controller's, which may be the same."""
 
     in_sync: frozenset[int]
     set_epoch: int
@@ -344,8 +344,8 @@ class BrokerLife:
         return [] if now_ms < self._elect_at else self._ask_election(now_ms)
 
     def _settle(self, news: MasterNews) -> list[Instruction]:
-        """Replace the sync state set, if this broker is the master and the set is a later one."""
-        if self.stage is not Stage.MASTER or news.set_epoch <= self.set_epoch:
+        """Replace the sync state set, if this broker is the master and the set is no older one."""
+        if self.stage is not Stage.MASTER or news.set_epoch < self.set_epoch:
             return []
         self.set_epoch = news.set_epoch
         return [SettleSet(news.in_sync, news.set_epoch)]

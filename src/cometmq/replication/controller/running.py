@@ -92,7 +92,7 @@ class ControlledBroker:
         self._clock = clock
         self._changes: asyncio.Queue[RoleChange] = asyncio.Queue()
         self._group: asyncio.TaskGroup | None = None
-        self._failures: set[str] = set()  # since a question was answered last, each logged once
+        self._problems: set[str] = set()  # logged since a question was answered last
 
     async def run(self) -> None:
         """Run until it is cancelled. Raises an ExceptionGroup if a change of the role has failed."""
@@ -115,15 +115,15 @@ class ControlledBroker:
         except ControllerError as error:
             _log.warning("the sync state set %s is refused: %s", sorted(proposal.members), error)
             if error.code in MAY_BE_DONE:
-                in_sync.unanswered()
+                in_sync.unanswered(self._now())
                 self._carry_out([AskReplicas()])
             else:
                 in_sync.refused(self._now())
         except CometMQError as error:
             _log.warning("no answer about the sync state set %s: %s", sorted(proposal.members), error)
-            in_sync.unanswered()
+            in_sync.unanswered(self._now())
         else:
-            in_sync.settle(found.members, found.set_epoch)
+            in_sync.settle(found.members, found.set_epoch, self._now())
             self.life.set_settled(epoch, found.set_epoch)
 
     def _now(self) -> int:
@@ -136,11 +136,10 @@ class ControlledBroker:
             if isinstance(instruction, RoleChange):
                 self._changes.put_nowait(instruction)
             elif isinstance(instruction, WarnOldEpoch):
-                _log.error(
-                    "the controller names a master of epoch %d, but this log has records of epoch %d: it has "
-                    "lost its state; this broker follows none before an epoch that is greater",
-                    instruction.epoch,
-                    instruction.log_epoch,
+                self._log_once(
+                    f"the controller names a master of epoch {instruction.epoch}, but this log has records "
+                    f"of epoch {instruction.log_epoch}: the controller has lost its state, and this broker "
+                    "follows no master before a greater epoch"
                 )
             else:
                 questions.append(instruction)
@@ -167,7 +166,7 @@ class ControlledBroker:
                 answer = self._failed(question, error)
             else:
                 if not isinstance(question, SendHeartbeats):  # which nobody answers
-                    self._failures.clear()
+                    self._problems.clear()
             self._carry_out(answer)
 
     async def _ask(self, question: Instruction) -> list[Instruction]:
@@ -205,9 +204,13 @@ class ControlledBroker:
             return self.life.id_refused(question.application.broker_id, now)
         if code in UNREGISTERED and not isinstance(question, Register):
             return self.life.unregistered(now)
-        failure = f"{type(question).__name__}: {error}"
-        level = logging.DEBUG if failure in self._failures else logging.WARNING
-        _log.log(level, "controller: a question has failed, and is asked again: %s", failure)
-        self._failures.add(failure)
+        self._log_once(
+            f"controller: a question has failed, and is asked again: {type(question).__name__}: {error}"
+        )
         self.life.failed(now)
         return []
+
+    def _log_once(self, problem: str) -> None:
+        """Log a warning; the same again is only for debugging, until a question is answered."""
+        _log.log(logging.DEBUG if problem in self._problems else logging.WARNING, "%s", problem)
+        self._problems.add(problem)
