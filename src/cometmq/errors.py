@@ -17,6 +17,7 @@
     │   ├── StoreLocked        another process has the directory open
     │   ├── StoreDamaged       a file that cannot be used as it is: names the file and the remedy
     │   ├── StoreNotWritable   full disk, failed sync, closed: nothing was stored
+    │   ├── LogDiverged        what a master sends does not continue a slave's log: nothing was stored
     │   └── MessageIllegal     the message itself breaks a limit: a retry will not help
     │       └── IllegalField   … one of its fields has the wrong type; also a TypeError
     ├── ProtocolError          the peer broke the remoting protocol; the connection is closed
@@ -145,6 +146,10 @@ class StoreNotWritable(StoreError):
     """The store cannot append now (full disk, failed sync, closed) or cannot open; nothing was stored."""
 
     retriable = True
+
+
+class LogDiverged(StoreError):
+    """What a master sends does not continue this log, so nothing of it is appended."""
 
 
 class MessageIllegal(StoreError):

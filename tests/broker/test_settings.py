@@ -16,6 +16,7 @@ namesrvAddr=10.0.0.2:9876; 10.0.0.3:9876
 deleteWhen = 04
 autoCreateTopicEnable=false
 brokerRole = ASYNC_MASTER
+sendMessageThreadPoolNums = 16
 flushDiskType = SYNC_FLUSH
 mappedFileSizeCommitLog=1048576
 """
@@ -44,7 +45,7 @@ def test_a_real_broker_conf_is_read_and_what_has_no_effect_is_listed(
     assert not broker.auto_create_topic_enable
     assert store.sync_flush and store.mapped_file_size_commit_log == 1048576
     assert store.delete_when == "04"
-    assert "have no effect here: brokerRole\n" in caplog.text
+    assert "have no effect here: sendMessageThreadPoolNums\n" in caplog.text
 
 
 def test_toml_says_the_same_with_types(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     [
         ("listenPort", "70000", "65535"),
         ("brokerId", "one", "int"),
-        ("brokerId", "1", "0"),
+        ("brokerId", "-1", "0"),
         ("traceOn", "maybe", "bool"),
     ],
 )

@@ -18,6 +18,7 @@ from cometmq.broker.admin.live_settings import CHANGEABLE
 from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.settings import BrokerSettings
 from cometmq.net.tls.settings import TlsSettings
+from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.settings import StoreSettings
 
 PAGE: Final = ROOT / "docs" / "settings.md"
@@ -28,9 +29,15 @@ HEAD: Final = """\
 # is said; a line that begins with ... goes on from the one before it. [live] settings can be changed while
 # the broker runs. docs/settings.md has the same as tables, with what is behind them.
 """
-SECTIONS: Final = ("The broker", "The store", "TLS", "Users and authentication")
+SECTIONS: Final = ("The broker", "The store", "Masters and slaves", "TLS", "Users and authentication")
 WIDTH: Final = 110
-CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (BrokerSettings, StoreSettings, TlsSettings, AuthSettings)
+CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (
+    BrokerSettings,
+    StoreSettings,
+    ReplicationSettings,
+    TlsSettings,
+    AuthSettings,
+)
 TABLE: Final = re.compile(r"^\| setting \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
 ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
@@ -80,7 +87,7 @@ def _as_markdown(meaning: str, in_files: dict[str, str]) -> str:
     return meaning.replace("``", "`").replace("|", "\\|")
 
 
-@pytest.mark.parametrize(("settings", "position"), list(zip(CLASSES, range(4), strict=True)))
+@pytest.mark.parametrize(("settings", "position"), list(zip(CLASSES, range(5), strict=True)))
 def test_the_page_has_each_setting_its_default_and_its_meaning(
     settings: type[msgspec.Struct], position: int
 ) -> None:

@@ -1,6 +1,5 @@
 """The construction of the parts that answer requests: each gets only the few others that it needs."""
 
-import os
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -25,8 +24,9 @@ from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.own_address import exposure
 from cometmq.broker.reads import Reads
+from cometmq.broker.replica import Replica
 from cometmq.broker.request_body import RequestBodies
-from cometmq.broker.requests.additions import Additions
+from cometmq.broker.requests.additions import additions_of
 from cometmq.broker.requests.assignments import Assignments
 from cometmq.broker.requests.bulk import Bulk
 from cometmq.broker.requests.client_requests import ClientRequests
@@ -56,7 +56,9 @@ from cometmq.broker.requests.retry import Retries
 from cometmq.broker.requests.send import Sends
 from cometmq.broker.requests.targets import Targets
 from cometmq.broker.requests.transactions import Transactions
+from cometmq.broker.safe_sends import SafeSends
 from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.broker.slave_requests import of_slave
 from cometmq.broker.state.consumer_filters import ConsumerFilters
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
@@ -81,19 +83,16 @@ from cometmq.filter import sql92
 from cometmq.filter.bloom import BloomFilter
 from cometmq.format import layout
 from cometmq.format.host import pack_host
-from cometmq.format.java.java_hash import java_hash
-from cometmq.format.message_id import UniqueIdMaker
 from cometmq.format.pop.names import revive_topic
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.net.address import address_text
 from cometmq.net.server import Session
+from cometmq.replication.copies import SlaveTables
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
 from cometmq.store.timer.timer import Timer
-
-PORT_SIZE = 4
 
 
 class Assembly:
@@ -187,19 +186,23 @@ class Assembly:
         constants = {"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()}
         delays = Delays(store.settings, clock)
         rare = RareSends(
-            *(targets, _additions(own, host, clock), self.idempotence, delays, own),
+            *(targets, additions_of(own, host, clock), self.idempotence, delays, own),
             body_size_max=store.settings.max_message_size,
             store_host=host,
         )
+        self.replica = Replica(store, own)
+        self.safe = SafeSends(store, self.replica.acks, own)
         self.sends = sends = Sends(
-            *(store, targets, rare, self.rates, self.idempotence, own), store_host=host, constants=constants
+            *(store, targets, rare, self.safe, self.rates, self.idempotence, own),
+            store_host=host,
+            constants=constants,
         )
         rules = _transaction_rules(settings)
         log = ReviveLog(store, delays, clock, revive_topic(own.broker_cluster_name), host)
         self.in_flight = in_flight = InFlight(clock.now_ms())
         self.offsets.on_delete.append(in_flight.delete)
         pop_offsets = PopOffsets(
-            *(store, self.offsets, sends.disk_waits),
+            *(store, self.offsets, self.safe.disk),
             begins_young=own.init_pop_offset_by_check_msg_in_mem,
         )
         self.waiting = waiting = Waiting(store, self.topics, clock, own)
@@ -207,7 +210,7 @@ class Assembly:
         self.sources = sources = PopSources(self.topics, own)
         ordered = OrderedPops(self.orders, pop_offsets, in_flight, waiting, clock)
         visits = Visits(store, sources, pop_offsets, ordered, in_flight, log, own)
-        answers = DiskAnswers(store, groups, sends.disk_waits)
+        answers = DiskAnswers(store, groups, self.safe.disk)
         handles = Handles(store, self.topics, own)
         acks = Acks(log, ordered, handles, in_flight, answers, RequestBodies(own.body_limits), self.rates)
         pops = (
@@ -245,7 +248,7 @@ class Assembly:
             stores=own.store_reply_message_enable,
         )
         self._recalls = Recalls(
-            *(store, self.topics, delays, sends.disk_waits, self.rates, clock, own), store_host=host
+            *(store, self.topics, delays, self.safe.disk, self.rates, clock, own), store_host=host
         )
         self._transactions = Transactions(store, self.reads, self.ops, self.rates, delays, rules)
         self._store, self._rare = store, rare
@@ -292,7 +295,7 @@ class Assembly:
                 broker_name=own.broker_name,
             ),
             BrokerAdmin(
-                *(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
+                *(self._settings, store, files, self.reads, self.rates, self.consumers, self.replica, clock),
                 insecure=exposure(own),
             ),
             StoreAdmin(self.topics, store, self.offsets, self.modes, self.reads),
@@ -304,11 +307,14 @@ class Assembly:
         )
         self.rounds: dict[str, tuple[int, Callable[[], Coroutine[Any, Any, None]]]] = {
             "statistics": (SAMPLE_MS, self.statistics.sample),
-            "transactions": (own.transaction_check_interval, self.transaction_check.round),
         }
+        if not own.is_slave:
+            self.rounds["transactions"] = own.transaction_check_interval, self.transaction_check.round
         if users is not None and users.plain_acl is not None:
             self.rounds["plain_acl.yml"] = (FOLLOW_MS, users.plain_acl.round)
         handlers = merged(part.handlers() for part in parts)
+        if own.is_slave:
+            handlers = of_slave(handlers, own)
         self.guard = None if users is None else guard_of(users.directory, own, peers_clock)
         if self.guard is not None:
             handlers = StoredRecords(store, self.reads, self.guard).checked(handlers)
@@ -339,6 +345,18 @@ class Assembly:
         self._recalls.settings = own
         self._transactions.rules = self.transaction_check.rules = _transaction_rules(settings)
         self._store.retention.configure(settings.store)
+
+    @property
+    def slave_tables(self) -> SlaveTables:
+        """The tables that a slave copies from its master."""
+        return SlaveTables(
+            self.topics.follow_master,
+            self.groups.follow_master,
+            self.offsets.follow_master,
+            self.schedule.follow_master,
+            self.modes.follow_master,
+            self.timed_messages.follow_master,
+        )
 
     async def stop_saving(self) -> None:
         """Save all changes of topics, groups, their modes and settings, and stop retries."""
@@ -378,13 +396,3 @@ def _transaction_rules(settings: Settings) -> CheckRules:
     own = settings.broker
     age_ms_max = settings.store.file_reserved_time * 3_600_000
     return CheckRules(own.transaction_time_out, own.transaction_check_max, age_ms_max)
-
-
-def _additions(settings: BrokerSettings, host: bytes, clock: Clock) -> Additions:
-    maker = UniqueIdMaker(host[:-PORT_SIZE], os.getpid(), java_hash(settings.broker_name))
-    return Additions(
-        region=settings.region_id,
-        trace_on=settings.trace_on,
-        cluster=settings.broker_cluster_name,
-        make_unique_key=lambda: maker.make(clock.now_ms()),
-    )

@@ -16,6 +16,7 @@ from cometmq.broker.handlers import Starting
 from cometmq.broker.metrics.monitor import Monitor, RunningBroker
 from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.registration import NameServers
+from cometmq.broker.replica import Replica
 from cometmq.broker.requests.pop.handed_out import restore_offsets
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
@@ -47,6 +48,8 @@ UPKEEP_MS: Final = 200
 BEHIND_MS: Final = 10
 """The same interval while more is due than one call writes."""
 SILENCE_CHECK_MS: Final = 10_000
+LOOK_MS: Final = 5_000
+"""Interval at which a slave without a connection asks name servers for its master."""
 FILTERS_SAVE_MS: Final = 10_000
 ORDERS_SAVE_MS: Final = 10_000
 
@@ -147,13 +150,18 @@ class Broker:
             stack.callback(self._save_tables, parts)
             await asyncio.to_thread(parts.idempotence.load)
             await parts.ops.read_on()
-            await parts.timed_messages.load()
+            if settings.is_slave:
+                store.be_slave("this broker is a slave: messages are sent to its master")
+            else:
+                await parts.timed_messages.load()
             if not store.recovered.clean:
                 await self._restore_offsets(store, parts)
-            name_servers = NameServers(parts.topics, settings, self.address)
             stack.push_async_callback(parts.stop_saving)
+            replica = parts.replica
+            await replica.start(self.port, parts.slave_tables, stack)
+            name_servers = NameServers(parts.topics, settings, self.address, replica.port, replica.registered)
             name_servers.begin()
-            serve(server, parts.requests, parts.bulk, parts.guard)
+            serve(server, parts.requests, parts.bulk if settings.may_be_read else None, parts.guard)
             if parts.guard is not None:
                 server.limit_newcomers(newcomer_limits(settings, self._settings.store.max_message_size))
             stack.push_async_callback(parts.lock_requests.stop)
@@ -163,8 +171,9 @@ class Broker:
             stack.callback(parts.timed_messages.stop)
             stack.callback(parts.revive.stop)
             stack.callback(parts.transaction_check.stop)
-            stack.callback(self._begin_periodic(parts).stop)
-            stack.callback(self._set_alarms(store, parts).close)
+            stack.callback(self._begin_periodic(parts, name_servers).stop)
+            if not settings.is_slave:  # what is due is delivered by the master, and comes with its log
+                stack.callback(self._set_alarms(store, parts).close)
             if self._load_kernels:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
             stack.push_async_callback(name_servers.stop)
@@ -214,7 +223,7 @@ class Broker:
             run_soon=run_soon,
         )
 
-    def _begin_periodic(self, parts: Assembly) -> Periodic:
+    def _begin_periodic(self, parts: Assembly, name_servers: NameServers) -> Periodic:
         periodic = Periodic()
         for action in (parts.pulls.expire, parts.rates.sample, self._remove_expired, self._remove_deleted):
             periodic.every(TICK_MS, action)
@@ -228,6 +237,8 @@ class Broker:
         periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
         interval_ms = self._settings.store.timer_flush_interval_ms
         periodic.every(interval_ms, lambda: self._begin_alone("timer", parts.timed_messages.save))
+        periodic.every(TICK_MS, parts.safe.compare)
+        periodic.every(LOOK_MS, partial(_find_master, parts.replica, name_servers))
         for name, (interval_ms, work) in parts.rounds.items():
             periodic.every(interval_ms, partial(self._begin_alone, name, work))
         return periodic
@@ -354,3 +365,9 @@ class Broker:
 
     async def _finish_tasks(self) -> None:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+
+def _find_master(replica: Replica, name_servers: NameServers) -> None:
+    """Ask the name servers for a slave's master while it has no connection to it."""
+    if replica.is_looking:
+        name_servers.register_soon()

@@ -9,7 +9,7 @@ the remark begins with               when
 ``[TIMEOUT_CLEAN_QUEUE]broker busy`` it has waited to be handled for ``waitTimeMillsInSendQueue``
 ``[PCBUSY_CLEAN_QUEUE]broker busy``  it came while an append took ``osPageCacheBusyTimeOutMills``
 ``[PC_SYNCHRONIZED]broker busy``     the same, without ``brokerFastFailureEnable``
-``[OVERLOAD]system busy``            ``sendThreadPoolQueueCapacity`` sends wait for the disk already
+``[OVERLOAD]system busy``            ``sendThreadPoolQueueCapacity`` sends wait to be safe already
 ==================================== ===============================================================
 
 Nothing of a refused send is stored.
@@ -21,7 +21,7 @@ Source: RocketMQ ``broker/latency/BrokerFastFailure.java``, ``remoting/netty/Net
 import asyncio
 from typing import Final
 
-from cometmq.broker.disk_wait import DiskWaits
+from cometmq.broker.safe_sends import SafeSends
 from cometmq.broker.settings import BrokerSettings
 from cometmq.net.server import Session
 
@@ -47,11 +47,11 @@ class FastFailure:
             refused; else 0.
     """
 
-    def __init__(self, settings: BrokerSettings, page_cache_busy_ms: int, disk_waits: DiskWaits) -> None:
+    def __init__(self, settings: BrokerSettings, page_cache_busy_ms: int, safe: SafeSends) -> None:
         self._is_enabled = settings.broker_fast_failure_enable
         self.capacity = settings.send_thread_pool_queue_capacity
         self.page_cache_busy_ms = page_cache_busy_ms
-        self._disk_waits = disk_waits
+        self._safe = safe
         self.slow_append_ms = 0
 
     def note_slow_append(self, took_ms: int) -> None:
@@ -61,7 +61,7 @@ class FastFailure:
 
     def refusal(self, session: Session, count: int) -> str | None:
         """Return the remark that refuses a session's next ``count`` sends; None if they are accepted."""
-        if self._disk_waits.count >= self.capacity:
+        if self._safe.count >= self.capacity:
             return f"[OVERLOAD]system busy, {FLOW_CONTROL}"
         if self.slow_append_ms and not self._is_enabled:
             return f"[PC_SYNCHRONIZED]broker busy, {FLOW_CONTROL}"

@@ -36,7 +36,13 @@ from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTab
 from cometmq.wire.bodies.body import wire_name
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import BrokerHeader, RegisterBrokerHeader, fields
+from cometmq.wire.headers import (
+    BrokerHeader,
+    RegisterBrokerHeader,
+    RegisterBrokerResponseHeader,
+    fields,
+    parse,
+)
 
 INFORM_WAIT_S: Final = 3.0
 """Timeout of a start, and of responses about new topics, for the name servers' registrations."""
@@ -59,16 +65,27 @@ class NameServers:
 
     Args:
         address: where clients reach this broker, ``ip:port``.
+        ha_port: the port for slaves; None if there is none: Java name servers get the usual one then.
+        on_registered: called with the answer to each registration: a slave learns its master from it.
 
     Raises:
         SettingsError: the address of a name server in the settings is not one, or a file of TLS cannot be
             used.
     """
 
-    def __init__(self, topics: Topics, settings: BrokerSettings, address: str) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        settings: BrokerSettings,
+        address: str,
+        ha_port: int | None = None,
+        on_registered: Callable[[RegisterBrokerResponseHeader], None] = lambda _: None,
+    ) -> None:
         self._topics = topics
         self._settings = settings
         self._address = address
+        self._ha_port = ha_port
+        self._on_registered = on_registered
         self._connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
         for server in settings.name_servers:
             parse_address(server)
@@ -115,6 +132,11 @@ class NameServers:
         for server in self._servers:
             server.unregistered = None
         self.when_informed(action)
+
+    def register_soon(self) -> None:
+        """Register now, not only when the interval is over: a slave looks for its master."""
+        for server in self._servers:
+            server.due.set()
 
     async def stop(self) -> None:
         """Unregister from the name servers that answer; no callback waits for any of them any more."""
@@ -183,7 +205,9 @@ class NameServers:
             names, server.unregistered = server.unregistered, set()
             count = self._changes
             timeout_ms = self._settings.register_broker_timeout_mills
-            _check(await connection.request(await self._registration(names), timeout_ms))
+            answer = await connection.request(await self._registration(names), timeout_ms)
+            _check(answer)
+            self._on_registered(parse(RegisterBrokerResponseHeader, answer.ext_fields))
         except CometMQError as error:
             level = logging.DEBUG if server.is_reached is False else logging.WARNING
             _log.log(level, "name server %s accepts no registration, trying again: %s", server.address, error)
@@ -212,7 +236,9 @@ class NameServers:
             body = self._body(topics, version)
         host, port = parse_address(self._address)
         header = RegisterBrokerHeader(
-            *self._identity(), ha_server_addr=address_text(host, port + 1), body_crc=body_crc(body)
+            *self._identity(),
+            ha_server_addr=address_text(host, self._ha_port or port + 1),
+            body_crc=body_crc(body),
         )
         return Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header), body=body)
 

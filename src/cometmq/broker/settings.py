@@ -58,12 +58,12 @@ class MetricsExporter(StrEnum):
 class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
     """The broker's settings; intervals in ms (RocketMQ: ``BrokerConfig``, ``NettyServerConfig``).
 
-    Those of users are ``AuthSettings``, those of TLS ``TlsSettings``.
+    Those of users are ``AuthSettings``, of replication ``ReplicationSettings``, of TLS ``TlsSettings``.
 
     Attributes:
         broker_name: the broker's name for name servers and in queues.
         broker_cluster_name: the cluster of the broker.
-        broker_id: 0, a master: slaves are not supported.
+        broker_id: 0 for a master; above 0 for a slave (``broker_role``), another number for each.
         broker_ip: the address that clients connect to; by default the one that name servers see.
         bind_address: the address to listen at; other machines reach any but loopback, so that needs
             ``authentication_enabled``, or ``insecure``.
@@ -169,7 +169,7 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
         default_factory=socket.gethostname
     )
     broker_cluster_name: Annotated[str, Meta(min_length=1, max_length=127)] = "DefaultCluster"
-    broker_id: Annotated[int, Meta(ge=0, le=0)] = 0
+    broker_id: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     broker_ip: str | None = msgspec.field(default=None, name="brokerIP1")
     bind_address: str = "127.0.0.1"
     listen_port: Port = 10911
@@ -252,6 +252,11 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
         """Check settings that limit each other, and labels. Raises SettingsError."""
         super().__post_init__()
         labels_of(self.metrics_label)
+        if self.is_slave != (self.broker_id > 0):
+            raise SettingsError(
+                f"brokerId = {self.broker_id} with brokerRole = {self.broker_role}: a master's is 0, that of "
+                "a slave (brokerRole = SLAVE) above 0"
+            )
         low, high, most, *_ = self.limits
         if not low <= high <= most:
             raise SettingsError(

@@ -1,16 +1,21 @@
-"""Appending to a store: messages, and the sends that leaf operations encode.
+"""Appending to a store: messages, the sends that leaf operations encode, and the records of a master.
 
-Both are written behind the last record, dispatched, and numbered from the same next queue offsets.
+All are written behind the last record and dispatched. Messages and sends are numbered from the same next
+queue offsets; a master's records have their numbers.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
 from cometmq import kernels
 from cometmq.errors import IllegalName, MessageIllegal
 from cometmq.io.clock import Clock
+from cometmq.kernels.ops import Scan
 from cometmq.kernels.sends.rows import MESSAGES_MAX, SendBatch, SendOps
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.parts import Parts
+from cometmq.store.recovery.log_scan import Chunk
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep.dispatch import NO_QUEUE, Dispatcher, has_queue_entry
 from cometmq.store.upkeep.upkeep import Upkeep
@@ -46,7 +51,7 @@ class Appending:
         self._dispatcher = dispatcher
         self._clock = clock
         self._upkeep = upkeep
-        self._end = end
+        self._own_end = self._end = end
         self._readable_offset = readable_offset
         self._are_usual = not (settings.enable_consume_queue_ext or settings.enabled_append_prop_crc)
 
@@ -118,11 +123,36 @@ class Appending:
             self._end()
         return ends
 
-    def _begin(self, store_time: int) -> None:
+    def begin_at(self, offset: int) -> None:
+        """Begin an empty log at the offset of a file of the master's log."""
+        self._log.begin_at(offset)
+        self._dispatcher.begin_at(offset)
+
+    def received(self, data: bytes, scan: Scan) -> None:
+        """Append records that a master has encoded for ``written_offset``, and a blank that follows them.
+
+        They may be appended by a slave, which accepts no others. Raises StoreNotWritable; nothing is stored
+        then.
+        """
+        log, begin = self._log, self._log.written_offset
+        time = int(scan.store_time[-1]) if scan.count else log.written_time
+        self._begin(int(scan.store_time.min()) if scan.count else time, from_master=True)
+        log.append_encoded(data, time)
+        chunk = Chunk(np.frombuffer(data, np.uint8), begin, scan)
+        self._dispatcher.add_received(chunk, log.written_offset, time, self._readable())
+        if self._end is not None:
+            self._end()
+
+    def call_after(self, action: Callable[[], None] | None) -> None:
+        """Set a function that is called after each append; None for nothing, which costs appends nothing."""
+        self._end = _both(self._own_end, action)
+
+    def _begin(self, store_time: int, *, from_master: bool = False) -> None:
         """Check that the store accepts messages at a store time, ms. Raises StoreNotWritable."""
-        if self._refusals.first is not None:
+        refusals = self._refusals
+        if refusals.first is not None:
             self._upkeep.try_again()
-            if (why := self._refusals.first) is not None:
+            if (why := refusals.of_disk if from_master else refusals.first) is not None:
                 raise why.with_traceback(None)  # it is raised again and again: its traceback would grow
         if store_time < self._log.written_time:
             self._upkeep.limit_flushed_time(store_time)
@@ -132,3 +162,15 @@ class Appending:
     def _readable(self) -> int:
         """Return the log's offset up to which messages may be read."""
         return self._log.written_offset if self._readable_offset is None else self._readable_offset()
+
+
+def _both(first: Callable[[], None] | None, second: Callable[[], None] | None) -> Callable[[], None] | None:
+    """Return a function that calls both; None if there is none."""
+    if first is None or second is None:
+        return first or second
+
+    def call() -> None:
+        first()
+        second()
+
+    return call

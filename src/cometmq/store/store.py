@@ -33,6 +33,7 @@ from cometmq.store.queue.deletions import Deletions
 from cometmq.store.queue.queue_ends import EndsOfAllQueues, QueueEnds
 from cometmq.store.read.reading import Step, run
 from cometmq.store.read.readings import Readings
+from cometmq.store.received_log import ReceivedLog
 from cometmq.store.recovery.full_disk import explain_full_disk
 from cometmq.store.recovery.mend import mend
 from cometmq.store.recovery.recent import recent_records
@@ -65,6 +66,7 @@ class MessageStore(Messages, HasPointers):
         recovered: the outcome of recovery.
         clock: the clock, which detects steps of the wall clock.
         appending: appends messages, and sends that leaf operations encode.
+        received: appends the bytes of a master's log, for a slave.
         flusher: syncs the CommitLog.
         on_synced: called by ``run_soon`` after each commit, and each sync under SYNC_FLUSH, done or failed.
         retention: deletes expired files.
@@ -147,6 +149,7 @@ class MessageStore(Messages, HasPointers):
             self._end_append if run_soon is None or self._reads_later else None,
             (lambda: self.confirm_offset) if self._reads_later else None,
         )
+        self.received = ReceivedLog(parts, self.appending, self._dispatcher)
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
         self.deletions = Deletions(parts)
         self.readings = Readings(parts, settings, self._upkeep.catch_up, lambda: self.confirm_offset)
@@ -177,10 +180,19 @@ class MessageStore(Messages, HasPointers):
         written = self._log.written_offset
         return self.flusher.wait(written if offset is None else min(offset, written))
 
+    def be_slave(self, reason: str | None) -> None:
+        """Refuse messages, as only a master's records are appended; None to accept messages again."""
+        self._log.refusals.set(Cause.SLAVE, None if reason is None else StoreNotWritable(reason))
+
     @property
     def not_writable(self) -> StoreNotWritable | None:
         """The reason why the store refuses messages now, or None."""
         return self._log.refusals.first
+
+    @property
+    def refusal_of_disk(self) -> StoreNotWritable | None:
+        """The reason why not even a master's records are stored now, or None."""
+        return self._log.refusals.of_disk
 
     def on_arrival(
         self, callback: Callable[[list[Arrival]], None], awaiting: Iterable[Sized] = (ALWAYS,)

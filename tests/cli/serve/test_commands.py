@@ -49,13 +49,13 @@ def test_a_signal_stops_it_cleanly_and_all_that_was_sent_is_there_again(
     assert dev.process.kill(number)[:2] == (0, "")
     assert not (dev.store / "abort").exists()
     config = dev.store.parent / "broker.conf"
-    config.write_text(f"storePathRootDir = {dev.store}\nlistenPort = 0\nbrokerRole = SLAVE\n")
+    config.write_text(f"storePathRootDir = {dev.store}\nlistenPort = 0\nsendMessageThreadPoolNums = 16\n")
     with Process("dev", "--namesrv-port", "0", "--config", str(config)) as process:
         again = started(process, dev.store)
         kept = cometmq("consume", "T", "--namesrv", again.name_server, "--json").values
         assert [message["body"] for message in kept] == ["kept"]
         ended = process.kill(number)
-    assert ended.code == 0 and "no effect here: brokerRole" in ended.err
+    assert ended.code == 0 and "no effect here: sendMessageThreadPoolNums" in ended.err
 
 
 def test_a_second_broker_on_a_store_or_a_port_says_what_to_do(cometmq: Run, dev: Dev, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from cometmq.broker.admin.live_settings import LiveSettings
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
+from cometmq.broker.replica import Replica
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.member_subscriptions import as_text
 from cometmq.broker.state.rates import Rates, sum_text
@@ -22,7 +23,6 @@ from cometmq.store.read.seek import record_store_time
 from cometmq.store.store import MessageStore
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import TextTable, encode, to_plain
-from cometmq.wire.bodies.stats import ReplicationStatus
 from cometmq.wire.codes import VERSION, RequestCode, ResponseCode, version_name
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import GetBrokerConfigResponseHeader, NoFields, fields
@@ -76,6 +76,7 @@ class BrokerAdmin:
         reads: Reads,
         rates: Rates,
         consumers: Consumers[Session],
+        replica: Replica,
         clock: Clock,
         *,
         insecure: str = "",
@@ -87,6 +88,7 @@ class BrokerAdmin:
         self._reads = reads
         self._rates = rates
         self._consumers = consumers
+        self._replica = replica
         self._clock = clock
         self._started_ms = clock.now_ms()
         self._started_monotonic_ms = clock.monotonic_ms()
@@ -134,8 +136,8 @@ class BrokerAdmin:
         return self._reads.answer(session, command, oldest, make)
 
     def replication_status(self, _session: Session, command: Command, _header: NoFields) -> Command:
-        """GET_BROKER_HA_STATUS: a master without slaves."""
-        return response(command, body=encode(ReplicationStatus(self._store.pointers.committed)))
+        """GET_BROKER_HA_STATUS: a master's slaves, or how far a slave is."""
+        return response(command, body=encode(self._replica.status()))
 
     def _versions(self) -> dict[str, str]:
         up_s = (self._clock.monotonic_ms() - self._started_monotonic_ms) // 1000
@@ -155,9 +157,11 @@ class BrokerAdmin:
     def _warnings(self) -> dict[str, str]:
         """Return what operators should know of, under keys of our own, as far as there is any.
 
-        Who may use the broker, and groups whose members subscribe differently.
+        Who may use the broker, why it does not replicate, and groups whose members subscribe differently.
         """
         table = {"insecure": self._insecure} if self._insecure else {}
+        if problems := self._replica.problems():
+            table["replicationProblems"] = "; ".join(problems)
         found = islice(self._consumers.differences(), GROUPS_SHOWN)
         text = ". ".join(
             f"group {name}: {as_text(difference)}"

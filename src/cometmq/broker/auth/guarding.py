@@ -63,9 +63,10 @@ def may_be_asked(guard: Guard, session: Session, topic: str) -> bool:
     return guard.may(session.user, RequestCode.END_TRANSACTION, need, session.peer[0])
 
 
-def serve(server: Server, handler: RequestHandler, bulk: BulkHandler, guard: Guard | None) -> None:
-    """Begin to pass a server's requests to a handler, those in bulk and others, behind a guard if any."""
+def serve(server: Server, handler: RequestHandler, bulk: BulkHandler | None, guard: Guard | None) -> None:
+    """Begin to pass a server's requests to its handlers, if any in bulk, behind a guard if there is one."""
     if guard is None:
         server.handler, server.bulk = handler, bulk
     else:
-        server.handler, server.bulk = Guarded(handler, guard), CheckedBulk(bulk, guard)
+        server.handler = Guarded(handler, guard)
+        server.bulk = None if bulk is None else CheckedBulk(bulk, guard)

@@ -56,7 +56,7 @@ class RunningBroker:
         add_connections(values, self._server, parts.producers, parts.consumers)
         for queue_id, count in parts.revive.behind().items():
             values.set(families.REVIVE_BEHIND, count, str(queue_id))
-        values.set(families.WATERMARK, parts.sends.disk_waits.count, "send")
+        values.set(families.WATERMARK, parts.sends.safe.count, "send")
         values.set(families.PERMISSION, self._permission)
         values.set(families.TOPICS, sum(1 for _ in parts.topics))
         values.set(families.GROUPS, sum(1 for _ in parts.groups))
@@ -67,8 +67,9 @@ class RunningBroker:
     def reasons(self) -> list[str]:
         """Return why clients should not use this broker now."""
         reasons = []
-        if (refusal := self._store.not_writable) is not None:
+        if (refusal := self._store.refusal_of_disk) is not None:
             reasons.append(f"not writable: {refusal}")
+        reasons += self._parts.replica.problems()
         reasons += [f"disk: {failed}" for failed in failures_of(self._files)]
         configured, registered = self._name_servers.states()
         if configured and not registered:

@@ -4,11 +4,15 @@
 ``UNIQ_KEY`` if the producer gave none; ``POP_CK`` is taken out. (RocketMQ: SendMessageProcessor.java.)
 """
 
+import os
 from collections.abc import Callable
 from typing import Final
 
+from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
+from cometmq.format.java.java_hash import java_hash
+from cometmq.format.message_id import UniqueIdMaker
 from cometmq.format.properties import (
     CLUSTER,
     MAX_LENGTH,
@@ -18,6 +22,10 @@ from cometmq.format.properties import (
     UNIQ_KEY,
     VALUE_END,
 )
+from cometmq.io.clock import Clock
+
+PORT_SIZE: Final = 4
+"""Bytes of the port behind a packed address."""
 
 Completed = tuple[bytes, dict[str, str]]
 """The properties string to store, and the producer's own properties by name, UNIQ_KEY among them."""
@@ -65,6 +73,17 @@ class Additions:
                 f"the limit is {MAX_LENGTH}; send fewer or shorter ones"
             )
         return data, named
+
+
+def additions_of(settings: BrokerSettings, host: bytes, clock: Clock) -> Additions:
+    """Return what a broker adds whose address for clients is ``host``, packed with its port."""
+    maker = UniqueIdMaker(host[:-PORT_SIZE], os.getpid(), java_hash(settings.broker_name))
+    return Additions(
+        region=settings.region_id,
+        trace_on=settings.trace_on,
+        cluster=settings.broker_cluster_name,
+        make_unique_key=lambda: maker.make(clock.now_ms()),
+    )
 
 
 def parse(text: str) -> dict[str, str]:

@@ -3,9 +3,9 @@
 The usual sends of a turn are encoded by a leaf operation, from their frames to records and responses, and
 appended together. Frames that it leaves come back as commands: a rare send is checked and rewritten, and
 appended with its neighbours of the same socket read. All are counted and answered in the same way, under
-SYNC_FLUSH once the disk has them::
+SYNC_FLUSH once the disk has them, of a SYNC_MASTER once enough slaves have (``broker/safe_sends.py``)::
 
-    frames ──► records, entries, responses ──► appended ──► counted ──► answered ◄── the disk has it
+    frames ──► records, entries, responses ──► appended ──► counted ──► answered ◄── it is safe
        └─► commands ──► checked ──► messages ──────┘ │                     ▲
               ▲           └► refused                 └► refused            └── its topic is known
               └── (its topic is saved)
@@ -17,12 +17,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.fast_failure import FastFailure
 from cometmq.broker.refused import code_of
 from cometmq.broker.requests.early_sends import EarlySends
 from cometmq.broker.requests.rare_sends import RareSend, RareSends
 from cometmq.broker.requests.targets import Targets
+from cometmq.broker.safe_sends import REJECTED, TOO_FEW, SafeSends, Unsafe
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.rates import Rates
@@ -54,7 +54,7 @@ class Sends:
         constants: fields that each response carries.
 
     Attributes:
-        disk_waits: who waits for the disk.
+        safe: whether sends are taken, and who waits until messages are safe.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Sends:
         store: MessageStore,
         targets: Targets,
         rare: RareSends,
+        safe: SafeSends,
         rates: Rates,
         idempotence: Idempotence,
         settings: BrokerSettings,
@@ -76,11 +77,8 @@ class Sends:
         self._store_host = store_host
         self._constants = constants
         self._template = ResponseTemplate(_NAMES, constants)
-        self._sync_flush = store.settings.sync_flush
-        self.disk_waits = DiskWaits(store)
-        self._fast_failure = FastFailure(
-            settings, store.settings.os_page_cache_busy_time_out_mills, self.disk_waits
-        )
+        self.safe = safe
+        self._fast_failure = FastFailure(settings, store.settings.os_page_cache_busy_time_out_mills, safe)
         self._rare = rare
         self._early = EarlySends(self.handle, self._refuse, settings.early_bytes_total_max)
         self._batch = SendBatch(
@@ -94,7 +92,7 @@ class Sends:
         begun_ms, batch, appending = self._rates.put_times.begin(), self._batch, self._store.appending
         ops, received = appending.ops, [(read.data, read.position, read.session.born_host) for read in reads]
         failure = self._fast_failure
-        are_taken = not failure.slow_append_ms and self.disk_waits.count < failure.capacity
+        are_taken = not failure.slow_append_ms and self.safe.count < failure.capacity and self.safe.are_taken
         try:
             ends = appending.sends(ops, batch, received) if are_taken else None
         except StoreNotWritable:  # ``handle`` says why
@@ -116,7 +114,7 @@ class Sends:
         if message_count:
             self._rates.send_rows[ops.body] += send_count
             took_ms = self._count(begun_ms, message_count, size)
-            if self._sync_flush:
+            if self.safe.is_waiting_needed:
                 self._answer_when_safe(begun_ms, message_count, answers, send_count)
             else:
                 _send(answers)
@@ -124,7 +122,8 @@ class Sends:
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
         """Store and answer sends of one socket read that came as commands."""
-        if (why := self._fast_failure.refusal(session, len(commands))) is not None:
+        why = self._fast_failure.refusal(session, len(commands)) if not self.safe.is_slave else REJECTED
+        if why is not None:
             for command in commands:
                 self._refuse(session, command, ResponseCode.SYSTEM_BUSY, why)
             return
@@ -139,6 +138,9 @@ class Sends:
                 send = self._rare.checked(session, command, header, target, queue_id)
             except CometMQError as error:
                 self._refuse(session, command, code_of(error), str(error))
+                continue
+            if self.safe.are_too_few and send.waits:
+                self._refuse(session, command, ResponseCode.SYSTEM_ERROR, TOO_FEW)
                 continue
             self._rates.rare_sends += 1
             if not send.keys:
@@ -217,13 +219,13 @@ class Sends:
     def _answer(
         self, session: Session, begun_ms: int, sends: Sequence[RareSend], appended: Sequence[Appended]
     ) -> None:
-        """Answer rare sends: at once, or under SYNC_FLUSH those that want to wait when the disk has them."""
+        """Answer rare sends: at once, or those that want to wait once their messages are safe."""
         at_once: list[Answer] = []
         waiting: list[Answer] = []
         waiting_count = begin = 0
         for send in sends:
             end = begin + len(send.messages)
-            is_waiting = self._sync_flush and send.waits
+            is_waiting = self.safe.is_waiting_needed and send.waits
             waiting_count += is_waiting
             if not send.command.is_oneway:
                 answer = _sender(session, send), self._encoded(send, appended[begin:end])
@@ -250,9 +252,9 @@ class Sends:
     def _answer_when_safe(
         self, begun_ms: int, message_count: int, answers: Sequence[Answer], send_count: int
     ) -> None:
-        """Answer sends once the disk has them, or with FLUSH_DISK_TIMEOUT if that is not sure."""
+        """Answer sends once their messages are safe, or with what is not sure."""
         done = self._rates.put_times.ending(begun_ms, message_count, partial(_send, answers))
-        self.disk_waits.add(done, send_count)
+        self.safe.add(done, send_count)
 
     def _refuse(self, session: Session, command: Command, code: ResponseCode, remark: str) -> None:
         self._rates.refused.total += 1
@@ -268,11 +270,11 @@ def _sender(session: Session, send: RareSend) -> Callable[[bytes], None]:
     return lambda answer: creation.when_known(partial(session.send, answer))
 
 
-def _send(answers: Sequence[Answer], unsafe: str | None = None) -> None:
-    """Send success responses, turned into FLUSH_DISK_TIMEOUT if there is a reason ``unsafe``."""
+def _send(answers: Sequence[Answer], unsafe: Unsafe | None = None) -> None:
+    """Send success responses, turned into FLUSH_DISK_TIMEOUT or FLUSH_SLAVE_TIMEOUT if they are unsafe."""
     for send, frames in answers:
         if unsafe is None:
             send(frames)
             continue
         for one in FrameReader().receive_data(frames):
-            send(encode(response(one, ResponseCode.FLUSH_DISK_TIMEOUT, unsafe, one.ext_fields)))
+            send(encode(response(one, *unsafe, one.ext_fields)))

@@ -128,6 +128,21 @@ class Groups:
         """Save all changes."""
         await self._saved.stop()
 
+    def follow_master(self, table: GroupConfigs) -> None:
+        """Become a copy of the master's groups, with their version; one that it has not is deleted."""
+        if table.data_version == self._version:
+            return
+        changes: dict[str, GroupConfig | None] = dict.fromkeys(self._groups.keys() - table.groups.keys())
+        changes |= {
+            name: replace(group, group=name) for name, group in table.groups.items() if _is_legal(name)
+        }
+        self._forbidden, self._version = table.forbidden, table.data_version
+        self._saved.change(
+            {name: group for name, group in changes.items() if self._groups.get(name) != group}
+        )
+        for action in self.on_change:
+            action()
+
     def as_table(self) -> GroupConfigs:
         """Return all groups in RocketMQ's form."""
         return GroupConfigs(self._version, self._forbidden, self._groups)
@@ -156,3 +171,10 @@ class Groups:
     def _rest(self) -> GroupConfigs:
         """Return the table without the groups."""
         return GroupConfigs(self._version, self._forbidden)
+
+
+def _is_legal(name: str) -> bool:
+    try:
+        return bool(valid_group(name))
+    except IllegalName:
+        return False

@@ -96,6 +96,13 @@ class Offsets(ChangingTable[str, dict[int, int]]):
                     self._changes[key] = None
         self._add_loaded(self._committed)
 
+    def follow_master(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """Copy the master's offsets by key and queue; those that it has not are kept."""
+        for key, queues in offsets.items():
+            if self._committed.get(key) != queues:
+                self._begin(self._committed, key).update(queues)
+                self._changes[key] = None
+
     def keys(self) -> list[str]:
         """Return the keys of all groups in their topics."""
         return list(self._committed)

@@ -6,10 +6,11 @@ Source: RocketMQ ``store/StoreStatsService.java`` (names and bounds of the class
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeVar
 
-from cometmq.broker.disk_wait import Done
 from cometmq.io.clock import Clock
+
+OutcomeT = TypeVar("OutcomeT")
 
 SPAN_MS: Final = 60_000
 LIMIT_MS: Final = 10_000
@@ -63,11 +64,13 @@ class PutTimes:
             self.longest_ms = took_ms
         self._times[took_ms if took_ms <= LIMIT_MS else LIMIT_MS + 1] += count
 
-    def ending(self, begun_ms: int, count: int, done: Done) -> Done:
+    def ending(
+        self, begun_ms: int, count: int, done: Callable[[OutcomeT], None]
+    ) -> Callable[[OutcomeT], None]:
         """Return a callback that calls ``done`` and then ``end``."""
 
-        def answer(unsafe: str | None) -> None:
-            done(unsafe)
+        def answer(outcome: OutcomeT) -> None:
+            done(outcome)
             self.end(begun_ms, count)
 
         return answer

@@ -238,6 +238,20 @@ class Topics:
             self._update_version(known)
         return change
 
+    def follow_master(self, table: TopicTable) -> None:
+        """Become a copy of the master's topics, with their version; one that it has not is deleted."""
+        if table.data_version == self.data_version:
+            return
+        changes: dict[str, TopicConfig | None] = dict.fromkeys(self._topics.keys() - table.topics.keys())
+        changes |= {
+            name: replace(topic, topic=name) for name, topic in table.topics.items() if is_legal(name)
+        }
+        changed = {name: topic for name, topic in changes.items() if self._topics.get(name) != topic}
+        self.data_version = table.data_version
+        self._saved.change(changed)
+        for action in self.on_change:
+            action(changed.keys())
+
     def as_table(self) -> TopicTable:
         """Return all topics in RocketMQ's form."""
         return TopicTable(self.data_version, topics=self._topics)

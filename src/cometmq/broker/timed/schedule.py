@@ -100,6 +100,13 @@ class Schedule(ChangingTable[int, int]):
             self._add_loaded(self._offsets)
         self._add_former_levels()
 
+    def follow_master(self, offsets: Mapping[int, int]) -> None:
+        """Copy the master's offsets, by level: a slave delivers nothing itself."""
+        for level, offset in offsets.items():
+            if self._offsets.get(level) != offset:
+                self._offsets[level] = offset
+                self._changes[level] = None
+
     def deliver(self) -> bool:
         """Deliver the messages that are due; return whether more are due now."""
         now = self._clock.monotonic_ms()

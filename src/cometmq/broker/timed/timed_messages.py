@@ -70,6 +70,12 @@ class TimedMessages:
         self._timer.put([], min(queue_offset, self._end), self._clock.now_ms())
         self._late = {self._clock.now_ms(): 0}  # a former broker's slots may hold such messages
 
+    async def follow_master(self, checkpoint: TimerCheckpoint) -> None:
+        """Copy how far the master has delivered: a slave delivers nothing itself. Raises OSError."""
+        saved = self._timer.saved
+        if (checkpoint.read_time, checkpoint.queue_offset) != (saved.read_time, saved.queue_offset):
+            await asyncio.to_thread(self._timer.adopt, checkpoint)
+
     def wait_ms(self) -> int | None:
         """Return how long to wait before the next round, ms; None if until a message arrives."""
         if self._slot is not None or self._timer.queue_offset != self._end:

@@ -140,6 +140,11 @@ class CommitLog:
         self.written_offset = begin + len(records)
         self.written_time = store_time
 
+    def begin_at(self, offset: int) -> None:
+        """Set where the first file of an empty log begins: as a slave, at one of its master's files."""
+        assert not self.chain.starts, f"{self.chain.directory} has files"
+        self.written_offset = offset
+
     def commit(self) -> None:
         """Commit all written records to the files. Safe from any thread. Raises OSError; nothing is lost."""
         if self._pool is not None:

@@ -23,6 +23,8 @@ class Cause(IntEnum):
     """The last write of ConsumeQueues or Index failed."""
     DISK_SPACE = 4
     """A disk is too full."""
+    SLAVE = 5
+    """The broker is a slave: only its master's records are appended."""
 
 
 class Refusals:
@@ -46,6 +48,11 @@ class Refusals:
                 errors[cause] = error
             self._errors = errors
             self.first = errors[min(errors)] if errors else None
+
+    @property
+    def of_disk(self) -> StoreNotWritable | None:
+        """The error for records of a master, which a slave appends; None while they are accepted."""
+        return None if self.first is self._errors.get(Cause.SLAVE) else self.first
 
     def of(self, cause: Cause) -> StoreNotWritable | None:
         """Return the error of a cause, or None."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Container
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.dispatch import KeyKind
 from cometmq.format.queue_entry import QueueEntry, unpack_many, unpack_tuples
+from cometmq.message import Buffer
 from cometmq.store.parts import Parts
 from cometmq.store.read.bulk_finds import BulkFinds
 from cometmq.store.read.bulk_reads import BulkReads
@@ -111,6 +112,13 @@ class Readings:
         if physical_offset >= self._confirm_offset():
             return None
         return (yield from record_at(self._log, physical_offset))
+
+    def log_bytes(self, offset: int, size_max: int) -> Reading[Buffer | None]:
+        """Read the log's bytes from an offset to the file's end at most; None if there are none."""
+        stretch = self._log.stretch(offset)
+        if stretch is None or offset >= stretch[1]:
+            return None
+        return (yield from self._log.bytes_at(offset, min(size_max, stretch[1] - offset)))
 
     def query(
         self,

@@ -91,9 +91,11 @@ class Replay:
         self._index = index
         self._delay_levels = delay_levels
 
-    def dispatch(self, chunk: Chunk) -> None:
-        """Dispatch the records of ``chunk``."""
-        self._add(chunk, self._dispatched(chunk))
+    def dispatch(self, chunk: Chunk) -> Dispatch:
+        """Dispatch the records of ``chunk``; return what was read of them."""
+        dispatch = self._dispatched(chunk)
+        self._add(chunk, dispatch)
+        return dispatch
 
     def walk(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """Dispatch chunks in order and yield each; meanwhile a thread reads the next one."""

@@ -228,6 +228,14 @@ class Timer:
         layer.sync(self._checkpoint_path)
         self._saved = changes.checkpoint
 
+    def adopt(self, checkpoint: TimerCheckpoint) -> None:
+        """Save how far a master's timer is, for a broker that may later deliver in its place.
+
+        Without a wheel and a log the next ``load`` puts the whole timer topic, and skips what the master had
+        delivered. Safe from any thread. Raises OSError.
+        """
+        self.save(Changes({}, set(), checkpoint._replace(log_position=0)))
+
     def restore_changes(self, changes: Changes) -> None:
         """Restore changes that could not be saved, for the next ``take_changes``."""
         self._changed |= changes.slots.keys()

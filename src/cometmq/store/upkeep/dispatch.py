@@ -16,11 +16,12 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.dispatch import queue_tags_code
 from cometmq.format.java.java_hash import tags_code
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from cometmq.kernels.ops import Dispatch
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.staged import Staged
-from cometmq.store.recovery.log_scan import LogScan
+from cometmq.store.recovery.log_scan import Chunk, LogScan
 from cometmq.store.recovery.replay import Replay
 
 INDEX_LAG_BYTES = 1024 * 1024
@@ -66,6 +67,14 @@ class _AppendedSends(NamedTuple):
     size: int
 
 
+class _ReceivedRecords(NamedTuple):
+    """Records that a master has encoded."""
+
+    end_offset: int
+    store_time: int
+    chunk: Chunk
+
+
 class Dispatcher:
     """Dispatches appended messages.
 
@@ -80,6 +89,7 @@ class Dispatcher:
         on_arrival_of: by topic, called when its messages have become readable; not for bulk sends.
         calculate_bitmap: returns the bitmap of the filters that a message passes, for the unit in its queue's
             extension; None if entries get no units.
+        put_received: adds entries of a master's records to their queues; returns what it has read of them.
         follow: called when the index lags behind by INDEX_LAG_BYTES, or ``dispatched_time`` went back.
         awaiting: collections of those who wait for arrivals; if all are empty, none are collected.
     """
@@ -99,6 +109,7 @@ class Dispatcher:
         self._callbacks: list[Callable[[list[Arrival]], None]] = []
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
         self._staged = staged
+        self.put_received: Callable[[Chunk], Dispatch] | None = None
         self.follow: Callable[[], None] = lambda: None
         self._log = commit_log
         self._index = index
@@ -106,7 +117,7 @@ class Dispatcher:
         self._delay_levels = delay_levels
         self._replay = Replay(None, index, delay_levels)
         self._tags_codes: dict[str | None, int] = {None: 0}
-        self._waiting: deque[_AppendedBatch | _AppendedSends] = deque()
+        self._waiting: deque[_AppendedBatch | _AppendedSends | _ReceivedRecords] = deque()
 
     def listen(self, callback: Callable[[list[Arrival]], None], awaiting: Iterable[Sized]) -> None:
         """Add a callback to ``on_arrival``, and to ``awaiting``."""
@@ -148,6 +159,20 @@ class Dispatcher:
         elif arrivals := self._release(end_offset, time, count):  # usually nobody waits
             self.on_arrival(arrivals)
 
+    def begin_at(self, offset: int) -> None:
+        """Begin at an offset, where the first file of an empty log begins."""
+        self.dispatched_offset = self._indexed_offset = offset
+
+    def add_received(self, chunk: Chunk, end_offset: int, store_time: int, readable_offset: int) -> None:
+        """Add records that a master has encoded; dispatch all before ``readable_offset``.
+
+        Args:
+            end_offset: CommitLog offset behind them, and behind a blank that follows.
+            store_time: of the last one, ms.
+        """
+        self._waiting.append(_ReceivedRecords(end_offset, store_time, chunk))
+        self.dispatch(readable_offset)
+
     def dispatch(self, readable_offset: int) -> None:
         """Dispatch the added messages before ``readable_offset``."""
         arrivals: list[Arrival] = []
@@ -155,6 +180,8 @@ class Dispatcher:
             batch = self._waiting.popleft()
             if isinstance(batch, _AppendedSends):
                 arrivals += self._release(*batch)
+            elif isinstance(batch, _ReceivedRecords):
+                arrivals += self._put_received(*batch)
             else:
                 arrivals += self._stage(batch)
         if arrivals:
@@ -202,6 +229,26 @@ class Dispatcher:
             Arrival(queue.topic, queue.queue_id, queue_offset + 1, code)
             for number, queue_offset, _, _, code in staged.rows[staged.count - count : staged.count].tolist()
             if (queue := staged.queues.get(number)) is not None
+        ]
+
+    def _put_received(self, end_offset: int, store_time: int, chunk: Chunk) -> list[Arrival]:
+        """Add a master's records to their queues; return them if anybody waits for arrivals."""
+        assert self.put_received is not None, "nobody puts a master's records into queues"
+        found = self.put_received(chunk)
+        self._advance(end_offset, store_time)
+        if not any(self.awaiting):
+            return []
+        rows = zip(
+            found.in_queue.tolist(),
+            found.queue.tolist(),
+            chunk.scan.queue_offset.tolist(),
+            found.tags_code.tolist(),
+            strict=True,
+        )
+        return [
+            Arrival(found.queues[queue][0], found.queues[queue][1], queue_offset + 1, code)
+            for is_in_queue, queue, queue_offset, code in rows
+            if is_in_queue
         ]
 
     def _advance(self, end_offset: int, store_time: int) -> None:

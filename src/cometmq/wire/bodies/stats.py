@@ -150,8 +150,13 @@ class ConsumerStatus(Body):
 
 
 class SlaveStatus(Body):
-    """A slave's own state of the replication: zeros on a master. Times in ms since the epoch."""
+    """A slave's own state of the replication: zeros on a master. Times in ms since the epoch.
 
+    Attributes:
+        master_address: of the master's HA port, if it is known.
+    """
+
+    master_address: str | None = field(default=None, name="masterAddr")
     last_read_time: int = field(default=0, name="lastReadTimestamp")
     last_write_time: int = field(default=0, name="lastWriteTimestamp")
     master_flush_offset: int = 0
@@ -159,16 +164,36 @@ class SlaveStatus(Body):
     bytes_per_second: int = field(default=0, name="transferredByteInSecond")
 
 
-class ReplicationStatus(Body):
-    """GET_BROKER_HA_STATUS: of a master without slaves, as replication is not supported.
+class SlaveConnection(Body):
+    """A slave that is connected to a master.
 
     Attributes:
-        max_offset: end of the master's CommitLog.
+        behind: bytes of the log that it has not acknowledged.
+        acked_offset: the end of its log by its last report.
+        sent_offset: the log's offset up to which was sent.
+    """
+
+    address: str = field(name="addr")
+    behind: int = field(name="diff")
+    is_in_sync: bool = field(name="inSync")
+    acked_offset: int = field(name="slaveAckOffset")
+    sent_offset: int = field(name="transferFromWhere")
+    bytes_per_second: int = field(default=0, name="transferredByteInSecond")
+
+
+class ReplicationStatus(Body):
+    """GET_BROKER_HA_STATUS.
+
+    Attributes:
+        max_offset: end of the broker's CommitLog.
+        slave: its own state, if it is a slave.
+        in_sync_slaves: how many of ``connections`` are in sync.
+        master: whether it is a master.
     """
 
     max_offset: int = field(name="masterCommitLogMaxOffset")
     slave: SlaveStatus = field(default_factory=SlaveStatus, name="haClientRuntimeInfo")
-    connections: list[dict[str, int]] = field(default_factory=list, name="haConnectionInfo")
+    connections: list[SlaveConnection] = field(default_factory=list, name="haConnectionInfo")
     in_sync_slaves: int = field(default=0, name="inSyncSlaveNums")
     master: bool = True
 

@@ -54,6 +54,13 @@ class RequestModes:
         """Call ``action`` once the present modes of a topic are saved, or with the error of the disk."""
         self._saved.when_saved(topic, action)
 
+    def follow_master(self, modes: Mapping[str, GroupModes]) -> None:
+        """Become a copy of the master's modes, by topic; those that it has not are deleted."""
+        changes: dict[str, GroupModes | None] = dict.fromkeys(self._topics.keys() - modes.keys())
+        changes |= {topic: groups for topic, groups in modes.items() if self._topics.get(topic) != groups}
+        if changes:
+            self._saved.change(changes)
+
     async def delete_topics(self, topics: Collection[str]) -> None:
         """Delete the modes of topics. Raises StoreNotWritable."""
         await self._delete({topic: None for topic in topics if topic in self._topics})

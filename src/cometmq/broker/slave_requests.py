@@ -1,0 +1,56 @@
+"""What a slave answers to requests that only its master can handle: it stores nothing itself.
+
+(RocketMQ: SendMessageProcessor.java and PullMessageProcessor.java, rejectRequest; AdminBrokerProcessor.java,
+validateSlave; EndTransactionProcessor.java.)
+"""
+
+from typing import Any, Final
+
+from cometmq.broker.handlers import Handler, Handlers
+from cometmq.broker.safe_sends import REJECTED
+from cometmq.broker.settings import BrokerSettings
+from cometmq.net.session import Session
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+
+READ_ONLY: Final = (
+    "Can't modify topic or subscription group from slave broker, please execute it from master broker."
+)
+"""RocketMQ's words."""
+PULLS: Final = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+
+_REFUSED: Final = (
+    dict.fromkeys((RequestCode.CONSUMER_SEND_MSG_BACK,), (ResponseCode.SYSTEM_BUSY, REJECTED))
+    | dict.fromkeys(
+        (RequestCode.END_TRANSACTION, RequestCode.RECALL_MESSAGE),
+        (ResponseCode.SLAVE_NOT_AVAILABLE, "this broker is a slave: send it to its master"),
+    )
+    | dict.fromkeys(
+        (
+            RequestCode.UPDATE_AND_CREATE_TOPIC,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+            RequestCode.DELETE_TOPIC_IN_BROKER,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP,
+        ),
+        (ResponseCode.SYSTEM_ERROR, READ_ONLY),
+    )
+)
+
+
+def of_slave(handlers: Handlers, settings: BrokerSettings) -> Handlers:
+    """Return the handlers of a slave: those that need a master refuse, pulls unless it may be read."""
+    refused = {code: _refusing(*why) for code, why in _REFUSED.items()}
+    if not settings.slave_read_enable:
+        refused |= {code: _refusing(ResponseCode.SYSTEM_BUSY, REJECTED) for code in PULLS}
+    return {**handlers, **refused}
+
+
+def _refusing(code: ResponseCode, remark: str) -> Handler:
+    """Return a handler that refuses."""
+
+    def refuse(_session: Session, command: Command, _header: Any) -> Command:
+        return response(command, code, remark)
+
+    return refuse

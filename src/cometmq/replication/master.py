@@ -1,0 +1,272 @@
+"""A master's port for slaves, and the connection of each slave.
+
+Theory of operation: a slave's first report says where to send from. From then on one task sends what the log
+has, a piece at a time: it waits while the slave does not read, and for an append while there is nothing to
+send. Another task reads reports, which are acknowledgements. Appends wake the senders only while there are
+slaves; without any, they do not even call a function.
+
+Bytes are read as pulls read them: from memory if they are there, else by a thread, so no slave that is far
+behind holds up the loop.
+
+(RocketMQ: DefaultHAService.java, DefaultHAConnection.java.)
+"""
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, NamedTuple
+
+from cometmq.errors import NetworkError, ProtocolError, SettingsError
+from cometmq.message import Buffer
+from cometmq.net.accepting import listen
+from cometmq.net.address import address_text, remedy_of
+from cometmq.replication.acks import NOTHING, SlaveAcks
+from cometmq.replication.frames import ReportReader, encode_frames, encode_heartbeat
+from cometmq.replication.settings import ReplicationSettings
+from cometmq.store.store import MessageStore
+
+SLAVES_MAX: Final = 64
+"""Most connections; further ones are closed at once."""
+BACKLOG: Final = 64
+READ_SIZE: Final = 4096
+PIECE_SIZE: Final = 256 * 1024
+"""Bytes of the log that are sent to one slave before other work of the loop has its turn."""
+
+ReadLog = Callable[[int, int], Awaitable[Buffer | None]]
+"""Reads the log's bytes from an offset, at most so many; None if there are none."""
+
+_log = logging.getLogger(__name__)
+
+
+class SlaveState(NamedTuple):
+    """What a master knows of a slave.
+
+    Attributes:
+        address: of its end of the connection, ``ip:port``.
+        acked: the end of its log by its last report; NOTHING before the first.
+        sent: the log's offset up to which was sent.
+        bytes_per_second: how much was sent in the last second.
+    """
+
+    address: str
+    acked: int
+    sent: int
+    bytes_per_second: int
+
+
+class MasterPort:
+    """The port of a master's slaves.
+
+    Args:
+        read_log: reads bytes of the store's log.
+        acks: gets what the slaves acknowledge.
+    """
+
+    def __init__(
+        self, store: MessageStore, read_log: ReadLog, acks: SlaveAcks, settings: ReplicationSettings
+    ) -> None:
+        self._store = store
+        self._read_log = read_log
+        self._acks = acks
+        self._settings = settings
+        self._servers: list[asyncio.Server] = []
+        self._slaves: dict[_Slave, asyncio.Task[None]] = {}
+
+    @property
+    def slaves(self) -> list[SlaveState]:
+        """The connected slaves."""
+        return [slave.state() for slave in self._slaves]
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen on ``host:port``; port 0 means any free one. Returns the port. Raises SettingsError."""
+        try:
+            sockets = await listen(host, port, BACKLOG)
+        except OSError as error:
+            raise SettingsError(f"cannot listen on {host}:{port}: {remedy_of(error)}") from error
+        self._servers = [await asyncio.start_server(self._accept, sock=one) for one in sockets]
+        return int(sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Stop listening, and close all connections."""
+        for server in self._servers:
+            server.close()
+        tasks = list(self._slaves.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
+
+    def wake(self) -> None:
+        """Send what the log has got; called after appends and commits."""
+        for slave in self._slaves:
+            slave.more.set()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a slave until its connection ends."""
+        host, port = writer.get_extra_info("peername")[:2]
+        address = address_text(host, port)
+        if (why := self._refusal(host)) is not None:
+            _log.warning("slave %s is refused: %s", address, why)
+            writer.transport.abort()
+            return
+        slave = _Slave(address, reader, writer, self._store, self._read_log, self._acks, self._settings)
+        task = asyncio.current_task()
+        assert task is not None, "a server calls this in a task"
+        self._slaves[slave] = task
+        self._store.appending.call_after(self.wake)
+        _log.info("slave %s has connected", address)
+        try:
+            await slave.serve()
+        except (OSError, NetworkError, ProtocolError) as error:
+            _log.info("slave %s is gone: %s", address, error)
+        finally:
+            del self._slaves[slave]
+            if not self._slaves:
+                self._store.appending.call_after(None)
+            self._acks.remove(slave)
+            writer.transport.abort()
+
+    def _refusal(self, host: str) -> str | None:
+        """Return why an address may not be a slave; None if it may."""
+        if len(self._slaves) >= SLAVES_MAX:
+            return f"{SLAVES_MAX} slaves are connected, which is the limit"
+        networks = self._settings.ha_networks
+        if networks and not any(ipaddress.ip_address(host) in network for network in networks):
+            return f"its address is not in haAllowedAddresses ({self._settings.ha_allowed_addresses})"
+        return None
+
+
+class _Slave:
+    """The connection of one slave.
+
+    Attributes:
+        more: set when the log may have more to send.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        store: MessageStore,
+        read_log: ReadLog,
+        acks: SlaveAcks,
+        settings: ReplicationSettings,
+    ) -> None:
+        self.more = asyncio.Event()
+        self._address = address
+        self._reader = reader
+        self._writer = writer
+        self._store = store
+        self._read_log = read_log
+        self._acks = acks
+        self._settings = settings
+        self._rate = _Rate()
+        self._reported: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._sent = 0
+
+    def state(self) -> SlaveState:
+        """Return what is known of the slave."""
+        acked = self._acks.by_slave.get(self, NOTHING)
+        return SlaveState(self._address, acked, self._sent, self._rate.in_last_second())
+
+    async def serve(self) -> None:
+        """Serve the slave until its connection ends. Raises OSError, NetworkError or ProtocolError."""
+        self._acks.put(self)
+        tasks = [asyncio.create_task(self._receive()), asyncio.create_task(self._send())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _receive(self) -> None:
+        """Read reports. Raises NetworkError when the slave is silent, or has closed the connection."""
+        reports, silence_ms = ReportReader(), self._settings.ha_housekeeping_interval
+        while True:
+            try:
+                async with asyncio.timeout(silence_ms / 1000):
+                    data = await self._reader.read(READ_SIZE)
+            except TimeoutError:
+                raise NetworkError(f"it was silent for {silence_ms} ms (haHousekeepingInterval)") from None
+            if not data:
+                raise NetworkError("it has closed the connection")
+            if (end_offset := reports.receive(data)) is None:
+                continue
+            if not self._reported.done():
+                self._reported.set_result(self._begin(end_offset))
+            self._acks.put(self, end_offset)
+
+    def _begin(self, end_offset: int) -> int:
+        """Return where to send from to a slave whose log ends at an offset. Raises ProtocolError."""
+        store = self._store
+        least, end = store.min_offset, store.written_offset
+        if end_offset == 0:
+            size = store.settings.mapped_file_size_commit_log
+            return least if self._settings.ha_send_whole_log else max(least, end - end % size)
+        if not least <= end_offset <= end:
+            what = (
+                "has messages that this master lacks" if end_offset > end else "lacks some that have expired"
+            )
+            raise ProtocolError(
+                f"its log ends at {end_offset}, but the one here has {least} to {end}: it {what}, or follows "
+                "another master; start it with an empty store, after what only it has was saved"
+            )
+        return end_offset
+
+    async def _send(self) -> None:
+        """Send the log from where the first report says. Raises OSError or ProtocolError."""
+        offset = self._sent = await self._reported
+        heartbeat_s = self._settings.ha_send_heartbeat_interval / 1000
+        while True:
+            self.more.clear()
+            if (data := await self._read_log(offset, PIECE_SIZE)) is not None:
+                self._write(encode_frames(offset, data, self._settings.ha_transfer_batch_size))
+                offset = self._sent = offset + len(data)
+                self._rate.add(len(data))
+                await self._writer.drain()
+                await asyncio.sleep(0)  # others have their turn
+                continue
+            if offset < self._store.min_offset:
+                raise ProtocolError(f"what it lacks, from {offset} on, has expired meanwhile")
+            try:
+                async with asyncio.timeout(heartbeat_s):
+                    await self.more.wait()
+            except TimeoutError:
+                self._write([encode_heartbeat(offset)])
+                await self._writer.drain()
+
+    def _write(self, parts: Iterable[Buffer]) -> None:
+        self._writer.write(b"".join(parts))
+
+
+class _Rate:
+    """Counts what happens in each second of the loop's time."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._second = 0
+        self._count = self._before = 0
+
+    def add(self, count: int) -> None:
+        """Count more."""
+        self._turn()
+        self._count += count
+
+    def in_last_second(self) -> int:
+        """Return the count of the last whole second."""
+        self._turn()
+        return self._before
+
+    def _turn(self) -> None:
+        second = int(self._loop.time())
+        if second != self._second:
+            self._before = self._count if second == self._second + 1 else 0
+            self._second, self._count = second, 0

@@ -1,0 +1,102 @@
+"""The settings of replication, with RocketMQ's names and defaults.
+
+Source: RocketMQ ``store/config/MessageStoreConfig.java``.
+"""
+
+import ipaddress
+from enum import StrEnum
+from typing import Annotated, Final, TypeAlias
+
+from msgspec import Meta
+
+from cometmq.errors import SettingsError
+from cometmq.net.tls.settings import TlsSettings
+
+Milliseconds: TypeAlias = Annotated[int, Meta(ge=1, le=86_400_000)]
+ReplicaCount: TypeAlias = Annotated[int, Meta(ge=1, le=64)]
+
+BATCH_MAX: Final = 4 * 1024 * 1024 - 12
+"""Most bytes of a frame's data: the read buffer of a Java slave must hold the whole frame."""
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class BrokerRole(StrEnum):
+    """What a broker is to the others of its name."""
+
+    ASYNC_MASTER = "ASYNC_MASTER"
+    """It accepts messages; sends are answered without waiting for slaves."""
+    SYNC_MASTER = "SYNC_MASTER"
+    """It accepts messages; sends wait until ``in_sync_replicas`` have them."""
+    SLAVE = "SLAVE"
+    """It follows the master of its name, and accepts no messages."""
+
+
+class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
+    """Masters and slaves; intervals in ms.
+
+    Attributes:
+        broker_role: ASYNC_MASTER, SYNC_MASTER (sends wait for slaves) or SLAVE, which needs a ``brokerId``
+            above 0, the ``brokerName`` of its master and a name server, from which it learns its master.
+        ha_listen_port: the port at which a master waits for slaves; 0 for any free one, by default
+            ``listenPort + 1``. It is at ``bindAddress``; RocketMQ's is at all addresses.
+        ha_allowed_addresses: the addresses and networks of slaves, ``10.0.0.7,10.0.1.0/24``: what is sent to
+            slaves is neither encrypted nor signed. If empty, whoever reaches the port may be a slave; but with
+            ``authenticationEnabled`` nobody may. Not RocketMQ's, nor is the next one.
+        ha_send_whole_log: whether a slave without messages gets the whole log, or only what is in its last
+            file, as with RocketMQ.
+        ha_send_heartbeat_interval: interval of heartbeats to a silent peer, of both sides.
+        ha_housekeeping_interval: silence after which the connection to the other side is closed.
+        ha_transfer_batch_size: most bytes of the log in one frame.
+        ha_max_gap_not_in_sync: bytes by which a slave may lag behind and still be in sync.
+        in_sync_replicas: how many brokers, the master among them, must have a message before a SYNC_MASTER
+            answers its send; 1, the default, waits for nobody.
+        min_in_sync_replicas: with fewer brokers in sync, the master among them, sends are refused before they
+            are stored. RocketMQ obeys it only with a controller, or with slaves that act as masters.
+        slave_timeout: longest time that a send waits for slaves.
+        slave_read_enable: whether a slave answers pulls.
+    """
+
+    broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
+    ha_listen_port: Annotated[int, Meta(ge=0, le=65535)] | None = None
+    ha_allowed_addresses: str = ""
+    ha_send_whole_log: bool = True
+    ha_send_heartbeat_interval: Milliseconds = 5_000
+    ha_housekeeping_interval: Milliseconds = 20_000
+    ha_transfer_batch_size: Annotated[int, Meta(ge=1024, le=BATCH_MAX)] = 32 * 1024
+    ha_max_gap_not_in_sync: Annotated[int, Meta(ge=0)] = 256 * 1024 * 1024
+    in_sync_replicas: ReplicaCount = 1
+    min_in_sync_replicas: ReplicaCount = 1
+    slave_timeout: Milliseconds = 3_000
+    slave_read_enable: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the addresses of slaves. Raises SettingsError."""
+        _ = self.ha_networks
+
+    @property
+    def is_slave(self) -> bool:
+        """Whether the broker follows a master."""
+        return self.broker_role is BrokerRole.SLAVE
+
+    @property
+    def may_be_read(self) -> bool:
+        """Whether the broker answers pulls."""
+        return not self.is_slave or self.slave_read_enable
+
+    @property
+    def awaited_acks(self) -> int:
+        """How many slaves a send waits for."""
+        return self.in_sync_replicas - 1 if self.broker_role is BrokerRole.SYNC_MASTER else 0
+
+    @property
+    def ha_networks(self) -> tuple[Network, ...]:
+        """The networks in ``ha_allowed_addresses``. Raises SettingsError."""
+        texts = [text for part in self.ha_allowed_addresses.split(",") if (text := part.strip())]
+        try:
+            return tuple(ipaddress.ip_network(text) for text in texts)
+        except ValueError as error:
+            raise SettingsError(
+                f"haAllowedAddresses = {self.ha_allowed_addresses!r}: {error}; write addresses and networks "
+                "as 10.0.0.7,10.0.1.0/24"
+            ) from None

@@ -1,0 +1,174 @@
+"""A slave's connection to its master: it appends what the master sends.
+
+The slave learns its master's address from the name server's answer to its registrations. It connects, reports
+the end of its log, and appends what comes; after each append, and at intervals, it reports again. If the
+connection is lost it connects again after RECONNECT_MS.
+
+A slave whose log the master's does not continue has *diverged*: messages are in it that the master has not,
+or it missed some that have expired. It says so, in its log, its health and its runtime info, and tries again
+at intervals, but appends nothing.
+
+(RocketMQ: DefaultHAClient.java.)
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from cometmq.errors import CometMQError, LogDiverged, NetworkError, StoreNotWritable
+from cometmq.net.address import parse_address
+from cometmq.replication.frames import LogFrameReader, encode_report
+from cometmq.replication.settings import BATCH_MAX, ReplicationSettings
+from cometmq.store.store import MessageStore
+
+RECONNECT_MS: Final = 5_000
+"""Pause before the next try after the connection was lost or refused."""
+READ_SIZE: Final = 128 * 1024
+"""Bytes that are appended before other work of the loop has its turn."""
+REMEDY: Final = (
+    "start this slave with an empty store (storePathRootDir); what only it has can be read from the old one "
+    "(cometmq store find, cometmq store salvage)"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class MasterLink:
+    """A slave's side of the replication.
+
+    Attributes:
+        is_connected: whether the master is connected.
+        problem: why nothing is replicated; empty while the master is connected.
+        has_diverged: whether the reason is that this log is not the beginning of the master's.
+        read_ms, written_ms: when something was last read and written, ms since 1970; 0 for never.
+    """
+
+    def __init__(self, store: MessageStore, settings: ReplicationSettings) -> None:
+        self.is_connected = False
+        self.problem = "no name server knows the master's address yet"
+        self.has_diverged = False
+        self.read_ms = self.written_ms = 0
+        self._store = store
+        self._settings = settings
+        self._address: str | None = None
+        self._moved = asyncio.Event()  # set when the address has changed
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str | None:
+        """The address of the master's HA port; None as long as it is not known."""
+        return self._address
+
+    def set_address(self, address: str | None) -> None:
+        """Follow the master whose HA port is at an address; None for nobody."""
+        if address != self._address:
+            self._address = address
+            self._moved.set()
+
+    def compare_end(self, own: int, masters: int) -> None:
+        """Compare the end of this log with that of the master's, which was read later and so is not less."""
+        if own > masters and not self.has_diverged:
+            self._failed(
+                str(self._address),
+                LogDiverged(
+                    f"this log ends at {own}, the master's at {masters}: it lacks what is behind that"
+                ),
+            )
+
+    def start(self) -> None:
+        """Begin to follow the master."""
+        self._task = asyncio.create_task(self._run(), name="replication")
+
+    async def stop(self) -> None:
+        """Close the connection."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """Follow the master at each address, until cancelled."""
+        while True:
+            self._moved.clear()
+            if (address := self._address) is None:
+                await self._moved.wait()
+                continue
+            follow = asyncio.create_task(self._follow_on(address))
+            moved = asyncio.create_task(self._moved.wait())
+            try:
+                await asyncio.wait((follow, moved), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                follow.cancel()
+                moved.cancel()
+                await asyncio.gather(follow, moved, return_exceptions=True)
+
+    async def _follow_on(self, address: str) -> None:
+        """Follow the master at an address; connect again after each failure."""
+        while True:
+            try:
+                await self._follow(address)
+            except (CometMQError, OSError) as error:
+                self._failed(address, error)
+            finally:
+                self.is_connected = False
+                self._store.received.forget_rest()
+            await asyncio.sleep(RECONNECT_MS / 1000)
+
+    def _failed(self, address: str, error: Exception) -> None:
+        """Remember and log why nothing is replicated; the same again is only for debugging."""
+        self.has_diverged = isinstance(error, LogDiverged)
+        problem = f"master {address}: {str(error) or type(error).__name__}"
+        if self.has_diverged:
+            problem += f"; {REMEDY}"
+        is_new = problem != self.problem
+        self.problem = problem
+        level = logging.ERROR if isinstance(error, LogDiverged | StoreNotWritable) else logging.WARNING
+        _log.log(level if is_new else logging.DEBUG, "nothing is replicated: %s", problem)
+
+    async def _follow(self, address: str) -> None:
+        """Connect, and append what the master sends until the connection is lost.
+
+        Raises LogDiverged, StoreNotWritable, NetworkError, ProtocolError or OSError.
+        """
+        silence_ms = self._settings.ha_housekeeping_interval
+        try:
+            async with asyncio.timeout(silence_ms / 1000):
+                reader, writer = await asyncio.open_connection(*parse_address(address), limit=READ_SIZE)
+        except TimeoutError:
+            raise NetworkError(f"no connection within {silence_ms} ms") from None
+        try:
+            await self._append_all(address, reader, writer)
+        finally:
+            writer.transport.abort()
+
+    async def _append_all(
+        self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        settings, received, frames = self._settings, self._store.received, LogFrameReader(BATCH_MAX)
+        silent_ms = 0
+        self._report(writer)
+        while True:
+            try:
+                async with asyncio.timeout(settings.ha_send_heartbeat_interval / 1000):
+                    data = await reader.read(READ_SIZE)
+            except TimeoutError:
+                silent_ms += settings.ha_send_heartbeat_interval
+                if silent_ms >= settings.ha_housekeeping_interval:
+                    raise NetworkError(f"it was silent for {silent_ms} ms (haHousekeepingInterval)") from None
+                self._report(writer)
+                continue
+            if not data:
+                raise NetworkError("it has closed the connection")
+            silent_ms, self.read_ms = 0, self._store.clock.now_ms()
+            for frame in frames.receive(data):
+                if frame.data:
+                    received.append(frame.offset, frame.data)
+            if not self.is_connected:
+                _log.info("replicating from master %s, from offset %d on", address, received.end_offset)
+                self.is_connected, self.has_diverged, self.problem = True, False, ""
+            self._report(writer)
+            await writer.drain()
+            await asyncio.sleep(0)  # others have their turn
+
+    def _report(self, writer: asyncio.StreamWriter) -> None:
+        writer.write(encode_report(self._store.received.end_offset))
+        self.written_ms = self._store.clock.now_ms()

@@ -1,0 +1,33 @@
+"""The settings of masters and slaves."""
+
+import pytest
+
+from cometmq.broker.settings import from_properties
+from cometmq.errors import SettingsError
+from cometmq.replication.settings import BrokerRole
+
+
+def test_a_slave_of_a_java_brokers_file_is_a_slave() -> None:
+    settings = from_properties({"brokerRole": "SLAVE", "brokerId": "2", "slaveReadEnable": "true"})
+    assert settings.broker_role is BrokerRole.SLAVE
+    assert settings.is_slave and settings.may_be_read and settings.broker_id == 2
+    assert from_properties({}).may_be_read and not from_properties({}).is_slave
+
+
+@pytest.mark.parametrize(("role", "broker_id"), [("SLAVE", 0), ("ASYNC_MASTER", 1), ("SYNC_MASTER", 1)])
+def test_a_masters_id_is_0_and_a_slaves_is_not(role: str, broker_id: int) -> None:
+    with pytest.raises(SettingsError, match=f"brokerId = {broker_id} with brokerRole = {role}"):
+        from_properties({"brokerRole": role, "brokerId": broker_id})
+
+
+def test_only_a_sync_master_waits_for_slaves() -> None:
+    assert from_properties({"brokerRole": "SYNC_MASTER", "inSyncReplicas": "3"}).awaited_acks == 2
+    assert from_properties({"brokerRole": "SYNC_MASTER"}).awaited_acks == 0
+    assert from_properties({"inSyncReplicas": "3"}).awaited_acks == 0
+
+
+def test_slaves_addresses_are_addresses_and_networks() -> None:
+    networks = from_properties({"haAllowedAddresses": "10.0.0.7, 10.1.0.0/16,::1"}).ha_networks
+    assert [str(network) for network in networks] == ["10.0.0.7/32", "10.1.0.0/16", "::1/128"]
+    with pytest.raises(SettingsError, match=r"haAllowedAddresses = 'host-7'.*write addresses and networks"):
+        from_properties({"haAllowedAddresses": "host-7"})
