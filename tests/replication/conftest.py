@@ -17,6 +17,7 @@ from cometmq.store.settings import StoreSettings
 from cometmq.wire.bodies import decode
 from cometmq.wire.bodies.stats import ReplicationStatus
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import RegisterBrokerResponseHeader
 
 NAME = "pair"
 BOTH: dict[str, Any] = {
@@ -95,3 +96,29 @@ def log_bytes(root: Path) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of each CommitLog file."""
     for path in sorted(layout.commitlog_dir(root).iterdir()):
         yield path.name, path.read_bytes()
+
+
+@asynccontextmanager
+async def pair(
+    root: Path, master: dict[str, Any] | None = None, follower: dict[str, Any] | None = None
+) -> AsyncIterator[tuple[Broker, Broker, Client, Client]]:
+    """Run a master and a slave; yield both, and a client of each."""
+    async with (
+        name_server() as names,
+        running(root / "m", names, **master or {}) as leads,
+        slave(root / "s", names, **follower or {}) as follows,
+        client_of(leads) as of_master,
+        client_of(follows) as of_slave,
+    ):
+        await until(lambda: bool(leads.parts.replica.acks.by_slave))
+        yield leads, follows, of_master, of_slave
+
+
+def answer_of(master: Broker) -> RegisterBrokerResponseHeader:
+    """Return what a name server answers to a slave, without waiting for its next registration."""
+    return RegisterBrokerResponseHeader(f"127.0.0.1:{master.parts.replica.port}", master.address)
+
+
+def acked(master: Broker) -> int:
+    """Return what the only slave has acknowledged."""
+    return next(iter(master.parts.replica.acks.by_slave.values()), -1)

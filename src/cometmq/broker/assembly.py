@@ -89,7 +89,6 @@ from cometmq.io.files import FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.net.address import address_text
 from cometmq.net.server import Session
-from cometmq.replication.copies import SlaveTables
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
 from cometmq.store.timer.timer import Timer
@@ -193,7 +192,7 @@ class Assembly:
         self.replica = Replica(store, own)
         self.safe = SafeSends(store, self.replica.acks, own)
         self.sends = sends = Sends(
-            *(store, targets, rare, self.safe, self.rates, self.idempotence, own),
+            *(store, targets, rare, self.safe, self.rates, own),
             store_host=host,
             constants=constants,
         )
@@ -295,12 +294,13 @@ class Assembly:
                 broker_name=own.broker_name,
             ),
             BrokerAdmin(
-                *(self._settings, store, files, self.reads, self.rates, self.consumers, self.replica, clock),
-                insecure=exposure(own),
+                *(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
+                warnings=partial(_warnings, exposure(own), self.replica),
             ),
             StoreAdmin(self.topics, store, self.offsets, self.modes, self.reads),
             self.statistics,
             self.schedule,
+            self.replica,
             NoAccessRequests()
             if users is None
             else users.requests(self.reads, RequestBodies(own.body_limits)),
@@ -346,18 +346,6 @@ class Assembly:
         self._transactions.rules = self.transaction_check.rules = _transaction_rules(settings)
         self._store.retention.configure(settings.store)
 
-    @property
-    def slave_tables(self) -> SlaveTables:
-        """The tables that a slave copies from its master."""
-        return SlaveTables(
-            self.topics.follow_master,
-            self.groups.follow_master,
-            self.offsets.follow_master,
-            self.schedule.follow_master,
-            self.modes.follow_master,
-            self.timed_messages.follow_master,
-        )
-
     async def stop_saving(self) -> None:
         """Save all changes of topics, groups, their modes and settings, and stop retries."""
         await self._settings.settled()
@@ -366,6 +354,12 @@ class Assembly:
         await self.modes.stop()
         if self.users is not None:
             await self.users.tables.stop()
+
+
+def _warnings(insecure: str, replica: Replica) -> dict[str, str]:
+    """Return what is insecure about the broker, and why it does not replicate, as far as there is any."""
+    found = {"insecure": insecure, "replicationProblems": "; ".join(replica.problems())}
+    return {name: text for name, text in found.items() if text}
 
 
 def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:

@@ -35,6 +35,7 @@ from cometmq.io.write_health import WriteHealth, watched
 from cometmq.net.address import address_text
 from cometmq.net.server import Server
 from cometmq.net.tls.server import server_tls
+from cometmq.replication.copies import SlaveTables
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
@@ -158,7 +159,7 @@ class Broker:
                 await self._restore_offsets(store, parts)
             stack.push_async_callback(parts.stop_saving)
             replica = parts.replica
-            await replica.start(self.port, parts.slave_tables, stack)
+            await replica.start(self.port, _slave_tables(parts), stack)
             name_servers = NameServers(parts.topics, settings, self.address, replica.port, replica.registered)
             name_servers.begin()
             serve(server, parts.requests, parts.bulk if settings.may_be_read else None, parts.guard)
@@ -365,6 +366,18 @@ class Broker:
 
     async def _finish_tasks(self) -> None:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+
+def _slave_tables(parts: Assembly) -> SlaveTables:
+    """Return the tables that a slave copies from its master."""
+    return SlaveTables(
+        parts.topics.follow_master,
+        parts.groups.follow_master,
+        parts.offsets.follow_master,
+        parts.schedule.follow_master,
+        parts.modes.follow_master,
+        parts.timed_messages.follow_master,
+    )
 
 
 def _find_master(replica: Replica, name_servers: NameServers) -> None:

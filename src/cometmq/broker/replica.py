@@ -7,20 +7,25 @@ import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import read
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import SettingsError
 from cometmq.message import Buffer
 from cometmq.net import inproc
 from cometmq.net.client import Connections
+from cometmq.net.session import Session
 from cometmq.replication.acks import SlaveAcks
 from cometmq.replication.copies import Copies, SlaveTables
 from cometmq.replication.master import MasterPort
 from cometmq.replication.settings import BrokerRole
 from cometmq.replication.slave import MasterLink
 from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import encode
 from cometmq.wire.bodies.stats import ReplicationStatus, SlaveConnection, SlaveStatus
-from cometmq.wire.headers import RegisterBrokerResponseHeader
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import NoFields, RegisterBrokerResponseHeader
 
 _log = logging.getLogger(__name__)
 
@@ -85,8 +90,18 @@ class Replica:
         """Whether a slave's log is not the beginning of its master's."""
         return self._link.has_diverged
 
+    def handlers(self) -> Handlers:
+        """Return the handler of each request code."""
+        return {
+            RequestCode.GET_BROKER_HA_STATUS: self.answer_status,
+        }
+
+    def answer_status(self, _session: Session, command: Command, _header: NoFields) -> Command:
+        """GET_BROKER_HA_STATUS: a master's slaves, or how far a slave is."""
+        return response(command, body=encode(self.status()))
+
     def status(self) -> ReplicationStatus:
-        """Return the state of the replication, for GET_BROKER_HA_STATUS."""
+        """Return the state of the replication."""
         end, link = self._store.pointers.committed, self._link
         if self.is_slave:
             slave = SlaveStatus(link.address, link.read_ms, link.written_ms, 0, end)

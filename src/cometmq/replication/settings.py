@@ -41,8 +41,8 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
         ha_listen_port: the port at which a master waits for slaves; 0 for any free one, by default
             ``listenPort + 1``. It is at ``bindAddress``; RocketMQ's is at all addresses.
         ha_allowed_addresses: the addresses and networks of slaves, ``10.0.0.7,10.0.1.0/24``: what is sent to
-            slaves is neither encrypted nor signed. If empty, whoever reaches the port may be a slave; but with
-            ``authenticationEnabled`` nobody may. Not RocketMQ's, nor is the next one.
+            slaves is neither encrypted nor signed. If empty, whoever reaches the port may be a slave, but
+            nobody with ``authenticationEnabled``. Not RocketMQ's, nor is the next one.
         ha_send_whole_log: whether a slave without messages gets the whole log, or only what is in its last
             file, as with RocketMQ.
         ha_send_heartbeat_interval: interval of heartbeats to a silent peer, of both sides.

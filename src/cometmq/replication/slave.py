@@ -39,7 +39,8 @@ class MasterLink:
     Attributes:
         is_connected: whether the master is connected.
         problem: why nothing is replicated; empty while the master is connected.
-        has_diverged: whether the reason is that this log is not the beginning of the master's.
+        has_diverged: whether the reason is that this log is not the beginning of the master's, until
+            something continues it.
         read_ms, written_ms: when something was last read and written, ms since 1970; 0 for never.
     """
 
@@ -114,7 +115,13 @@ class MasterLink:
             await asyncio.sleep(RECONNECT_MS / 1000)
 
     def _failed(self, address: str, error: Exception) -> None:
-        """Remember and log why nothing is replicated; the same again is only for debugging."""
+        """Remember and log why nothing is replicated; the same again is only for debugging.
+
+        If the log has diverged, that the connection is lost, too, is no news.
+        """
+        if self.has_diverged and not isinstance(error, LogDiverged):
+            _log.debug("master %s: %s", address, error)
+            return
         self.has_diverged = isinstance(error, LogDiverged)
         problem = f"master {address}: {str(error) or type(error).__name__}"
         if self.has_diverged:
@@ -162,9 +169,12 @@ class MasterLink:
             for frame in frames.receive(data):
                 if frame.data:
                     received.append(frame.offset, frame.data)
+                    self.has_diverged = False
             if not self.is_connected:
                 _log.info("replicating from master %s, from offset %d on", address, received.end_offset)
-                self.is_connected, self.has_diverged, self.problem = True, False, ""
+                self.is_connected = True
+            if not self.has_diverged:
+                self.problem = ""
             self._report(writer)
             await writer.drain()
             await asyncio.sleep(0)  # others have their turn

@@ -1,5 +1,6 @@
 """Operators' requests about the broker: settings and runtime info. (RocketMQ: AdminBrokerProcessor.java.)"""
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
@@ -8,7 +9,6 @@ from cometmq.broker.admin.live_settings import LiveSettings
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
-from cometmq.broker.replica import Replica
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.member_subscriptions import as_text
 from cometmq.broker.state.rates import Rates, sum_text
@@ -65,7 +65,7 @@ class BrokerAdmin:
     """Answers operators' requests about the broker.
 
     Args:
-        insecure: what is insecure about the broker, for its runtime info; empty if nothing is.
+        warnings: returns texts about the broker for its runtime info, by key.
     """
 
     def __init__(
@@ -76,19 +76,17 @@ class BrokerAdmin:
         reads: Reads,
         rates: Rates,
         consumers: Consumers[Session],
-        replica: Replica,
         clock: Clock,
         *,
-        insecure: str = "",
+        warnings: Callable[[], dict[str, str]],
     ) -> None:
         self._settings = settings
-        self._insecure = insecure
+        self._texts = warnings
         self._store = store
         self._files = files
         self._reads = reads
         self._rates = rates
         self._consumers = consumers
-        self._replica = replica
         self._clock = clock
         self._started_ms = clock.now_ms()
         self._started_monotonic_ms = clock.monotonic_ms()
@@ -99,7 +97,6 @@ class BrokerAdmin:
             RequestCode.GET_BROKER_CONFIG: self.settings,
             RequestCode.UPDATE_BROKER_CONFIG: self.change_settings,
             RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime_info,
-            RequestCode.GET_BROKER_HA_STATUS: self.replication_status,
         }
 
     def settings(self, _session: Session, command: Command, _header: NoFields) -> Command:
@@ -135,10 +132,6 @@ class BrokerAdmin:
         oldest = self._store.readings.record(self._store.min_offset)
         return self._reads.answer(session, command, oldest, make)
 
-    def replication_status(self, _session: Session, command: Command, _header: NoFields) -> Command:
-        """GET_BROKER_HA_STATUS: a master's slaves, or how far a slave is."""
-        return response(command, body=encode(self._replica.status()))
-
     def _versions(self) -> dict[str, str]:
         up_s = (self._clock.monotonic_ms() - self._started_monotonic_ms) // 1000
         minutes, seconds = divmod(up_s, 60)
@@ -159,9 +152,7 @@ class BrokerAdmin:
 
         Who may use the broker, why it does not replicate, and groups whose members subscribe differently.
         """
-        table = {"insecure": self._insecure} if self._insecure else {}
-        if problems := self._replica.problems():
-            table["replicationProblems"] = "; ".join(problems)
+        table = self._texts()
         found = islice(self._consumers.differences(), GROUPS_SHOWN)
         text = ". ".join(
             f"group {name}: {as_text(difference)}"

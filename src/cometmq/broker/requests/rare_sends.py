@@ -77,6 +77,7 @@ class RareSends:
 
     Attributes:
         added: the properties that are added to each message, as they are stored.
+        idempotence: the keys of messages that were stored before.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class RareSends:
         self._targets = targets
         self._additions = additions
         self.added = additions.added
-        self._idempotence = idempotence
+        self.idempotence = idempotence
         self._delays = delays
         self._broker_name = settings.broker_name
         self.rejects_transactions = settings.reject_transaction_message
@@ -140,7 +141,7 @@ class RareSends:
             message = self._rewritten(header, named, message)
             recall_handle = handle_of(message, self._broker_name)
         has_key = IDEMPOTENCE_KEY in named and message.topic != HALF_TOPIC
-        keys = self._idempotence.keys_of(target.topic, [named]) if has_key else ()
+        keys = self.idempotence.keys_of(target.topic, [named]) if has_key else ()
         waits = is_true(named.get(WAIT, "true"))
         return RareSend(command, target, [message], queue_id, named[UNIQ_KEY], waits, keys, recall_handle)
 
@@ -173,7 +174,7 @@ class RareSends:
             for member, of_member in zip(members, each, strict=True)
         ]
         waits = is_true(named.get(WAIT, "true"))
-        keys = self._idempotence.keys_of(target.topic, each)
+        keys = self.idempotence.keys_of(target.topic, each)
         return RareSend(command, target, messages, queue_id, named[UNIQ_KEY], waits, keys)
 
     def _rewritten(self, header: SendHeader, named: dict[str, str], message: NewMessage) -> NewMessage:

@@ -24,7 +24,6 @@ from cometmq.broker.requests.rare_sends import RareSend, RareSends
 from cometmq.broker.requests.targets import Targets
 from cometmq.broker.safe_sends import REJECTED, TOO_FEW, SafeSends, Unsafe
 from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.message_id import OFFSET_ID
@@ -64,7 +63,6 @@ class Sends:
         rare: RareSends,
         safe: SafeSends,
         rates: Rates,
-        idempotence: Idempotence,
         settings: BrokerSettings,
         *,
         store_host: bytes,
@@ -73,7 +71,7 @@ class Sends:
         self._store = store
         self._targets = targets
         self._rates = rates
-        self._idempotence = idempotence
+        self._idempotence = rare.idempotence
         self._store_host = store_host
         self._constants = constants
         self._template = ResponseTemplate(_NAMES, constants)

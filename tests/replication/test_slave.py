@@ -1,0 +1,103 @@
+"""A slave and its connection to a master."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+from tests.broker.conftest import SMALL
+from tests.replication.conftest import (
+    answer_of,
+    caught_up,
+    client_of,
+    name_server,
+    running,
+    slave,
+    until,
+)
+from tests.store.conftest import new_message
+
+from cometmq.io.clock import ManualClock
+from cometmq.replication import slave as link
+from cometmq.replication.frames import encode_frames
+from cometmq.replication.settings import ReplicationSettings
+from cometmq.store.read.reading import run
+from cometmq.store.settings import StoreSettings
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import TextTable, decode
+from cometmq.wire.codes import RequestCode
+
+
+async def test_a_slave_follows_a_master_that_comes_back_at_another_port(tmp_path: Path) -> None:
+    async with name_server() as names, slave(tmp_path / "s", names) as follower:
+        for count in (1, 2):
+            async with running(tmp_path / "m", names) as master:
+                master.store.append([new_message(topic="T")])
+                follower.parts.replica.registered(answer_of(master))
+                await caught_up(master, follower)
+                assert follower.store.max_queue_offset("T", 0) == count
+            await until(lambda: bool(follower.parts.replica.problems()))
+
+
+async def test_a_slave_with_messages_that_its_master_lacks_says_so_and_appends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "RECONNECT_MS", 50)
+    async with name_server() as names:
+        async with running(tmp_path / "s", names) as former:
+            former.store.append([new_message(topic="Old", body=b"z" * 500)] * 3)
+            end = former.store.written_offset
+        async with running(tmp_path / "m", names) as master, slave(tmp_path / "s", names) as follower:
+            master.store.append([new_message(topic="T")])
+            replica = follower.parts.replica
+            await until(lambda: replica.has_diverged)
+            async with client_of(follower) as client:
+                answer = await client.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+                problems = decode(TextTable, answer.body).table["replicationProblems"]
+            assert "start this slave with an empty store" in problems
+            assert str(end) in problems
+            assert follower.store.written_offset == end
+            master.store.append([new_message(topic="T", body=b"other" * 300)] * 9)
+            assert master.store.written_offset > end
+            await until(lambda: "does not continue this log" in "".join(replica.problems()))
+            assert follower.store.written_offset == end
+
+
+async def test_a_slave_reports_its_end_at_once_after_each_append_and_while_there_is_nothing(
+    tmp_path: Path,
+) -> None:
+    with open_store(tmp_path / "m") as master:
+        master.append([new_message("T"), new_message("T")])
+        data = bytes(run(master.readings.log_bytes(0, 1 << 20)) or b"")
+    heard: asyncio.Queue[int] = asyncio.Queue()
+    writers: list[asyncio.StreamWriter] = []
+
+    async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                heard.put_nowait(int.from_bytes(await reader.readexactly(8), "big"))
+
+    async with await asyncio.start_server(lead, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        with open_store(tmp_path / "s") as store:
+            follower = link.MasterLink(store, ReplicationSettings(ha_send_heartbeat_interval=50))
+            follower.set_address(f"{host}:{port}")
+            follower.start()
+            async with asyncio.timeout(60):
+                assert [await heard.get(), await heard.get()] == [0, 0], "at once, and a heartbeat"
+                half = len(data) // 2 + 20
+                writers[0].write(b"".join(encode_frames(0, data[:half], 64)))
+                while await heard.get() != len(data) // 2:
+                    pass
+                writers[0].write(b"".join(encode_frames(half, data[half:], 64)))
+                while await heard.get() != len(data):
+                    pass
+            assert follower.is_connected and not follower.problem
+            await follower.stop()
+        for writer in writers:
+            writer.close()
+
+
+def open_store(root: Path) -> MessageStore:
+    return MessageStore.open(root, StoreSettings(**SMALL), clock=ManualClock())
