@@ -276,6 +276,15 @@ def cometmq_broker(
         yield Peer("cometmq", namesrv, address, broker.pid, store)
 
 
+@contextlib.contextmanager
+def cometmq_namesrv() -> Iterator[str]:
+    """Run ``cometmq namesrv`` alone, and return its address."""
+    address = f"{HOST}:{free_port()}"
+    command = [_cometmq_program(), "namesrv", "--host", HOST, "--port", address.partition(":")[2]]
+    with Process(command, ready="ready: name server ", environment=os.environ):
+        yield address
+
+
 START = {"rocketmq": rocketmq, "cometmq": cometmq}
 START_BROKER = {"rocketmq": rocketmq_broker, "cometmq": cometmq_broker}
 

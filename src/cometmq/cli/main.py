@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "user": ("cometmq.cli.users.user:user", "List, show, create, change and remove users."),
     "acl": ("cometmq.cli.users.acl:acl", "List, show, change and check what users may do."),
     "cluster": ("cometmq.cli.cluster:cluster", "List the brokers and their throughput."),
+    "replica": ("cometmq.cli.replica:replica", "Show masters and slaves."),
     "top": ("cometmq.cli.health.top:top", "Show rates and lags, live; --once for scripts."),
     "doctor": ("cometmq.cli.health.doctor:doctor", "Find what is wrong, and name the remedy."),
     "kernels": ("cometmq.cli.kernels:kernels", "Compile the bulk operations in advance, for an image."),

@@ -212,6 +212,23 @@ NAME_SERVERS: Final = Family(
     "servers",
     "name servers: configured, and those that know this broker",
 )
+SLAVES: Final = Family(
+    "cometmq_replication_slaves", GAUGE, ("state",), "slaves", "slaves of a master: connected, in_sync"
+)
+SLAVE_BEHIND: Final = Family(
+    "cometmq_replication_behind_bytes",
+    GAUGE,
+    ("slave",),
+    "bytes",
+    "bytes of a master's log that a slave, by the address of its connection, has not acknowledged",
+)
+MASTER_CONNECTED: Final = Family(
+    "cometmq_replication_master_connected",
+    GAUGE,
+    (),
+    "0 or 1",
+    "whether a slave is connected to its master",
+)
 
 FAMILIES: Final = tuple(value for value in list(globals().values()) if isinstance(value, Family))
 """All families, in this order."""

@@ -8,7 +8,7 @@ from typing import Final
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.metrics import families
 from cometmq.broker.metrics.lags import Lags
-from cometmq.broker.metrics.storage import add_connections, add_timer, read_store
+from cometmq.broker.metrics.storage import add_connections, add_replication, add_timer, read_store
 from cometmq.broker.metrics.traffic import add_rates, read_traffic
 from cometmq.broker.reads import read
 from cometmq.broker.registration import NameServers
@@ -53,6 +53,7 @@ class RunningBroker:
         await read(store, read_store(values, store, self._files))
         add_rates(values, parts.rates)
         add_timer(values, parts.timed_messages, store.clock.now_ms())
+        add_replication(values, parts.replica)
         add_connections(values, self._server, parts.producers, parts.consumers)
         for queue_id, count in parts.revive.behind().items():
             values.set(families.REVIVE_BEHIND, count, str(queue_id))

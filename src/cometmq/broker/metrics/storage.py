@@ -1,10 +1,11 @@
-"""Gauges of the store, its disk and its timer, and of connections."""
+"""Gauges of the store, its disk and its timer, of replication, and of connections."""
 
 from collections import Counter
 from typing import Final
 
 from cometmq.broker.metrics import families
 from cometmq.broker.metrics.traffic import is_system
+from cometmq.broker.replica import Replica
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.producers import ConnectedMember, Producers
 from cometmq.broker.timed.timed_messages import TimedMessages
@@ -37,7 +38,7 @@ def read_store(values: Values, store: MessageStore, files: FileLayer) -> Reading
     for name, offset in pointers._asdict().items():
         values.set(families.OFFSETS, offset, name)
     values.set(families.SYNCS, store.sync_count)
-    values.set(families.WRITABLE, store.not_writable is None)
+    values.set(families.WRITABLE, store.refusal_of_disk is None)
     values.set(families.FAILED_WRITES, len(failures_of(files)))
     used, usable = files.usage(store.root)
     values.set(families.DISK, used, "used")
@@ -46,6 +47,18 @@ def read_store(values: Values, store: MessageStore, files: FileLayer) -> Reading
     if oldest is not None:
         age_ms = store.clock.now_ms() - record_store_time(oldest)
         values.set(families.RESERVE_MS, max(age_ms, 0), *STORAGE)
+
+
+def add_replication(values: Values, replica: Replica) -> None:
+    """Add a master's slaves and how far each is behind, or whether a slave is connected."""
+    if replica.is_slave:
+        values.set(families.MASTER_CONNECTED, not replica.is_looking)
+        return
+    status = replica.status()
+    values.set(families.SLAVES, len(status.connections), "connected")
+    values.set(families.SLAVES, status.in_sync_slaves, "in_sync")
+    for slave in status.connections:
+        values.set(families.SLAVE_BEHIND, slave.behind, slave.address)
 
 
 def add_timer(values: Values, timed: TimedMessages, now_ms: int) -> None:

@@ -1,0 +1,43 @@
+"""``cometmq replica``: masters and slaves."""
+
+from typing import Final
+
+import click
+
+from cometmq.admin.replicas import ReplicaLine, replicas
+from cometmq.cli.cluster_session import run_in_cluster
+from cometmq.cli.main import EXIT_FAILED
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
+
+COLUMNS: Final = ("broker", "id", "address", "role", "log end", "behind", "slaves", "in sync")
+
+
+@click.group()
+def replica() -> None:
+    """Show masters and slaves."""
+
+
+@replica.command()
+@namesrv_option
+@json_option
+@click.pass_context
+def status(context: click.Context, namesrv: str, as_json: bool) -> None:
+    """List the brokers, how far each log has come, and how many slaves a master has.
+
+    ``behind`` is in bytes: what a slave lacks of its master's log, or what the last of a master's slaves has
+    not acknowledged. Exit code 1 if a broker does not answer or does not replicate, with the reason.
+    """
+    lines = run_in_cluster(namesrv, replicas)
+    if as_json:
+        print_json([line._asdict() for line in lines])
+    else:
+        print_table(COLUMNS, map(_row, lines))
+    troubled = [line for line in lines if line.problem is not None]
+    for line in troubled:
+        click.echo(f"error: {line.broker_name} at {line.address}: {printable(str(line.problem))}", err=True)
+    if troubled:
+        context.exit(EXIT_FAILED)
+
+
+def _row(line: ReplicaLine) -> list[str]:
+    return ["-" if cell is None else str(cell) for cell in line[:-1]]

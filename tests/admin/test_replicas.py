@@ -1,0 +1,47 @@
+"""The list of masters and slaves."""
+
+from pathlib import Path
+
+from tests.replication.conftest import caught_up, name_server, pair, running, slave, until
+from tests.store.conftest import new_message
+
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.replicas import replicas
+
+
+async def test_a_pair_is_listed_with_how_far_both_are(tmp_path: Path) -> None:
+    async with name_server() as names, running(tmp_path / "m", names) as master:
+        async with slave(tmp_path / "s", names) as follower, ClusterAdmin(names) as admin:
+            master.store.append([new_message("T")])
+            await caught_up(master, follower)
+            await until(lambda: not follower.parts.replica.problems())
+            end = master.store.written_offset
+            await until(lambda: end in master.parts.replica.acks.by_slave.values())
+            first, second = await replicas(admin)
+            assert first == (
+                *("pair", 0, master.address, "master", end, 0, 1, 1),
+                None,
+            )
+            assert second == ("pair", 1, follower.address, "slave", end, 0, None, None, None)
+        async with ClusterAdmin(names) as admin:
+            await until(lambda: not master.parts.replica.acks.by_slave)
+            (alone,) = await replicas(admin)
+            assert (alone.slaves, alone.in_sync, alone.behind) == (0, 0, None)
+
+
+async def test_a_slave_without_a_master_is_listed_with_the_reason(tmp_path: Path) -> None:
+    async with name_server() as names, slave(tmp_path, names), ClusterAdmin(names) as admin:
+        (line,) = await replicas(admin)
+        assert (line.role, line.behind) == ("slave", None)
+        assert line.problem is not None and "no name server knows the master's address yet" in line.problem
+
+
+async def test_a_broker_that_does_not_answer_is_listed_with_the_reason(tmp_path: Path) -> None:
+    async with pair(tmp_path) as (master, follower, _, _), ClusterAdmin(master_names(master)) as admin:
+        await follower.server.stop()
+        _, line = await replicas(admin)
+        assert line.role is None and line.problem is not None and follower.address in line.problem
+
+
+def master_names(master: object) -> str:
+    return str(master._settings.broker.namesrv_addr)  # type: ignore[attr-defined]  # a broker keeps it to itself

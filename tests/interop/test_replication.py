@@ -1,0 +1,90 @@
+"""Masters and slaves of both products in one pair: the same log, and consumers that go on at the slave."""
+
+import contextlib
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.interop import peers, remoting
+from tests.interop.jvm import Run
+from tests.interop.patience import wait_until
+
+pytestmark = pytest.mark.interop
+
+COUNT = 10_000
+FILE = 1 << 20
+TOPIC = "Replicated"
+HA_STATUS, TOPIC_CONFIG = 907, 351
+BOTH: dict[str, object] = peers.PATIENT | {
+    "brokerName": "pair",
+    "mappedFileSizeCommitLog": FILE,
+    "haSendHeartbeatInterval": 1_000,
+}
+SLAVE: dict[str, object] = {"brokerRole": "SLAVE", "brokerId": 1, "slaveReadEnable": "true"}
+
+
+@pytest.mark.parametrize(("leads", "follows"), [("cometmq", "rocketmq"), ("rocketmq", "cometmq")])
+def test_a_slave_of_the_other_product_has_the_same_log_and_serves_when_the_master_is_gone(
+    leads: str, follows: str, tmp_path: Path, run_java: Run
+) -> None:
+    """Takes some 20 s: a Java slave copies its master's topics 10 s after its start, and starts in 5 s."""
+    names = peers.cometmq_namesrv() if leads == "cometmq" else peers.rocketmq_namesrv(tmp_path / "names")
+    with names as namesrv, contextlib.ExitStack() as until_the_end:
+        with master_and_port(leads, tmp_path, namesrv) as master:
+            run_java("Send", namesrv, TOPIC, "replicated", COUNT // 2)
+            slave = until_the_end.enter_context(
+                peers.START_BROKER[follows](
+                    tmp_path / "slave", namesrv, BOTH | SLAVE | ha_port(), ended_by=signal.SIGKILL
+                )
+            )
+            run_java("Send", namesrv, TOPIC, "later", COUNT // 2)
+            end = caught_up(master)
+            assert end > 2 * FILE
+            assert log_of(slave.store)[:end] == log_of(master.store)[:end]
+            wait_until(lambda: asked(slave.broker, TOPIC_CONFIG, topic=TOPIC).code == 0)
+            status = json.loads(asked(slave.broker, HA_STATUS).body)
+            assert not status["master"] and status["haClientRuntimeInfo"]["maxOffset"] == end
+        wait_until(lambda: master.broker.encode() not in asked(namesrv, remoting.GET_ROUTE, topic=TOPIC).body)
+        (got,) = run_java("ConsumeAll", namesrv, TOPIC, "replicated", COUNT // 2)
+        assert got["received"] == COUNT // 2 and not got["missing"] + got["twice"] + got["damaged"]
+        print(f"\n{follows} behind {leads}: {end} bytes equal, {got}")
+
+
+@contextlib.contextmanager
+def master_and_port(name: str, root: Path, namesrv: str) -> Iterator[peers.Peer]:
+    """Run a master that is killed at the end: a Java broker takes 10 s for a clean stop."""
+    with peers.START_BROKER[name](
+        root / "master", namesrv, BOTH | ha_port(), ended_by=signal.SIGKILL
+    ) as master:
+        yield master
+
+
+def ha_port() -> dict[str, object]:
+    return {"haListenPort": peers.free_port()}
+
+
+def caught_up(master: peers.Peer) -> int:
+    """Wait until the slave has acknowledged all; return the end of the log."""
+    status: dict[str, Any] = {}
+
+    def has_all() -> bool:
+        status.update(json.loads(asked(master.broker, HA_STATUS).body))
+        acked = [slave["slaveAckOffset"] for slave in status["haConnectionInfo"]]
+        return acked == [status["masterCommitLogMaxOffset"]] and status["inSyncSlaveNums"] == 1
+
+    wait_until(has_all)
+    return int(status["masterCommitLogMaxOffset"])
+
+
+def log_of(store: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted((store / "commitlog").glob("[0-9]*")))
+
+
+def asked(address: str, code: int, **fields: str) -> remoting.Answer:
+    host, _, port = address.partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        return remoting.ask(connection, remoting.frame(code, fields))
