@@ -4,7 +4,6 @@ import contextlib
 import json
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +30,19 @@ SLAVE: dict[str, object] = {"brokerRole": "SLAVE", "brokerId": 1, "slaveReadEnab
 def test_a_slave_of_the_other_product_has_the_same_log_and_serves_when_the_master_is_gone(
     leads: str, follows: str, tmp_path: Path, run_java: Run
 ) -> None:
-    """Takes some 20 s: a Java slave copies its master's topics 10 s after its start, and starts in 5 s."""
+    """Takes some 20 s: a Java slave copies its master's topics 10 s after its start, and starts in 5 s.
+
+    A Java master sends a new slave only its last file: so ours is there from the beginning, and killed once.
+    """
     names = peers.cometmq_namesrv() if leads == "cometmq" else peers.rocketmq_namesrv(tmp_path / "names")
     with names as namesrv, contextlib.ExitStack() as until_the_end:
-        with master_and_port(leads, tmp_path, namesrv) as master:
-            run_java("Send", namesrv, TOPIC, "replicated", COUNT // 2)
-            slave = until_the_end.enter_context(
-                peers.START_BROKER[follows](
-                    tmp_path / "slave", namesrv, BOTH | SLAVE | ha_port(), ended_by=signal.SIGKILL
-                )
-            )
+        with peers.START_BROKER[leads](
+            tmp_path / "master", namesrv, BOTH | ha_port(), ended_by=signal.SIGKILL
+        ) as master:
+            first = slave_of(namesrv, tmp_path, follows) if follows == "cometmq" else contextlib.nullcontext()
+            with first:
+                run_java("Send", namesrv, TOPIC, "replicated", COUNT // 2)
+            slave = until_the_end.enter_context(slave_of(namesrv, tmp_path, follows))
             run_java("Send", namesrv, TOPIC, "later", COUNT // 2)
             end = caught_up(master)
             assert end > 2 * FILE
@@ -54,13 +56,10 @@ def test_a_slave_of_the_other_product_has_the_same_log_and_serves_when_the_maste
         print(f"\n{follows} behind {leads}: {end} bytes equal, {got}")
 
 
-@contextlib.contextmanager
-def master_and_port(name: str, root: Path, namesrv: str) -> Iterator[peers.Peer]:
-    """Run a master that is killed at the end: a Java broker takes 10 s for a clean stop."""
-    with peers.START_BROKER[name](
-        root / "master", namesrv, BOTH | ha_port(), ended_by=signal.SIGKILL
-    ) as master:
-        yield master
+def slave_of(namesrv: str, root: Path, name: str) -> contextlib.AbstractContextManager[peers.Peer]:
+    """Run the slave, which is killed at the end: a Java broker takes 10 s for a clean stop."""
+    settings = BOTH | SLAVE | ha_port()
+    return peers.START_BROKER[name](root / "slave", namesrv, settings, ended_by=signal.SIGKILL)
 
 
 def ha_port() -> dict[str, object]:
