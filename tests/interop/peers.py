@@ -280,7 +280,7 @@ def cometmq_broker(
 def cometmq_namesrv() -> Iterator[str]:
     """Run ``cometmq namesrv`` alone, and return its address."""
     address = f"{HOST}:{free_port()}"
-    command = [_cometmq_program(), "namesrv", "--host", HOST, "--port", address.partition(":")[2]]
+    command = [cometmq_program(), "namesrv", "--host", HOST, "--port", address.partition(":")[2]]
     with Process(command, ready="ready: name server ", environment=os.environ):
         yield address
 
