@@ -14,9 +14,9 @@ async def test_a_pair_is_listed_with_how_far_both_are(tmp_path: Path) -> None:
         async with slave(tmp_path / "s", names) as follower, ClusterAdmin(names) as admin:
             master.store.append([new_message("T")])
             await caught_up(master, follower)
-            await until(lambda: not follower.parts.replica.problems())
+            await until(lambda: not follower.parts.replication.problems())
             end = master.store.written_offset
-            await until(lambda: end in master.parts.replica.acks.by_slave.values())
+            await until(lambda: end in master.parts.replication.acks.by_slave.values())
             first, second = await replicas(admin)
             assert first == (
                 *("pair", 0, master.address, "master", end, 0, 1, 1),
@@ -24,7 +24,7 @@ async def test_a_pair_is_listed_with_how_far_both_are(tmp_path: Path) -> None:
             )
             assert second == ("pair", 1, follower.address, "slave", end, 0, None, None, None)
         async with ClusterAdmin(names) as admin:
-            await until(lambda: not master.parts.replica.acks.by_slave)
+            await until(lambda: not master.parts.replication.acks.by_slave)
             (alone,) = await replicas(admin)
             assert (alone.slaves, alone.in_sync, alone.behind) == (0, 0, None)
 

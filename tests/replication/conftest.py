@@ -110,15 +110,15 @@ async def pair(
         client_of(leads) as of_master,
         client_of(follows) as of_slave,
     ):
-        await until(lambda: bool(leads.parts.replica.acks.by_slave))
+        await until(lambda: bool(leads.parts.replication.acks.by_slave))
         yield leads, follows, of_master, of_slave
 
 
 def answer_of(master: Broker) -> RegisterBrokerResponseHeader:
     """Return what a name server answers to a slave, without waiting for its next registration."""
-    return RegisterBrokerResponseHeader(f"127.0.0.1:{master.parts.replica.port}", master.address)
+    return RegisterBrokerResponseHeader(f"127.0.0.1:{master.parts.replication.port}", master.address)
 
 
 def acked(master: Broker) -> int:
     """Return what the only slave has acknowledged."""
-    return next(iter(master.parts.replica.acks.by_slave.values()), -1)
+    return next(iter(master.parts.replication.acks.by_slave.values()), -1)

@@ -28,7 +28,7 @@ async def test_a_slave_copies_topics_groups_and_offsets(tmp_path: Path) -> None:
         await producer.heartbeat("cg", "Kept")
         offset = UpdateConsumerOffsetHeader("cg", "Kept", 0, 1)
         await producer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, offset)
-        replica = follower.parts.replica
+        replica = follower.parts.replication
         replica.copy_soon()
         await until(lambda: follower.parts.offsets.committed("cg", "Kept", 0) == 1)
         assert follower.parts.topics.find("OnlyHere") is None
@@ -39,10 +39,10 @@ async def test_a_slave_copies_topics_groups_and_offsets(tmp_path: Path) -> None:
 async def test_a_master_that_does_not_answer_is_a_problem_until_it_does(tmp_path: Path) -> None:
     async with name_server() as names, slave(tmp_path / "s", names) as follower:
         async with running(tmp_path / "m", names) as master:
-            follower.parts.replica.registered(answer_of(master))
-            await until(lambda: not follower.parts.replica.problems())
-        follower.parts.replica.copy_soon()
-        await until(lambda: any("copies: master" in one for one in follower.parts.replica.problems()))
+            follower.parts.replication.registered(answer_of(master))
+            await until(lambda: not follower.parts.replication.problems())
+        follower.parts.replication.copy_soon()
+        await until(lambda: any("copies: master" in one for one in follower.parts.replication.problems()))
 
 
 async def test_delays_modes_and_the_timer_are_copied_too(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ async def test_delays_modes_and_the_timer_are_copied_too(tmp_path: Path) -> None
         master.parts.modes.put(MessageModeRequest("T", "cg", RequestMode.POP, 4))
         master.parts.schedule.follow_master({3: 0})
         await master.parts.timed_messages.follow_master(TimerCheckpoint(read_time=7_000, queue_offset=0))
-        follower.parts.replica.copy_soon()
+        follower.parts.replication.copy_soon()
         await until(lambda: follower.parts.timed_messages.checkpoint.read_time == 7_000)
         assert follower.parts.modes.find("T", "cg") == master.parts.modes.find("T", "cg")
         assert follower.parts.schedule.offsets == {3: 0}

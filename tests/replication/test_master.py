@@ -28,12 +28,12 @@ async def test_only_allowed_addresses_are_slaves(tmp_path: Path) -> None:
         name_server() as names,
         running(tmp_path, names, ha_allowed_addresses="10.1.2.3") as master,
     ):
-        assert master.parts.replica.port is not None
-        reader, writer = await asyncio.open_connection("127.0.0.1", master.parts.replica.port)
+        assert master.parts.replication.port is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", master.parts.replication.port)
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
         writer.close()
-        assert not master.parts.replica.acks.by_slave
+        assert not master.parts.replication.acks.by_slave
 
 
 class Peer:
@@ -64,8 +64,8 @@ class Peer:
 
 @asynccontextmanager
 async def peer_of(master: Broker) -> AsyncIterator[Peer]:
-    assert master.parts.replica.port is not None
-    peer = Peer(*await asyncio.open_connection("127.0.0.1", master.parts.replica.port))
+    assert master.parts.replication.port is not None
+    peer = Peer(*await asyncio.open_connection("127.0.0.1", master.parts.replication.port))
     try:
         async with asyncio.timeout(60):
             yield peer
@@ -82,7 +82,7 @@ async def master_alone(root: Path, **settings: Any) -> AsyncIterator[Broker]:
 
 async def test_nothing_is_sent_before_the_first_report_and_then_the_whole_log(tmp_path: Path) -> None:
     async with master_alone(tmp_path) as master, peer_of(master) as peer:
-        await until(lambda: bool(master.parts.replica.acks.by_slave))
+        await until(lambda: bool(master.parts.replication.acks.by_slave))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):  # that a heartbeat's interval has passed is what matters
                 await peer.reader.read(1)
@@ -129,7 +129,7 @@ async def test_who_is_silent_is_cut_off(tmp_path: Path) -> None:
     async with master_alone(tmp_path, ha_housekeeping_interval=1) as master, peer_of(master) as peer:
         with contextlib.suppress(ConnectionResetError):
             assert await peer.reader.read() == b""
-        await until(lambda: not master.parts.replica.acks.by_slave)
+        await until(lambda: not master.parts.replication.acks.by_slave)
 
 
 async def test_without_slaves_an_append_calls_nobody(tmp_path: Path) -> None:

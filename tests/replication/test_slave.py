@@ -33,10 +33,10 @@ async def test_a_slave_follows_a_master_that_comes_back_at_another_port(tmp_path
         for count in (1, 2):
             async with running(tmp_path / "m", names) as master:
                 master.store.append([new_message(topic="T")])
-                follower.parts.replica.registered(answer_of(master))
+                follower.parts.replication.registered(answer_of(master))
                 await caught_up(master, follower)
                 assert follower.store.max_queue_offset("T", 0) == count
-            await until(lambda: bool(follower.parts.replica.problems()))
+            await until(lambda: bool(follower.parts.replication.problems()))
 
 
 async def test_a_slave_with_messages_that_its_master_lacks_says_so_and_appends_nothing(
@@ -49,7 +49,7 @@ async def test_a_slave_with_messages_that_its_master_lacks_says_so_and_appends_n
             end = former.store.written_offset
         async with running(tmp_path / "m", names) as master, slave(tmp_path / "s", names) as follower:
             master.store.append([new_message(topic="T")])
-            replica = follower.parts.replica
+            replica = follower.parts.replication
             await until(lambda: replica.has_diverged)
             async with client_of(follower) as client:
                 answer = await client.ask(RequestCode.GET_BROKER_RUNTIME_INFO)

@@ -24,7 +24,7 @@ from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.own_address import exposure
 from cometmq.broker.reads import Reads
-from cometmq.broker.replica import Replica
+from cometmq.broker.replication import Replication
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.additions import additions_of
 from cometmq.broker.requests.assignments import Assignments
@@ -189,8 +189,8 @@ class Assembly:
             body_size_max=store.settings.max_message_size,
             store_host=host,
         )
-        self.replica = Replica(store, own)
-        self.safe = SafeSends(store, self.replica.acks, own)
+        self.replication = Replication(store, own)
+        self.safe = SafeSends(store, self.replication.acks, own)
         self.sends = sends = Sends(
             *(store, targets, rare, self.safe, self.rates, own),
             store_host=host,
@@ -295,12 +295,12 @@ class Assembly:
             ),
             BrokerAdmin(
                 *(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
-                warnings=partial(_warnings, exposure(own), self.replica),
+                warnings=partial(_warnings, exposure(own), self.replication),
             ),
             StoreAdmin(self.topics, store, self.offsets, self.modes, self.reads),
             self.statistics,
             self.schedule,
-            self.replica,
+            self.replication,
             NoAccessRequests()
             if users is None
             else users.requests(self.reads, RequestBodies(own.body_limits)),
@@ -356,9 +356,9 @@ class Assembly:
             await self.users.tables.stop()
 
 
-def _warnings(insecure: str, replica: Replica) -> dict[str, str]:
+def _warnings(insecure: str, replication: Replication) -> dict[str, str]:
     """Return what is insecure about the broker, and why it does not replicate, as far as there is any."""
-    found = {"insecure": insecure, "replicationProblems": "; ".join(replica.problems())}
+    found = {"insecure": insecure, "replicationProblems": "; ".join(replication.problems())}
     return {name: text for name, text in found.items() if text}
 
 

@@ -16,7 +16,7 @@ from cometmq.broker.handlers import Starting
 from cometmq.broker.metrics.monitor import Monitor, RunningBroker
 from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.registration import NameServers
-from cometmq.broker.replica import Replica
+from cometmq.broker.replication import Replication
 from cometmq.broker.requests.pop.handed_out import restore_offsets
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
@@ -158,9 +158,11 @@ class Broker:
             if not store.recovered.clean:
                 await self._restore_offsets(store, parts)
             stack.push_async_callback(parts.stop_saving)
-            replica = parts.replica
-            await replica.start(self.port, _slave_tables(parts), stack)
-            name_servers = NameServers(parts.topics, settings, self.address, replica.port, replica.registered)
+            replication = parts.replication
+            await replication.start(self.port, _slave_tables(parts), stack)
+            name_servers = NameServers(
+                parts.topics, settings, self.address, replication.port, replication.registered
+            )
             name_servers.begin()
             serve(server, parts.requests, parts.bulk if settings.may_be_read else None, parts.guard)
             if parts.guard is not None:
@@ -239,7 +241,7 @@ class Broker:
         interval_ms = self._settings.store.timer_flush_interval_ms
         periodic.every(interval_ms, lambda: self._begin_alone("timer", parts.timed_messages.save))
         periodic.every(TICK_MS, parts.safe.compare)
-        periodic.every(LOOK_MS, partial(_find_master, parts.replica, name_servers))
+        periodic.every(LOOK_MS, partial(_find_master, parts.replication, name_servers))
         for name, (interval_ms, work) in parts.rounds.items():
             periodic.every(interval_ms, partial(self._begin_alone, name, work))
         return periodic
@@ -380,7 +382,7 @@ def _slave_tables(parts: Assembly) -> SlaveTables:
     )
 
 
-def _find_master(replica: Replica, name_servers: NameServers) -> None:
+def _find_master(replication: Replication, name_servers: NameServers) -> None:
     """Ask the name servers for a slave's master while it has no connection to it."""
-    if replica.is_looking:
+    if replication.is_looking:
         name_servers.register_soon()

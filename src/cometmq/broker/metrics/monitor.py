@@ -53,7 +53,7 @@ class RunningBroker:
         await read(store, read_store(values, store, self._files))
         add_rates(values, parts.rates)
         add_timer(values, parts.timed_messages, store.clock.now_ms())
-        add_replication(values, parts.replica)
+        add_replication(values, parts.replication)
         add_connections(values, self._server, parts.producers, parts.consumers)
         for queue_id, count in parts.revive.behind().items():
             values.set(families.REVIVE_BEHIND, count, str(queue_id))
@@ -70,7 +70,7 @@ class RunningBroker:
         reasons = []
         if (refusal := self._store.refusal_of_disk) is not None:
             reasons.append(f"not writable: {refusal}")
-        reasons += self._parts.replica.problems()
+        reasons += self._parts.replication.problems()
         reasons += [f"disk: {failed}" for failed in failures_of(self._files)]
         configured, registered = self._name_servers.states()
         if configured and not registered:

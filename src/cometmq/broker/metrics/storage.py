@@ -5,7 +5,7 @@ from typing import Final
 
 from cometmq.broker.metrics import families
 from cometmq.broker.metrics.traffic import is_system
-from cometmq.broker.replica import Replica
+from cometmq.broker.replication import Replication
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.producers import ConnectedMember, Producers
 from cometmq.broker.timed.timed_messages import TimedMessages
@@ -49,12 +49,12 @@ def read_store(values: Values, store: MessageStore, files: FileLayer) -> Reading
         values.set(families.RESERVE_MS, max(age_ms, 0), *STORAGE)
 
 
-def add_replication(values: Values, replica: Replica) -> None:
+def add_replication(values: Values, replication: Replication) -> None:
     """Add a master's slaves and how far each is behind, or whether a slave is connected."""
-    if replica.is_slave:
-        values.set(families.MASTER_CONNECTED, not replica.is_looking)
+    if replication.is_slave:
+        values.set(families.MASTER_CONNECTED, not replication.is_looking)
         return
-    status = replica.status()
+    status = replication.status()
     values.set(families.SLAVES, len(status.connections), "connected")
     values.set(families.SLAVES, status.in_sync_slaves, "in_sync")
     for slave in status.connections:

@@ -70,9 +70,9 @@ async def test_where_requests_are_signed_slaves_must_be_named(tmp_path: Path) ->
     signed: dict[str, Any] = {"authentication_enabled": True, "init_authentication_user": user}
     async with name_server() as names:
         async with running(tmp_path / "a", names, **signed) as broker:
-            assert broker.parts.replica.port is None
+            assert broker.parts.replication.port is None
         async with running(tmp_path / "b", names, ha_allowed_addresses="::1", **signed) as broker:
-            assert broker.parts.replica.port is not None
+            assert broker.parts.replication.port is not None
         with pytest.raises(SettingsError, match=r"sends wait for slaves .* set haAllowedAddresses"):
             async with running(tmp_path / "c", names, **signed, **SYNC):
                 pass

@@ -30,7 +30,7 @@ from cometmq.wire.headers import NoFields, RegisterBrokerResponseHeader
 _log = logging.getLogger(__name__)
 
 
-class Replica:
+class Replication:
     """One broker's part in replication.
 
     Attributes:
