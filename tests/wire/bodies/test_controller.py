@@ -3,7 +3,7 @@ from cometmq.wire.bodies.controller import (
     ElectedMembers,
     EpochsOfBroker,
     EpochSpan,
-    Replica,
+    KnownReplica,
     SyncStateData,
     SyncStateSet,
     encode_broker_names,
@@ -44,7 +44,7 @@ def test_the_replicas_of_a_set_are_read() -> None:
         b'"masterBrokerId":1,"masterEpoch":1,"syncStateSetEpoch":1}}}'
     )
     found = decode(SyncStateData, data).sets["broker-x"]
-    assert found.in_sync == [Replica(True, "127.0.0.1:30911", 1, "broker-x")]
+    assert found.in_sync == [KnownReplica(True, "127.0.0.1:30911", 1, "broker-x")]
     assert (found.master_id, found.master_epoch, found.set_epoch) == (1, 1, 1)
 
 

@@ -30,7 +30,7 @@ class ElectedMembers(Body):
     in_sync: frozenset[Long] = field(default_factory=frozenset, name="syncStateSet")
 
 
-class Replica(Body):
+class KnownReplica(Body):
     """One broker of a set, as the controller knows it."""
 
     alive: bool
@@ -42,8 +42,8 @@ class Replica(Body):
 class ReplicasOfSet(Body):
     """The brokers of a set, as the controller knows them."""
 
-    in_sync: list[Replica] = field(default_factory=list, name="inSyncReplicas")
-    not_in_sync: list[Replica] = field(default_factory=list, name="notInSyncReplicas")
+    in_sync: list[KnownReplica] = field(default_factory=list, name="inSyncReplicas")
+    not_in_sync: list[KnownReplica] = field(default_factory=list, name="notInSyncReplicas")
     master_id: Long | None = field(default=None, name="masterBrokerId")
     master_address: str | None = None
     master_epoch: Int = 0
