@@ -7,7 +7,7 @@ ENDS := --max-worker-restart 0
 # Most of these tests wait most of the time: four processes keep two cores busy.
 INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
-.PHONY: demo test lint interop interop-long pop-kills bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders report-pages dists docs lock setup clean
+.PHONY: demo test lint interop interop-long pop-kills bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders console-tour report-pages dists docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
@@ -27,6 +27,7 @@ soak: setup ; $(BIN)/python -m tests.soak
 splits: setup ; $(BIN)/python -m tests.splits
 streams: setup ; $(BIN)/python -m tests.streams && $(BIN)/python -m tests.streams.brokers
 clusters: setup ; $(BIN)/python -m tests.clusters
+console-tour: setup ; $(BIN)/pytest tests/console_tour -m browser $(ENDS)
 report-pages: setup ; $(BIN)/python -m tests.report_pages
 sinks: setup ; $(BIN)/python -m tests.sinks
 remotes: setup ; $(BIN)/python -m tests.remotes
