@@ -14,7 +14,7 @@ from cometmq.admin.access import KnownAcl, KnownUser, KnownVerdict
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.broker.broker import Broker
 from cometmq.broker.settings import BrokerSettings
-from cometmq.errors import IllegalType, NotFound, RemoteError
+from cometmq.errors import IllegalType, NotFound, RemoteError, SettingsError
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from cometmq.wire.codes import ResponseCode
@@ -147,3 +147,24 @@ async def test_wrong_arguments_are_named(tmp_path: Path) -> None:
             await access.add_user(cluster, "u1")  # type: ignore[arg-type]  # on purpose
         with pytest.raises(IllegalType, match="entry"):
             await access.add_entry(cluster, "u1", {})  # type: ignore[arg-type]  # on purpose
+
+
+async def test_users_are_known_where_a_broker_shows_them(tmp_path: Path) -> None:
+    async with secured(tmp_path / "secured") as cluster:
+        assert await access.are_known(cluster)
+    async with serving(tmp_path / "open") as live, ClusterAdmin(live.name_server) as cluster:
+        assert not await access.are_known(cluster)
+
+
+def test_what_is_written_of_a_permission_is_parsed() -> None:
+    assert access.parse_need("Pub", "Topic:orders-1") == PUB
+    assert access.parse_source("::1", "--from") == "::1"
+    for action, resource, told in (
+        ("Pub", "orders", "give one such as Topic:orders"),
+        ("Pub", "Topic:o*", "give a single one"),
+        ("All", "Topic:o", "give one of Pub"),
+    ):
+        with pytest.raises(SettingsError, match=told):
+            access.parse_need(action, resource)
+    with pytest.raises(SettingsError, match="address 'here': give an IP address"):
+        access.parse_source("here", "address")

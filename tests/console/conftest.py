@@ -11,6 +11,7 @@ import pytest
 
 from cometmq.console.application import application
 from cometmq.console.guarding import FORM_TOKEN
+from cometmq.console.observing import Observations
 from cometmq.console.rendering import environment
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visit import Site
@@ -49,10 +50,12 @@ class Browser(NamedTuple):
 
 
 @asynccontextmanager
-async def browsing(settings: ConsoleSettings) -> AsyncIterator[Browser]:
-    """Open a browser at a console with these settings."""
+async def browsing(
+    settings: ConsoleSettings, observations: Observations | None = None
+) -> AsyncIterator[Browser]:
+    """Open a browser at a console with these settings, which has observed this."""
     async with Visitors(settings, lambda: 0) as visitors:
-        app = application(Site(settings, environment(), visitors))
+        app = application(Site(settings, environment(), visitors, observations or Observations()))
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
             yield Browser(client)

@@ -32,7 +32,9 @@ async def test_a_user_of_the_cluster_signs_in_and_out(guarded: EmbeddedBroker) -
         now_ms += IDLE_MS_MAX + 1
         assert await visitors.find(visitor.token) is None, "it was idle for too long"
         again = await visitors.sign_in(*USER)
+        assert visitors.knows(again) and not visitors.knows(visitor)
         await visitors.sign_out(again)
+        assert not visitors.knows(again)
         assert await visitors.find(again.token) is None
 
 

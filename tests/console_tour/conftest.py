@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.cli.conftest import Process
+from tests.console.test_visitors import ROOT
 from tests.console_tour.contents import Contents, living
 from tests.console_tour.tour import PATIENCE_MS, PICTURES, Tour, touring
 from tests.interop import peers
@@ -76,5 +77,5 @@ def directory(golden: Mapping[str, Path], tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="session")
 def guarded() -> Iterator[EmbeddedBroker]:
     """Start a broker with users, to which visitors sign in."""
-    with EmbeddedBroker(credentials=peers.Credentials("root", "root-secret")) as broker:
+    with EmbeddedBroker(credentials=ROOT) as broker:
         yield broker

@@ -6,15 +6,16 @@ on one whose address is given. What is equal on several brokers is returned once
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
-from typing import NamedTuple, TypeVar
+from ipaddress import ip_address
+from typing import Final, NamedTuple, TypeVar
 
 from cometmq.access.decision import Permission, decide
 from cometmq.access.infos import SUBJECT_PREFIX, acl_of, info_of_entry, user_of
-from cometmq.access.policies import PolicyType
+from cometmq.access.policies import Pattern, PolicyType
 from cometmq.admin.cluster import ClusterAdmin, nearest
 from cometmq.arguments import TEXT, check, instance_of, or_none
 from cometmq.cluster.route import MASTER
-from cometmq.errors import NoRoute, NotFound, RemoteError
+from cometmq.errors import AccessError, NetworkError, NoRoute, NotFound, RemoteError, SettingsError
 from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo, decode_list
 from cometmq.wire.bodies.body import Body, decode, encode
 from cometmq.wire.codes import RequestCode
@@ -26,8 +27,12 @@ from cometmq.wire.headers.access import (
     UserFilterHeader,
     UserHeader,
 )
+from cometmq.wire.requests import Action
 
 ValueT = TypeVar("ValueT")
+
+ACTIONS: Final = tuple(action.value for action in Action)
+RESOURCES: Final = "Topic:orders, Topic:orders-*, Group:billing, Cluster:DefaultCluster, Topic:* or *"
 
 
 class KnownUser(NamedTuple):
@@ -47,6 +52,18 @@ class KnownAcl(NamedTuple):
     def user(self) -> str:
         """The name of the user."""
         return (self.acl.subject or "").removeprefix(SUBJECT_PREFIX)
+
+
+class EntryLine(NamedTuple):
+    """One entry of an acl, for output."""
+
+    user: str
+    policy: str
+    resource: str
+    actions: list[str]
+    sources: list[str]
+    decision: str
+    brokers: list[str]
 
 
 class KnownVerdict(NamedTuple):
@@ -202,6 +219,7 @@ async def verdicts(
     pairs = (
         (source, _verdict(name, body, acls_found[source], need, address))
         for source, body in users_found.items()
+        if source in acls_found
     )
     return [KnownVerdict(*one, brokers) for one, brokers in _grouped(pairs, str)]
 
@@ -219,6 +237,66 @@ def _verdict(
         return refusal, None, None
     policy = PolicyType.CUSTOM if entry in acl.custom else PolicyType.DEFAULT
     return refusal, policy.value, info_of_entry(entry)
+
+
+async def are_known(cluster: ClusterAdmin) -> bool:
+    """Return whether a broker has users that it shows to whoever asks.
+
+    Raises NoRoute, NetworkError if no name server answers.
+    """
+
+    async def one(address: str) -> bool:
+        try:
+            await cluster.ask(address, RequestCode.AUTH_LIST_USER, UserFilterHeader(None))
+        except (RemoteError, NetworkError):
+            return False
+        return True
+
+    return any(await asyncio.gather(*map(one, (await cluster.masters()).values())))
+
+
+def entry_lines(found: Iterable[KnownAcl]) -> list[EntryLine]:
+    """Return a line for each entry of acls."""
+    return [
+        EntryLine(
+            known.user,
+            policy.policy_type or "",
+            entry.resource or "",
+            entry.actions,
+            entry.source_ips or [],
+            entry.decision or "",
+            known.brokers,
+        )
+        for known in found
+        for policy in known.acl.policies
+        for entry in policy.entries
+    ]
+
+
+def parse_resource(text: str) -> Pattern:
+    """Parse the resource of an entry: see ``RESOURCES``. Raises SettingsError."""
+    try:
+        return Pattern.parse(text)
+    except AccessError:
+        raise SettingsError(f"resource {text!r}: give one such as {RESOURCES}") from None
+
+
+def parse_need(action: str, resource: str) -> Permission:
+    """Parse an action on one topic, group or cluster. Raises SettingsError."""
+    pattern = parse_resource(resource)
+    if pattern.kind is None or pattern.is_prefix:
+        raise SettingsError(f"resource {resource!r}: give a single one, such as Topic:orders")
+    if action not in ACTIONS[1:]:
+        raise SettingsError(f"action {action!r}: give one of {', '.join(ACTIONS[1:])}")
+    return Permission(pattern.kind, pattern.name, (Action(action),))
+
+
+def parse_source(text: str, option: str) -> str:
+    """Parse the IP address that a request comes from. Raises SettingsError that names the option."""
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise SettingsError(f"{option} {text!r}: give an IP address, such as 192.0.2.7") from None
 
 
 def missing_user(name: str, known: list[str]) -> NotFound:
@@ -251,9 +329,8 @@ async def _ask_all(
     cluster: ClusterAdmin, only: str | None, code: RequestCode, header: Header
 ) -> dict[str, bytes]:
     """Send a request to all brokers; return the bodies of the responses by broker name."""
-    brokers = await brokers_of(cluster, only)
-    answers = await asyncio.gather(*(cluster.ask(address, code, header) for address in brokers.values()))
-    return {name: answer.body for name, answer in zip(brokers, answers, strict=True)}
+    answers = await cluster.ask_each(await brokers_of(cluster, only), code, header)
+    return {name: answer.body for name, answer in answers.items()}
 
 
 async def _change_user(

@@ -32,7 +32,7 @@ async def newest(
     check(TEXT, topic=topic, tags=tags)
     check(number(1), limit=limit)
     check(or_none(TEXT), sql=sql)
-    async with _reader(cluster) as reader:
+    async with reader_of(cluster) as reader:
         queues = await reader.queues(topic)
         found = await asyncio.gather(*(_last(reader, queue, limit, tags, sql) for queue in queues))
     messages = [message for one in found if isinstance(one, list) for message in one]
@@ -58,7 +58,7 @@ async def from_offset(
     check(number(0), offset=offset)
     check(number(1), limit=limit)
     check(or_none(TEXT), sql=sql)
-    async with _reader(cluster) as reader:
+    async with reader_of(cluster) as reader:
         queues = await reader.queues(queue.topic)
         if queue not in queues:
             known = ", ".join(f"{one.broker_name}:{one.queue_id}" for one in queues[:20])
@@ -66,10 +66,11 @@ async def from_offset(
                 f"topic {queue.topic} has no queue {queue.broker_name}:{queue.queue_id}: it has {known}"
             )
         end = await reader.max_offset(queue)
-        return await _from(reader, QueuePull(queue, offset, tags, sql), end, limit)
+        return await pull_until(reader, QueuePull(queue, offset, tags, sql), end, limit)
 
 
-def _reader(cluster: ClusterAdmin) -> PullConsumer:
+def reader_of(cluster: ClusterAdmin) -> PullConsumer:
+    """Return a reader with the cluster's servers and credentials, to be opened by ``async with``."""
     servers = ";".join(cluster.name_servers)
     return PullConsumer(servers, TOOLS_GROUP, credentials=cluster.credentials, tls=cluster.tls)
 
@@ -80,13 +81,16 @@ async def _last(
     try:
         first, end = await asyncio.gather(reader.min_offset(queue), reader.max_offset(queue))
         wanted = QueuePull(queue, max(first, end - limit), tags, sql)
-        return await _from(reader, wanted, end, limit)
+        return await pull_until(reader, wanted, end, limit)
     except (RemoteError, NetworkError) as error:
         return Trouble(queue.broker_name, f"queue {queue.queue_id}", str(error))
 
 
-async def _from(reader: PullConsumer, wanted: QueuePull, end: int, limit: int) -> list[StoredMessage]:
-    """Return the first messages before ``end`` that a pull would get, one pull after another."""
+async def pull_until(reader: PullConsumer, wanted: QueuePull, end: int, limit: int) -> list[StoredMessage]:
+    """Return the first messages before ``end`` that a pull would get, one pull after another.
+
+    Raises RemoteError, NetworkError.
+    """
     found: list[StoredMessage] = []
     while wanted.queue_offset < end and len(found) < limit:
         pulled = await reader.pull_stored(wanted)

@@ -19,11 +19,14 @@ from cometmq.console.guarding import Guarding, check_form, read_form
 from cometmq.console.pages import (
     dead_letters,
     groups,
+    lags,
     messages,
     offsets,
     overview,
     sending,
+    tail,
     topics,
+    users,
     waiting,
 )
 from cometmq.console.signing_in import COOKIE
@@ -58,8 +61,17 @@ PAGES: Final[dict[str, Handler]] = {
     "/waiting": waiting.waiting,
     "/producers": waiting.producers,
     "/send": sending.form,
+    "/tail": tail.tail,
+    "/users": users.users,
+    "/users/{user}": users.user,
 }
 """The pages of a cluster."""
+
+DATA: Final[dict[str, Handler]] = {
+    "/groups/{group}/lags": lags.lags,
+    "/tail/events": tail.events,
+}
+"""What scripts of these pages ask for."""
 
 ACTIONS: Final[dict[str, Handler]] = {
     "/groups/{group}/reset": offsets.reset,
@@ -67,6 +79,11 @@ ACTIONS: Final[dict[str, Handler]] = {
     "/messages/{id}/send-again": messages.send_again,
     "/messages/{id}/handle": messages.handle,
     "/send": sending.send,
+    "/users": users.add,
+    "/users/{user}": users.change,
+    "/users/{user}/remove": users.remove,
+    "/users/{user}/entries": users.add_entry,
+    "/users/{user}/entries/remove": users.remove_entry,
 }
 """What forms of these pages do: a console that is read-only refuses it."""
 
@@ -74,12 +91,13 @@ _PACKAGE: Final = Path(str(files("cometmq")))
 STATIC: Final = {
     "/static/console": _PACKAGE / "console" / "static",
     "/static/htmx": _PACKAGE / "vendored" / "htmx",
+    "/static/uplot": _PACKAGE / "vendored" / "uplot",
 }
 
 
 def application(site: Site) -> Starlette:
     """Build the application of a site."""
-    pages, actions = (PAGES, ACTIONS) if site.settings.store is None else store_pages()
+    pages, actions = (PAGES | DATA, ACTIONS) if site.settings.store is None else store_pages()
     changes = site.settings.store is None
     routes: list[BaseRoute] = [Route(path, partial(_show, site, page)) for path, page in pages.items()]
     routes += [

@@ -15,6 +15,7 @@ require("console", "the console")
 from uvicorn import Config, Server
 
 from cometmq.console.application import application
+from cometmq.console.observing import Observations, keep_observing, observing_cluster
 from cometmq.console.rendering import environment
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visit import Site
@@ -52,7 +53,8 @@ class Console:
             visitors = await stack.enter_async_context(
                 Visitors(self._settings, lambda: time.monotonic_ns() // 1_000_000)
             )
-            site = Site(self._settings, environment(), visitors)
+            site = Site(self._settings, environment(), visitors, Observations())
+            await self._observe(stack, site.observations)
             sockets = await listen(self._settings.host, self._wanted_port, BACKLOG)
             for one in sockets:
                 stack.callback(one.close)
@@ -77,9 +79,27 @@ class Console:
         """Stop."""
         await self._stack.aclose()
 
+    async def _observe(self, stack: AsyncExitStack, found: Observations) -> None:
+        """Observe the cluster until the stack is left."""
+        cluster = observing_cluster(self._settings)
+        if cluster is not None:
+            await stack.enter_async_context(cluster)
+            observing = asyncio.create_task(keep_observing(cluster, found, _now_ms), name="observing")
+            stack.push_async_callback(_cancelled, observing)
+
     async def _stop(self) -> None:
         self._server.should_exit = True
         await self._serving
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Cancel a task, and wait for its end."""
+    task.cancel()
+    await asyncio.wait([task])
 
 
 class _QuietServer(Server):

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from cometmq.admin.tolerant import Trouble
 from cometmq.admin.topics import TopicAdmin
+from cometmq.console.observing import Observations
 from cometmq.console.rendering import url_of
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visitors import Visitor, Visitors
@@ -25,6 +26,7 @@ class Site(NamedTuple):
     settings: ConsoleSettings
     templates: Environment
     visitors: Visitors
+    observations: Observations
 
     def page(
         self, template: str, *, status: int = 200, visitor: Visitor | None = None, **values: Any
@@ -32,13 +34,17 @@ class Site(NamedTuple):
         """Render a page for a visitor, None before it has signed in."""
         shared = {
             "settings": self.settings,
+            "has_users": self.settings.login or self.observations.has_users,
             "visitor": visitor,
             "now_ms": int(time.time() * 1000),
             "troubles": (),
             "here": "",
         }
-        text = self.templates.get_template(template).render(shared | values)
-        return HTMLResponse(text, status)
+        return HTMLResponse(self.part(template, **(shared | values)), status)
+
+    def part(self, template: str, **values: Any) -> str:
+        """Render a part of a page."""
+        return self.templates.get_template(template).render(values)
 
 
 class Visit(NamedTuple):

@@ -87,6 +87,10 @@ class Visitors:
             self._seen_ms[token] = self._now_ms()
         return visitor
 
+    def knows(self, visitor: Visitor) -> bool:
+        """Return whether a visitor has not signed out."""
+        return self._known.get(visitor.token) is visitor
+
     async def sign_in(self, user: str, secret: str) -> Visitor:
         """Sign in a user of the cluster.
 

@@ -1,42 +1,21 @@
 """``cometmq acl``: list, show, change and remove what users may do, and check whether one may."""
 
 from collections.abc import Sequence
-from ipaddress import ip_address
-from typing import Final, NamedTuple
 
 import click
 
-from cometmq.access.decision import Permission
-from cometmq.access.policies import Pattern
 from cometmq.admin import access
-from cometmq.admin.access import KnownAcl, KnownVerdict
+from cometmq.admin.access import ACTIONS, EntryLine, KnownAcl, KnownVerdict
 from cometmq.cli.main import EXIT_FAILED
 from cometmq.cli.output import json_option, print_json, print_table, printable
 from cometmq.cli.users.options import BrokerChoice, target_options
-from cometmq.errors import AccessError, SettingsError
 from cometmq.wire.bodies.access import PolicyEntryInfo
 from cometmq.wire.bodies.body import to_plain
-from cometmq.wire.requests import Action
-
-ACTIONS: Final = tuple(action.value for action in Action)
-RESOURCES: Final = "Topic:orders, Topic:orders-*, Group:billing, Cluster:DefaultCluster, Topic:* or *"
 
 default_option = click.option(
     "--default", "is_default", is_flag=True,
     help="The default policy, which holds where the user's own one says nothing.",
 )  # fmt: skip
-
-
-class EntryLine(NamedTuple):
-    """One entry of an acl, for output."""
-
-    user: str
-    policy: str
-    resource: str
-    actions: list[str]
-    sources: list[str]
-    decision: str
-    brokers: list[str]
 
 
 @click.group()
@@ -98,7 +77,7 @@ def add(
     RESOURCE is such as Topic:orders, Topic:orders-*, Group:billing, Cluster:DefaultCluster, Topic:* or *.
     ACTIONS are All, Pub, Sub, Create, Update, Delete, Get, List.
     """
-    _pattern(resource)
+    access.parse_resource(resource)
     decision = "Deny" if deny else "Allow"
     entry = PolicyEntryInfo(resource, list(dict.fromkeys(actions)), list(sources) or None, decision)
     policy = "Default" if is_default else "Custom"
@@ -124,7 +103,7 @@ def add(
 def remove(user: str, resource: str | None, is_default: bool, target: BrokerChoice, as_json: bool) -> None:
     """Remove the entry of RESOURCE from the acl of USER; without RESOURCE the whole acl."""
     if resource is not None:
-        _pattern(resource)
+        access.parse_resource(resource)
     policy = "Default" if is_default else "Custom"
     brokers = target.run(
         lambda cluster, broker: access.remove_entry(
@@ -153,10 +132,8 @@ def check(user: str, action: str, resource: str, address: str, target: BrokerCho
     RESOURCE is one topic, group or cluster: Topic:orders, Group:billing, Cluster:DefaultCluster. Ends with 1
     if a broker refuses it.
     """
-    need = _need(action, resource)
-    found = target.run(
-        lambda cluster, broker: access.verdicts(cluster, user, need, _address(address), broker=broker)
-    )
+    need, source = access.parse_need(action, resource), access.parse_source(address, option="--from")
+    found = target.run(lambda cluster, broker: access.verdicts(cluster, user, need, source, broker=broker))
     if as_json:
         print_json([_plain(verdict) for verdict in found])
     else:
@@ -167,20 +144,7 @@ def check(user: str, action: str, resource: str, address: str, target: BrokerCho
 
 
 def _print(found: list[KnownAcl], *, as_json: bool) -> None:
-    lines = [
-        EntryLine(
-            known.user,
-            policy.policy_type or "",
-            entry.resource or "",
-            entry.actions,
-            entry.source_ips or [],
-            entry.decision or "",
-            known.brokers,
-        )
-        for known in found
-        for policy in known.acl.policies
-        for entry in policy.entries
-    ]
+    lines = access.entry_lines(found)
     if as_json:
         print_json([line._asdict() for line in lines])
         return
@@ -192,27 +156,6 @@ def _print(found: list[KnownAcl], *, as_json: bool) -> None:
         for line in lines
     ]
     print_table(("user", "policy", "resource", "actions", "from", "decision", "brokers"), rows)
-
-
-def _pattern(resource: str) -> Pattern:
-    try:
-        return Pattern.parse(resource)
-    except AccessError:
-        raise SettingsError(f"resource {resource!r}: give one such as {RESOURCES}") from None
-
-
-def _need(action: str, resource: str) -> Permission:
-    pattern = _pattern(resource)
-    if pattern.kind is None or pattern.is_prefix:
-        raise SettingsError(f"resource {resource!r}: give a single one, such as Topic:orders")
-    return Permission(pattern.kind, pattern.name, (Action(action),))
-
-
-def _address(text: str) -> str:
-    try:
-        return str(ip_address(text))
-    except ValueError:
-        raise SettingsError(f"--from {text!r}: give an IP address, such as 192.0.2.7") from None
 
 
 def _plain(verdict: KnownVerdict) -> dict[str, object]:

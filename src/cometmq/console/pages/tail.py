@@ -1,0 +1,114 @@
+"""The live tail of a topic: its new messages, sent to the page as they come."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Final
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from cometmq.admin.following import NewMessages, follow
+from cometmq.console.bodies import short_text
+from cometmq.console.visit import Visit
+from cometmq.errors import CometMQError, SettingsError
+from cometmq.filter import tag
+
+ROUND_MAX: Final = 50
+"""Most messages a second that a page gets; how many more have come it says."""
+TAILS_MAX: Final = 20
+"""Most pages that follow topics at a time."""
+FOLLOWED_S: Final = 3_600
+"""How long, in seconds, a page follows a topic; then it asks its visitor whether to go on."""
+
+_following: Final = asyncio.Semaphore(TAILS_MAX)
+
+
+async def tail(visit: Visit) -> Response:
+    """Show the page, which asks for the messages."""
+    query = {name: visit.text(name) for name in ("topic", "tags", "sql")}
+    if query["topic"]:
+        _check(query)
+        await visit.cluster.route(query["topic"])
+    return visit.page("tail.html", here="/messages", query=query, most=ROUND_MAX)
+
+
+async def events(visit: Visit) -> Response:
+    """Send new messages as server-sent events, until the page is closed."""
+    query = {name: visit.text(name) for name in ("topic", "tags", "sql")}
+    _check(query)
+    await visit.cluster.route(query["topic"])
+    if _following.locked():
+        raise SettingsError(f"{TAILS_MAX} pages follow topics already: close one of them")
+    return _Stream(visit, query)
+
+
+def _check(query: dict[str, str]) -> None:
+    if not query["topic"]:
+        raise SettingsError("give the topic to follow")
+    if query["tags"]:
+        tag.parse(query["tags"])
+
+
+class _Stream(StreamingResponse):
+    """Sends events of new messages, which a task of its own gathers.
+
+    A response that is cancelled could not wait until the connections of its reader are closed.
+    """
+
+    def __init__(self, visit: Visit, query: dict[str, str]) -> None:
+        self._events: asyncio.Queue[str | None] = asyncio.Queue(1)
+        self._follow = _follow(visit, query, self._events)
+        super().__init__(self._until_end(), media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events until there are no more, or the page is closed."""
+        following = asyncio.create_task(self._follow, name="tail")
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+
+    async def _until_end(self) -> AsyncIterator[str]:
+        while (found := await self._events.get()) is not None:
+            yield found
+
+
+async def _follow(visit: Visit, query: dict[str, str], events: "asyncio.Queue[str | None]") -> None:
+    """Gather an event for each round, or a comment, by which a closed page is noticed; then None."""
+    tags, sql = query["tags"] or "*", query["sql"] or None
+    now = asyncio.get_running_loop().time
+    end = now() + FOLLOWED_S
+    async with (
+        _following,
+        aclosing(follow(visit.cluster, query["topic"], limit=ROUND_MAX, tags=tags, sql=sql)) as rounds,
+    ):
+        try:
+            async for found in rounds:
+                if not visit.site.visitors.knows(visit.visitor):
+                    break
+                await events.put(_rendered(visit, found))
+                if now() > end:
+                    await events.put(event("end", "it was followed for an hour"))
+                    break
+        except CometMQError as error:
+            await events.put(event("end", str(error)))
+    await events.put(None)
+
+
+def _rendered(visit: Visit, found: NewMessages) -> str:
+    parts = []
+    if found.messages:
+        rows = [(message, short_text(message.body)) for message in reversed(found.messages)]
+        parts.append(event("messages", visit.site.part("tail_rows.html", rows=rows)))
+    if found.skipped:
+        parts.append(event("skipped", str(found.skipped)))
+    parts += [event("trouble", f"{one.broker_name}, {one.address}: {one.text}") for one in found.troubles]
+    return "".join(parts) or ":\n\n"
+
+
+def event(name: str, data: str) -> str:
+    """Return a server-sent event."""
+    lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
+    return f"event: {name}\n{lines}\n"
