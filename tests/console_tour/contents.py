@@ -69,6 +69,7 @@ async def _fill(name_server: str) -> Contents:
             await messages.send_again(admin, one, DLQ_PREFIX + "mailer", RETRY_TOPIC="orders")
         async with PullConsumer(name_server, "warehouse") as reader:
             for queue in await reader.queues("orders"):
+                await reader.pull(queue, 0)  # by which a Java broker gets to know the group
                 await reader.commit(queue, queue.queue_id)
         followed = await traced.send(Message("orders", b'{"id": "traced"}', keys=("traced",)))
     return Contents(sent[7], binary, followed)

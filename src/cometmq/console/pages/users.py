@@ -74,7 +74,7 @@ async def add(visit: Visit) -> Response:
     if not name or not password:
         raise SettingsError("give the name of the user, and its password")
     await access.add_user(visit.cluster, UserInfo(name, password, _choice(visit.form, "type", TYPES)))
-    return visit.go_to(_page(name), changed="It is created: it may do nothing yet, unless it is a super user")
+    return visit.go_to(_page(name), changed="created")
 
 
 async def change(visit: Visit) -> Response:
@@ -87,7 +87,7 @@ async def change(visit: Visit) -> Response:
         _choice(visit.form, "status", STATUSES),
     )
     await access.update_user(visit.cluster, info)
-    return visit.go_to(_page(name), changed="It is changed from the next request on")
+    return visit.go_to(_page(name), changed="changed")
 
 
 async def remove(visit: Visit) -> Response:
@@ -107,7 +107,7 @@ async def add_entry(visit: Visit) -> Response:
     sources = _text(visit, "sources").split() or None
     entry = PolicyEntryInfo(resource, actions, sources, _choice(visit.form, "decision", DECISIONS))
     await access.add_entry(visit.cluster, name, entry, policy_type=_choice(visit.form, "policy", POLICIES))
-    return visit.go_to(_page(name), changed=f"The entry of {resource} is stored")
+    return visit.go_to(_page(name), changed="stored")
 
 
 async def remove_entry(visit: Visit) -> Response:
@@ -118,7 +118,7 @@ async def remove_entry(visit: Visit) -> Response:
     await access.remove_entry(
         visit.cluster, name, resource, policy_type=_choice(visit.form, "policy", POLICIES)
     )
-    return visit.go_to(_page(name), changed=f"The entry of {resource} is removed")
+    return visit.go_to(_page(name), changed="removed")
 
 
 def _page(name: str) -> str:
