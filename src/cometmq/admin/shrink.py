@@ -5,8 +5,7 @@
 2. Wait until nothing has arrived in the retired queues for a while, and every group that consumes the topic
    has committed everything in them.
 3. Lower the read queues. From then on brokers refuse what a producer sends there. Then check for messages
-that
-   arrived in the last moment: if there are any, raise the read queues again and continue with step 2.
+   that arrived in the last moment: if there are any, raise the read queues again and continue with step 2.
 
 If this is interrupted, all messages of the topic can still be read, and it can be run again. If it is
 interrupted within step 3, it raises the read queues first. If a broker refuses that, or the process is killed
