@@ -51,7 +51,11 @@ def console(*options: str) -> Iterator[str]:
 @pytest.fixture(scope="session", params=["cometmq", "rocketmq"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start a broker, CometMQ's or the reference's, and a console for it."""
-    settings = {"enablePropertyFilter": "true", "traceTopicEnable": "true", "timerWheelEnable": "true"}
+    settings = {
+        "enablePropertyFilter": "true",
+        "traceTopicEnable": "true",
+        "transactionTimeOut": 86_400_000,  # a half message waits as long as the tour takes
+    }
     store = tmp_path_factory.mktemp(request.param) / "store"
     with (
         peers.START[request.param](store, settings) as peer,

@@ -36,14 +36,11 @@ async def queue_lags(cluster: ClusterAdmin) -> QueueLags:
 
 async def _of_broker(cluster: ClusterAdmin, name: str, address: str) -> QueueLags:
     answer = await cluster.ask(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
-    committed = {
-        (topic, group): offsets
-        for (topic, _, group), offsets in (
-            (key.rpartition("@"), offsets)
-            for key, offsets in decode(ConsumerOffsets, answer.body).offsets.items()
-        )
-        if is_user_group(group)
-    }
+    committed: dict[tuple[str, str], dict[int, int]] = {}
+    for key, offsets in decode(ConsumerOffsets, answer.body).offsets.items():
+        topic, _, group = key.rpartition("@")
+        if is_user_group(group):
+            committed[topic, group] = offsets
     ends = await _ends(cluster, name, address, {topic for topic, _ in committed})
     found: QueueLags = {}
     for (topic, group), offsets in committed.items():

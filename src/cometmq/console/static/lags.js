@@ -6,6 +6,7 @@
   const figure = document.querySelector("[data-lags]");
   const [place, text] = [figure.querySelector(".plot"), figure.querySelector("figcaption")];
   const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+  const clock = (time) => new Date(time * 1000).toISOString().slice(11, 16);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   let plot = null;
   let data = null;
@@ -38,7 +39,7 @@
       tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC"),
       cursor: { drag: { x: false, y: false }, points: { size: 6 } },
       scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.05] } },
-      axes: [{ ...axis, grid: { show: false } }, { ...axis, size: 54, values: (_, all) => all.map(compact.format) }],
+      axes: [{ ...axis, grid: { show: false }, size: 30, values: (_, all) => all.map(clock) }, { ...axis, size: 54, values: (_, all) => all.map(compact.format) }],
       series: [
         { value: (_, time) => (time == null ? "–" : new Date(time * 1000).toISOString().slice(11, 19)) },
         line("total", "accent", 2),
