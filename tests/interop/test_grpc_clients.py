@@ -1,18 +1,19 @@
-"""RocketMQ 5's own clients for Python and Java, by ``cometmq proxy`` in front of both brokers.
+"""RocketMQ 5's own clients for Python, Node.js and Java, by ``cometmq proxy`` in front of both brokers.
 
-The Python client connects plainly, the Java client by TLS to the same port.
+The first two connect plainly, the Java client by TLS to the same port.
 """
 
 import asyncio
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 from tests.certificates import Authority
@@ -33,10 +34,46 @@ from cometmq.wire.bodies.group import GroupConfig
 pytestmark = pytest.mark.interop
 
 PROGRAMS: Final = Path(__file__).with_name("grpc_clients")
+NODE: Final = PROGRAMS / "node"
 PACKAGES: Final = Path(__file__).parents[2] / "build"  # not among the tests, whose sources are judged
 RESTART_COUNT = 400
 
 Run = Callable[..., list[Line]]
+
+
+class Client(NamedTuple):
+    """One of the clients whose programs have the same names, arguments and lines."""
+
+    name: str
+    run: Run
+
+    def named(self, what: str) -> str:
+        """Return a name for a topic or a group that is not another client's."""
+        return f"Grpc{what}{self.name}"
+
+
+def each_client(broker: str, group: str, *, is_slow_for_node: bool = False) -> pytest.MarkDecorator:
+    """Run a test with both clients at both brokers.
+
+    Node.js at RocketMQ's is for ``make interop-long``, as is all that is slow for it.
+    """
+    pairs = [
+        pytest.param(
+            product,
+            client,
+            id=f"@{product}_{group}-{client}",
+            marks=pytest.mark.interop_long
+            if client == "Node" and (is_slow_for_node or product == "rocketmq")
+            else (),
+        )
+        for product in peers.START
+        for client in ("Python", "Node")
+    ]
+    return pytest.mark.parametrize((broker, "client"), pairs, indirect=True)
+
+
+at_each_broker = each_client("broker", "shared")
+slow_for_node = each_client("broker", "shared", is_slow_for_node=True)
 
 
 def python_with_client() -> Path:
@@ -51,22 +88,54 @@ def python_with_client() -> Path:
     return jvm.made_once("python-client", [requirements], install, PACKAGES) / "bin" / "python"
 
 
-@pytest.fixture(scope="session")
-def run_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Run a program of ``grpc_clients/programs.py`` and return the lines that it yielded."""
-    home = tmp_path_factory.mktemp("python")
-    environment = os.environ | {"HOME": str(home)}  # where the client writes its logs
+def node_with_client() -> Path:
+    """Return a folder with the programs of Node.js, and the packages that they need."""
+    files = [NODE / name for name in ("package.json", "package-lock.json", "programs.js")]
+
+    def install(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        options = ("--no-audit", "--no-fund", "--ignore-scripts", "--silent")
+        jvm.run_tool("npm", "ci", *options, "--prefix", folder)
+
+    return jvm.made_once("node-client", files, install, PACKAGES)
+
+
+def programs_of(home: Path, command: Callable[[], list[str]]) -> Iterator[Run]:
+    """Provide what runs a program of a process, which is started when the first is run."""
+    environment = os.environ | {"HOME": str(home)}  # where clients write their logs
     hosts: list[Host] = []
 
     def run(program: str, *arguments: object) -> list[Line]:
         if not hosts or not hosts[-1].is_fit:
-            hosts.append(Host(home, [str(python_with_client()), str(PROGRAMS / "programs.py")], environment))
+            hosts.append(Host(home, command(), environment))
         printed = hosts[-1].run(program, [str(argument) for argument in arguments], PATIENCE_S)
         return [json.loads(line) for line in printed]
 
     yield run
     for host in hosts:
         host.kill()
+
+
+@pytest.fixture(scope="session")
+def run_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Run a program of ``grpc_clients/programs.py`` and return the lines that it yielded."""
+    programs = str(PROGRAMS / "programs.py")
+    yield from programs_of(tmp_path_factory.mktemp("python"), lambda: [str(python_with_client()), programs])
+
+
+@pytest.fixture(scope="session")
+def run_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Run a program of ``grpc_clients/node`` and return the lines that it told."""
+    yield from programs_of(
+        tmp_path_factory.mktemp("node"),
+        lambda: [jvm.path_of("node"), str(node_with_client() / "programs.js")],
+    )
+
+
+@pytest.fixture(scope="session")
+def client(request: pytest.FixtureRequest) -> Client:
+    return Client(request.param, request.getfixturevalue(f"run_{request.param.lower()}"))
 
 
 @pytest.fixture
@@ -129,66 +198,74 @@ def texts(*messages: dict[str, Any]) -> list[str]:
     return [json.dumps(message) for message in messages]
 
 
-def test_a_message_arrives_as_it_was_sent(broker: Peer, proxy: str, run_python: Run) -> None:
-    topic = create_topic(broker, "GrpcNormal")
+@at_each_broker
+def test_a_message_arrives_as_it_was_sent(broker: Peer, proxy: str, client: Client) -> None:
+    topic = create_topic(broker, client.named("Normal"))
     sent = {"body": "a chair", "tag": "red", "keys": "order-1", "properties": {"shop": "7"}}
-    (receipt,) = run_python("send", proxy, topic, *texts(sent))
-    (received,) = run_python("receive", proxy, topic, "GrpcNormal", 1)
+    (receipt,) = client.run("send", proxy, topic, *texts(sent))
+    (received,) = client.run("receive", proxy, topic, client.named("Normal"), 1)
     assert {name: received[name] for name in ("body", "tag")} == {"body": "a chair", "tag": "red"}
     assert received["keys"] == ["order-1"] and received["properties"]["shop"] == "7"
     assert received["message_id"] == receipt["message_id"]
     assert received["attempt"] == 1 and not received["corrupted"]
 
 
+@at_each_broker
 @pytest.mark.parametrize(
     ("kind", "expression"), [("TAG", "red || blue"), ("SQL", "TAGS IN ('red', 'blue') AND size > 1")]
 )
 def test_a_filter_lets_through_what_it_names(
-    broker: Peer, proxy: str, run_python: Run, kind: str, expression: str
+    broker: Peer, proxy: str, client: Client, kind: str, expression: str
 ) -> None:
-    topic = create_topic(broker, f"GrpcFilter{kind}")
+    topic = create_topic(broker, client.named(f"Filter{kind}"))
     colors = [{"body": tag, "tag": tag, "properties": {"size": "2"}} for tag in ("red", "green", "blue")]
-    run_python("send", proxy, topic, *texts(*colors))
-    lines = run_python("receive", proxy, topic, topic, 2, expression, kind)
+    client.run("send", proxy, topic, *texts(*colors))
+    lines = client.run("receive", proxy, topic, topic, 2, expression, kind)
     assert sorted(bodies(lines)) == ["blue", "red"]
 
 
+@at_each_broker
 def test_a_message_that_fails_comes_again_and_becomes_a_dead_letter(
-    broker: Peer, proxy: str, run_python: Run
+    broker: Peer, proxy: str, client: Client
 ) -> None:
-    topic, group = create_topic(broker, "GrpcFails"), create_group(broker, "GrpcFails", retry_max_times=1)
-    run_python("send", proxy, topic, *texts({"body": "broken"}))
-    *deliveries, end = run_python("fail", proxy, topic, group, 2)
+    name = client.named("Fails")
+    topic, group = create_topic(broker, name), create_group(broker, name, retry_max_times=1)
+    client.run("send", proxy, topic, *texts({"body": "broken"}))
+    *deliveries, end = client.run("fail", proxy, topic, group, 2)
     assert [(line["body"], line["attempt"]) for line in deliveries] == [("broken", 1), ("broken", 2)]
     assert end == {"then": 0}
     assert dead_letters_of(broker, group) == ["broken"]
 
 
+@slow_for_node
 def test_a_delayed_message_comes_in_time_and_a_recalled_one_never(
-    broker: Peer, proxy: str, run_python: Run
+    broker: Peer, proxy: str, client: Client
 ) -> None:
-    topic = create_topic(broker, "GrpcDelay", "DELAY")
-    (recalled,) = run_python("recall", proxy, topic)
+    topic = create_topic(broker, client.named("Delay"), "DELAY")
+    (recalled,) = client.run("recall", proxy, topic)
     assert recalled["is_the_first"]
-    (received,) = run_python("receive", proxy, topic, "GrpcDelay", 1)
+    (received,) = client.run("receive", proxy, topic, client.named("Delay"), 1)
     assert received["body"] == "delayed" and received["received"] >= recalled["due"]
 
 
+@slow_for_node
 def test_each_message_group_keeps_its_order_and_one_that_fails_holds_up_its_own(
-    broker: Peer, proxy: str, run_python: Run
+    broker: Peer, proxy: str, client: Client
 ) -> None:
-    topic = create_topic(broker, "GrpcFifo", "FIFO", queues=4)
+    topic = create_topic(broker, client.named("Fifo"), "FIFO", queues=4)
     settings = {"retry_max_times": 1, "consume_message_orderly": True}
-    group = create_group(broker, "GrpcFifo", **settings)
+    group = create_group(broker, client.named("Fifo"), **settings)
+    failing = "a1" if client.name == "Python" else "none"  # Node's gives one that fails up at once
     names = [f"{letter}{number}" for number in range(4) for letter in "abc"]
     messages = [{"body": name, "message_group": f"group-{name[0]}"} for name in names]
-    run_python("send", proxy, topic, *texts(*messages))
-    handled = run_python("consume", proxy, topic, group, len(names) + 1, "a1")
+    client.run("send", proxy, topic, *texts(*messages))
+    handled = client.run("consume", proxy, topic, group, len(names) + (failing in names), failing)
     for letter in "abc":
         of_group = [name for name in bodies(handled) if name[0] == letter]
-        again = ["a1"] if letter == "a" else []
+        again = [failing] if failing[0] == letter else []
         assert of_group == sorted([*again, *(name for name in names if name[0] == letter)])
-    assert dead_letters_of(broker, group) == ["a1"]
+    if failing in names:
+        assert dead_letters_of(broker, group) == [failing]
 
 
 def test_a_message_of_an_ordered_group_that_comes_again_says_so(
@@ -203,12 +280,13 @@ def test_a_message_of_an_ordered_group_that_comes_again_says_so(
     assert attempts == [("first", 1), ("first", 2), ("second", 1)]
 
 
+@each_client("asking_broker", "transactions")
 def test_a_transaction_is_committed_rolled_back_or_asked_for(
-    asking_broker: Peer, shared_proxies: Callable[[str], str], run_python: Run
+    asking_broker: Peer, shared_proxies: Callable[[str], str], client: Client
 ) -> None:
-    topic = create_topic(asking_broker, "GrpcTransaction", "TRANSACTION")
+    topic = create_topic(asking_broker, client.named("Transaction"), "TRANSACTION")
     address = shared_proxies(asking_broker.namesrv)
-    asked, *received = run_python("transact", address, topic, "GrpcTransaction")
+    asked, *received = client.run("transact", address, topic, client.named("Transaction"))
     assert asked["asked"]["body"] == "left open"
     assert sorted(bodies(received)) == ["committed", "left open"]
 
