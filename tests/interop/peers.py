@@ -160,8 +160,14 @@ def rocketmq(
 
 
 @contextlib.contextmanager
-def rocketmq_namesrv(home: Path, *, port: int | None = None, options: Sequence[str] = ()) -> Iterator[str]:
-    """Run the real name server alone, with more options of Java's, and return its address."""
+def rocketmq_namesrv(
+    home: Path,
+    *,
+    port: int | None = None,
+    options: Sequence[str] = (),
+    added: Mapping[str, object] | None = None,
+) -> Iterator[str]:
+    """Run the real name server alone, with more options of Java's and settings, and return its address."""
     home.mkdir(parents=True, exist_ok=True)
     address = f"{HOST}:{port or free_port()}"
     settings = {
@@ -169,6 +175,7 @@ def rocketmq_namesrv(home: Path, *, port: int | None = None, options: Sequence[s
         "bindAddress": HOST,
         "kvConfigPath": home / "kv.json",
         "configStorePath": home / "namesrv.properties",
+        **(added or {}),
     }
     with _java_process(
         "org.apache.rocketmq.namesrv.NamesrvStartup",
@@ -186,18 +193,11 @@ def rocketmq_controller(home: Path) -> Iterator[str]:
     """Run the real controller alone, which is the leader of one, and return its address."""
     home.mkdir(parents=True, exist_ok=True)
     address = f"{HOST}:{free_port()}"
-    settings = {
-        "controllerDLegerGroup": "group1",
-        "controllerDLegerPeers": f"n0-{address}",
-        "controllerDLegerSelfId": "n0",
-        "controllerStorePath": home / "store",
-        "mappedFileSize": 1024 * 1024,
-    }
     with _java_process(
         "org.apache.rocketmq.controller.ControllerStartup",
         home,
         "-c",
-        write_settings(home / "controller.conf", settings),
+        write_settings(home / "controller.conf", _controller_settings(home, address)),
         ended_by=signal.SIGKILL,
         options=("-Xms64m", "-Xmx160m", *jvm.QUICK_START, *jvm.BROKER_OPENS, *CONTROLLER_OPENS),
     ):
@@ -285,6 +285,15 @@ def cometmq_namesrv() -> Iterator[str]:
         yield address
 
 
+@contextlib.contextmanager
+def rocketmq_namesrv_with_controller(home: Path) -> Iterator[tuple[str, str]]:
+    """Run the real name server with a controller in it; return the addresses of both."""
+    controller = f"{HOST}:{free_port()}"
+    added = {"enableControllerInNamesrv": "true", **_controller_settings(home, controller)}
+    with rocketmq_namesrv(home, options=(*jvm.BROKER_OPENS, *CONTROLLER_OPENS), added=added) as namesrv:
+        yield namesrv, controller
+
+
 START = {"rocketmq": rocketmq, "cometmq": cometmq}
 START_BROKER = {"rocketmq": rocketmq_broker, "cometmq": cometmq_broker}
 
@@ -305,6 +314,16 @@ def write_settings(path: Path, settings: Mapping[str, object]) -> Path:
     """Write a Java properties file, the format of broker.conf."""
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     return path
+
+
+def _controller_settings(home: Path, address: str) -> dict[str, object]:
+    return {
+        "controllerDLegerGroup": "group1",
+        "controllerDLegerPeers": f"n0-{address}",
+        "controllerDLegerSelfId": "n0",
+        "controllerStorePath": home / "controller",
+        "mappedFileSize": 1024 * 1024,
+    }
 
 
 def cometmq_program() -> str:
