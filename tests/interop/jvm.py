@@ -173,5 +173,7 @@ def path_of(name: str) -> str:
     """Return where a program of the JDK, or Maven, is."""
     home = os.environ.get("JAVA_HOME")
     found = (home and shutil.which(name, path=f"{home}/bin")) or shutil.which(name)
-    assert found, f"{name} is not on PATH: the interop tests and benches need a JDK (11 or newer) and Maven"
+    assert found, (
+        f"{name} is not on PATH: interop tests need a JDK (11 or newer) and Maven, long ones Node.js"
+    )
     return found

@@ -52,19 +52,14 @@ class Client(NamedTuple):
         return f"Grpc{what}{self.name}"
 
 
-def each_client(broker: str, group: str, *, is_slow_for_node: bool = False) -> pytest.MarkDecorator:
-    """Run a test with both clients at both brokers.
-
-    Node.js at RocketMQ's is for ``make interop-long``, as is all that is slow for it.
-    """
+def each_client(broker: str, group: str) -> pytest.MarkDecorator:
+    """Run a test with both clients at both brokers; Node.js may be missing: ``make interop-long`` has it."""
     pairs = [
         pytest.param(
             product,
             client,
             id=f"@{product}_{group}-{client}",
-            marks=pytest.mark.interop_long
-            if client == "Node" and (is_slow_for_node or product == "rocketmq")
-            else (),
+            marks=pytest.mark.interop_long if client == "Node" else (),
         )
         for product in peers.START
         for client in ("Python", "Node")
@@ -73,7 +68,6 @@ def each_client(broker: str, group: str, *, is_slow_for_node: bool = False) -> p
 
 
 at_each_broker = each_client("broker", "shared")
-slow_for_node = each_client("broker", "shared", is_slow_for_node=True)
 
 
 def python_with_client() -> Path:
@@ -237,7 +231,7 @@ def test_a_message_that_fails_comes_again_and_becomes_a_dead_letter(
     assert dead_letters_of(broker, group) == ["broken"]
 
 
-@slow_for_node
+@at_each_broker
 def test_a_delayed_message_comes_in_time_and_a_recalled_one_never(
     broker: Peer, proxy: str, client: Client
 ) -> None:
@@ -248,7 +242,7 @@ def test_a_delayed_message_comes_in_time_and_a_recalled_one_never(
     assert received["body"] == "delayed" and received["received"] >= recalled["due"]
 
 
-@slow_for_node
+@at_each_broker
 def test_each_message_group_keeps_its_order_and_one_that_fails_holds_up_its_own(
     broker: Peer, proxy: str, client: Client
 ) -> None:
