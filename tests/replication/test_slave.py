@@ -24,7 +24,7 @@ from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.read.reading import run
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
-from cometmq.wire.bodies import TextTable, decode
+from cometmq.wire.bodies import TextTable, TopicConfig, decode
 from cometmq.wire.codes import RequestCode
 
 
@@ -45,6 +45,7 @@ async def test_a_slave_with_messages_that_its_master_lacks_says_so_and_appends_n
     monkeypatch.setattr(link, "RECONNECT_MS", 50)
     async with name_server() as names:
         async with running(tmp_path / "s", names) as former:
+            former.parts.topics.put(TopicConfig(topic="Old"))
             former.store.append([new_message(topic="Old", body=b"z" * 500)] * 3)
             end = former.store.written_offset
         async with running(tmp_path / "m", names) as master, slave(tmp_path / "s", names) as follower:
@@ -61,6 +62,9 @@ async def test_a_slave_with_messages_that_its_master_lacks_says_so_and_appends_n
             assert master.store.written_offset > end
             await until(lambda: "does not continue this log" in "".join(replica.problems()))
             assert follower.store.written_offset == end
+            await until(lambda: "its log is not replicated now" in "".join(replica.problems()))
+            assert follower.parts.topics.find("Old"), "what only the slave has is not deleted"
+            assert follower.store.max_queue_offset("Old", 0) == 3
 
 
 async def test_a_slave_reports_its_end_at_once_after_each_append_and_while_there_is_nothing(

@@ -61,7 +61,8 @@ class Copies:
     """Copies the tables of a master, until stopped.
 
     Args:
-        compare_end: called with the end of the master's log; see ``round``.
+        compare_end: called with the ends of this log and of the master's; raises CometMQError if nothing may
+            be copied.
         end_offset: returns the end of this log.
 
     Attributes:
@@ -121,9 +122,8 @@ class Copies:
                 continue
 
     async def round(self, address: str) -> None:
-        """Copy each table once, and compare the ends of the logs."""
+        """Compare the ends of the logs, and copy each table once; none from a master of another log."""
         steps = (
-            self._compare_ends,
             self._copy_topics,
             self._copy_groups,
             self._copy_offsets,
@@ -131,15 +131,21 @@ class Copies:
             self._copy_modes,
             self._copy_timer,
         )
-        problem = ""
-        for step in steps:
-            try:
-                await step(address)
-            except (CometMQError, OSError) as error:
-                problem = problem or f"master {address}: {error}"
+        problem = await self._attempt(self._compare_ends, address)
+        if not problem:
+            problems = [await self._attempt(step, address) for step in steps]
+            problem = next(filter(None, problems), "")
         if problem and problem != self.problem:
             _log.warning("tables are not copied: %s", problem)
         self.problem = problem
+
+    async def _attempt(self, step: Callable[[str], Awaitable[None]], address: str) -> str:
+        """Carry out a step; return why it has failed, empty if it has not."""
+        try:
+            await step(address)
+        except (CometMQError, OSError) as error:
+            return f"master {address}: {error}"
+        return ""
 
     async def _compare_ends(self, address: str) -> None:
         """Compare the end of this log with that of the master's, which is read later and so not less."""

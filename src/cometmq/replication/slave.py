@@ -67,14 +67,20 @@ class MasterLink:
             self._moved.set()
 
     def compare_end(self, own: int, masters: int) -> None:
-        """Compare the end of this log with that of the master's, which was read later and so is not less."""
-        if own > masters and not self.has_diverged:
-            self._failed(
-                str(self._address),
-                LogDiverged(
-                    f"this log ends at {own}, the master's at {masters}: it lacks what is behind that"
-                ),
+        """Compare the end of this log with that of the master's, which was read later and so is not less.
+
+        Raises LogDiverged if it is less, NetworkError as long as nothing has come over this connection: then
+        what the master has must not replace what is here.
+        """
+        if own > masters:
+            error = LogDiverged(
+                f"this log ends at {own}, but the master's, which lacks the rest, at {masters}"
             )
+            if not self.has_diverged:
+                self._failed(str(self._address), error)
+            raise error
+        if not self.is_connected or self.has_diverged:
+            raise NetworkError("its log is not replicated now")
 
     def start(self) -> None:
         """Begin to follow the master."""
