@@ -1,6 +1,5 @@
 """The tables that a slave copies from its master."""
 
-import asyncio
 from pathlib import Path
 
 from tests.replication.conftest import (
@@ -47,11 +46,12 @@ async def test_a_master_that_does_not_answer_is_a_problem_until_it_does(tmp_path
 
 async def test_delays_modes_and_the_timer_are_copied_too(tmp_path: Path) -> None:
     async with pair(tmp_path) as (master, follower, _, _):
-        await asyncio.sleep(0)
+        await until(lambda: not follower.parts.replication.problems())
+        masters, copied = master.parts.timed_messages, follower.parts.timed_messages
         master.parts.modes.put(MessageModeRequest("T", "cg", RequestMode.POP, 4))
         master.parts.schedule.follow_master({3: 0})
-        await master.parts.timed_messages.follow_master(TimerCheckpoint(read_time=7_000, queue_offset=0))
+        await masters.follow_master(TimerCheckpoint(read_time=7_000, queue_offset=0))
         follower.parts.replication.copy_soon()
-        await until(lambda: follower.parts.timed_messages.checkpoint.read_time == 7_000)
+        await until(lambda: copied.checkpoint.read_time == masters.checkpoint.read_time)
         assert follower.parts.modes.find("T", "cg") == master.parts.modes.find("T", "cg")
         assert follower.parts.schedule.offsets == {3: 0}
