@@ -1,4 +1,4 @@
-"""The broker as it is declared; test_broker_end_to_end.py has it run."""
+"""The broker as it is declared; test_services.py has it run."""
 
 import ssl
 

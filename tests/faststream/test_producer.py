@@ -1,4 +1,4 @@
-"""How bodies are encoded; that they are sent is in test_broker_end_to_end.py."""
+"""How bodies are encoded; that they are sent is in test_services.py."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Publishers as they are declared; that they send is in test_broker_end_to_end.py."""
+"""Publishers as they are declared; that they send is in test_services.py."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Subscribers as they are declared; what they do with messages is in test_broker_end_to_end.py."""
+"""Subscribers as they are declared; what they do with messages is in test_services.py."""
 
 import pytest
 
