@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.interop import class_archive, jvm, ports, remoting
+from tests.interop.patience import wait_until
 
 HOST, free_port = ports.HOST, ports.free_port
 BROKER_NAME = "broker-a"
@@ -190,7 +191,7 @@ def rocketmq_namesrv(
 
 @contextlib.contextmanager
 def rocketmq_controller(home: Path) -> Iterator[str]:
-    """Run the real controller alone, which is the leader of one, and return its address."""
+    """Run the real controller alone, until it is the leader of one, and return its address."""
     home.mkdir(parents=True, exist_ok=True)
     address = f"{HOST}:{free_port()}"
     with _java_process(
@@ -201,6 +202,7 @@ def rocketmq_controller(home: Path) -> Iterator[str]:
         ended_by=signal.SIGKILL,
         options=("-Xms64m", "-Xmx160m", *jvm.QUICK_START, *jvm.BROKER_OPENS, *CONTROLLER_OPENS),
     ):
+        _await_leader(address)
         yield address
 
 
@@ -291,6 +293,7 @@ def rocketmq_namesrv_with_controller(home: Path) -> Iterator[tuple[str, str]]:
     controller = f"{HOST}:{free_port()}"
     added = {"enableControllerInNamesrv": "true", **_controller_settings(home, controller)}
     with rocketmq_namesrv(home, options=(*jvm.BROKER_OPENS, *CONTROLLER_OPENS), added=added) as namesrv:
+        _await_leader(controller)
         yield namesrv, controller
 
 
@@ -374,3 +377,11 @@ def _await_registration(
         while address.encode() not in remoting.ask(connection, request).body:
             assert not broker.ends_within(0.05), f"the broker ended:\n{broker.output}"
             assert time.monotonic() < deadline, f"the broker has not registered:\n{broker.output}"
+
+
+def _await_leader(controller: str) -> None:
+    """Wait until a controller leads its group of one: it answers before that, and refuses."""
+    host, _, port = controller.partition(":")
+    request = remoting.frame(remoting.GET_REPLICA_INFO, {"brokerName": "nobody"})
+    with socket.create_connection((host, int(port))) as connection:
+        wait_until(lambda: remoting.ask(connection, request).code != remoting.NOT_LEADER)

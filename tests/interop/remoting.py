@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 LENGTHS = struct.Struct(">ii")
 GET_ROUTE = 105
+GET_REPLICA_INFO = 1004
+NOT_LEADER = 2007
 RESPONSE_FLAG = 1
 
 
