@@ -380,8 +380,13 @@ def _await_registration(
 
 
 def _await_leader(controller: str) -> None:
-    """Wait until a controller leads its group of one: it answers before that, and refuses."""
+    """Wait until a controller leads its group of one: before that it does not listen, or refuses."""
     host, _, port = controller.partition(":")
     request = remoting.frame(remoting.GET_REPLICA_INFO, {"brokerName": "nobody"})
-    with socket.create_connection((host, int(port))) as connection:
-        wait_until(lambda: remoting.ask(connection, request).code != remoting.NOT_LEADER)
+
+    def leads() -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port))) as connection:
+            return remoting.ask(connection, request).code != remoting.NOT_LEADER
+        return False
+
+    wait_until(leads)
