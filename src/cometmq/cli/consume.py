@@ -24,6 +24,7 @@ from cometmq.errors import (
 from cometmq.filter import tag
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue, StoredMessage
+from cometmq.net.tasks import until_one_ends
 
 WAIT_MS: Final = 15_000
 RETRY_S: Final = 1.0
@@ -80,7 +81,7 @@ def consume(
 
             readers = await (begin_when_available(namesrv, begin) if follow else begin())
             if follow:
-                await until_one_ends(readers)
+                await until_one_ends(*(reader.follow() for reader in readers))
             else:
                 for reader in readers:
                     await reader.read_to_end()
@@ -267,17 +268,3 @@ async def explaining_no_route(namesrv: str, work: Coroutine[Any, Any, None]) -> 
         await work
     except NoRoute as error:
         raise await explain_no_route(namesrv, error) from None
-
-
-async def until_one_ends(readers: list[Reader]) -> None:
-    """Follow all queues until the limit is reached, or one reader fails."""
-    tasks = [asyncio.create_task(reader.follow()) for reader in readers]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result

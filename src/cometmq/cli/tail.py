@@ -15,12 +15,12 @@ from cometmq.cli.consume import (
     check_tags,
     explaining_no_route,
     readers_of,
-    until_one_ends,
 )
 from cometmq.cli.output import json_option, namesrv_option
 from cometmq.client import PullConsumer
 from cometmq.client.consumer.queue_requests import Pulled, PullStatus
 from cometmq.format.layout import valid_topic
+from cometmq.net.tasks import until_one_ends
 
 
 @click.command()
@@ -62,6 +62,6 @@ def tail(
                 Pulled(PullStatus.FOUND, messages[len(messages) - min(count, len(messages)) :], 0, 0, 0)
             )
             if not no_follow and not printer.full:
-                await until_one_ends(readers)
+                await until_one_ends(*(reader.follow() for reader in readers))
 
     asyncio.run(explaining_no_route(namesrv, run()))

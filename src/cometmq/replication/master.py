@@ -21,6 +21,7 @@ from cometmq.errors import NetworkError, ProtocolError, SettingsError
 from cometmq.message import Buffer
 from cometmq.net.accepting import listen
 from cometmq.net.address import address_text, remedy_of
+from cometmq.net.tasks import until_one_ends
 from cometmq.replication.acks import NOTHING, SlaveAcks
 from cometmq.replication.frames import ReportReader, encode_frames, encode_heartbeat
 from cometmq.replication.settings import ReplicationSettings
@@ -176,16 +177,7 @@ class _Slave:
     async def serve(self) -> None:
         """Serve the slave until its connection ends. Raises OSError, NetworkError or ProtocolError."""
         self._acks.put(self)
-        tasks = [asyncio.create_task(self._receive()), asyncio.create_task(self._send())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
+        await until_one_ends(self._receive(), self._send())
 
     async def _receive(self) -> None:
         """Read reports. Raises NetworkError when the slave is silent, or has closed the connection."""
