@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.live import serving
 
-from cometmq.client.routes import GONE_S, REFRESH_S, Routes, parse_name_servers
+from cometmq.client.routes import GONE_S, REFRESH_S, RETRY_S, Routes, parse_name_servers
 from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError, WrongServer
 from cometmq.net.address import free_port
 from cometmq.net.client import Connections
@@ -130,6 +130,20 @@ async def test_a_route_is_asked_for_once_and_again_when_it_is_old(monkeypatch: p
         server.known["Orders"] = on_broker("bb")
         turn(REFRESH_S)
         assert (await routes.get("Orders")).master("bb") == "10.0.0.1:2"
+
+
+async def test_a_route_without_a_master_is_asked_for_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = turn_clock(monkeypatch)
+    server = FakeNameServer()
+    elected = on_broker("a")
+    slave = BrokerData(broker_name="a", cluster="c", addrs={1: "10.0.0.1:1"})
+    server.known["Orders"] = TopicRoute(queues=elected.queues, brokers=[slave])
+    async with listening(server) as address, routes_by(address) as routes:
+        assert (await routes.get("Orders")).master("a") is None
+        server.known["Orders"] = elected
+        assert (await routes.get("Orders")).master("a") is None, "it is not asked for by each send"
+        turn(RETRY_S)
+        assert (await routes.get("Orders")).master("a") == "10.0.0.1:1"
 
 
 async def test_all_who_want_a_route_at_once_share_one_request() -> None:

@@ -27,7 +27,7 @@ from cometmq.wire.headers import DEFAULT_TOPIC, GetRouteHeader, fields
 REFRESH_S = 30.0
 """How long a cached route is fresh."""
 RETRY_S = 1.0
-"""How long a cached route is used on when no name server responds."""
+"""How long a cached route is used on when no name server responds, or a broker in it lacks a master."""
 GONE_S = 60.0
 """How long a topic must be unknown to a name server before producers and group members drop its route: a
 restarted name server knows a broker only when that registers next, which Java brokers do each 30 s."""
@@ -73,7 +73,7 @@ class Routes:
         self._refreshing: dict[str, asyncio.Task[Route]] = {}
 
     async def get(self, topic: str) -> Route:
-        """Return a topic's route, at most 30 s old if a name server knows it.
+        """Return a topic's route, at most 30 s old if a name server knows it, 1 s if a master is missing.
 
         Raises, if no route is cached:
             NoRoute: the name server knows no broker for the topic.
@@ -179,7 +179,9 @@ class Routes:
             return cached.route
         finally:
             del self._refreshing[topic]
-        self._cached[topic] = _CachedRoute(route, now() + REFRESH_S, None, asyncio.get_running_loop())
+        has_masters = all(route.master(counts.broker_name) is not None for counts in route.queues)
+        fresh_until = now() + (REFRESH_S if has_masters else RETRY_S)
+        self._cached[topic] = _CachedRoute(route, fresh_until, None, asyncio.get_running_loop())
         return route
 
     async def _query(self, topic: str) -> Route:

@@ -4,7 +4,7 @@ import pytest
 from tests.client.brokers import Broker, cluster
 
 from cometmq.client import Producer, SendStatus
-from cometmq.errors import MessageIllegal, RemoteError
+from cometmq.errors import MessageIllegal, NetworkError, RemoteError
 from cometmq.io.clock import ManualClock
 from cometmq.message import Message, MessageQueue
 from cometmq.net.address import free_port
@@ -60,6 +60,22 @@ async def test_a_named_queue_is_tried_once() -> None:
         with pytest.raises(RemoteError):
             await producer.send(Message("Orders", b"x"), MessageQueue("Orders", "a", 0))
     assert [len(broker.sent) for broker in brokers] == [1, 0]
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_BUSY, None])
+async def test_after_a_named_queue_has_failed_its_master_is_looked_for_again(code: int | None) -> None:
+    old, new = Broker("a", code), Broker("a")
+    queue = MessageQueue("Orders", "a", 0)
+    async with (
+        cluster(old) as name_server,
+        cluster(new) as later,
+        Producer(f"{name_server};{later}", timeout_ms=1_500) as producer,
+    ):
+        with pytest.raises((RemoteError, NetworkError)):
+            await producer.send(Message("Orders", b"x"), queue)
+        producer._routes._name_servers.reverse()  # as if the first one knew it by now
+        await producer.send(Message("Orders", b"x"), queue)
+    assert [len(broker.sent) for broker in (old, new)] == [1, 1]
 
 
 async def test_a_broker_that_does_not_answer_is_given_up_in_time() -> None:

@@ -104,10 +104,12 @@ class Sender:
                 request = ready.request(group, queue, self._clock.now_ms())
                 return _result(await self._connections.request(address, request, timeout_ms), ready, queue)
             except (NetworkError, RemoteError) as error:
-                if tries <= 0 or (isinstance(error, RemoteError) and error.code not in RETRIABLE):
+                if isinstance(error, RemoteError) and error.code not in RETRIABLE:
+                    raise
+                self._routes.expire(ready.topic)  # another broker may be the master now
+                if tries <= 0:
                     raise
                 failed.add(queue.broker_name)
-                self._routes.expire(ready.topic)
 
     async def oneway(self, ready: Outgoing, where: Where = None) -> None:
         """Send without a response. Raises like ``Producer.send_oneway``."""
