@@ -11,7 +11,7 @@ from cometmq.errors import MessageIllegal, StoreLocked, StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
-from cometmq.store import FlushDiskType, GetStatus, MessageStore
+from cometmq.store import FlushDiskType, GetStatus, MessageStore, StoreSettings
 from cometmq.store.upkeep.dispatch import Arrival
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -342,3 +342,25 @@ def test_two_stores_of_one_process_cannot_share_a_directory(tmp_path: Path, cloc
             MessageStore.open(tmp_path, SMALL, clock=clock)
         store.append([new_message()])
     MessageStore.open(tmp_path, SMALL, clock=clock).close()
+
+
+@pytest.mark.parametrize("settings", [SMALL, SYNC])
+def test_what_is_behind_a_limit_is_not_read_before_that_moves(
+    open_store: OpenStore, settings: StoreSettings
+) -> None:
+    store = open_store(settings=settings)
+    told: list[Arrival] = []
+    store.on_arrival(told.extend)
+    store.append([new_message(body=b"before")])
+    limit = store.written_offset
+    store.limit_reads(lambda: limit)
+    store.append([new_message(body=b"first"), new_message(body=b"with it")])
+    store.append([new_message(body=b"second")])
+    assert bodies(store) == [b"before"] and len(told) == 1
+    assert store.confirm_offset == limit == store.pointers.dispatched
+    limit = store.written_offset - 1
+    store.limit_moved()
+    assert bodies(store) == [b"before", b"first", b"with it"] and len(told) == 3
+    store.close()
+    store = open_store(settings=settings)
+    assert bodies(store) == [b"before", b"first", b"with it", b"second"], "closed, nothing is held back"

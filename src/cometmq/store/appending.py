@@ -26,9 +26,9 @@ class Appending:
 
     Args:
         end: called after each append; None for nothing.
-        readable_offset: returns the log's offset up to which messages may be read; None if that is all.
 
     Attributes:
+        readable_offset: returns the log's offset up to which messages may be read; None if that is all.
         next_offsets: the next queue offset of each queue.
     """
 
@@ -52,7 +52,7 @@ class Appending:
         self._clock = clock
         self._upkeep = upkeep
         self._own_end = self._end = end
-        self._readable_offset = readable_offset
+        self.readable_offset = readable_offset
         self._are_usual = not (settings.enable_consume_queue_ext or settings.enabled_append_prop_crc)
 
     @property
@@ -161,7 +161,7 @@ class Appending:
 
     def _readable(self) -> int:
         """Return the log's offset up to which messages may be read."""
-        return self._log.written_offset if self._readable_offset is None else self._readable_offset()
+        return self._log.written_offset if self.readable_offset is None else self.readable_offset()
 
 
 def _both(first: Callable[[], None] | None, second: Callable[[], None] | None) -> Callable[[], None] | None:

@@ -1,5 +1,6 @@
 """A store's pointers: CommitLog offsets up to which records are written, flushed, dispatched."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cometmq.store.log.commit_log import CommitLog
@@ -16,7 +17,8 @@ class Pointers(NamedTuple):
         written: all before it is appended.
         committed: … is in the page cache; behind ``written`` only with the transient store pool.
         flushed: … is on the disk.
-        confirmed: … may be read: what is committed, under SYNC_FLUSH what is flushed.
+        confirmed: … may be read: what is committed, under SYNC_FLUSH what is flushed; under a controller only
+            what all brokers in sync have.
         dispatched: … can be read through its queue.
     """
 
@@ -33,6 +35,7 @@ class HasPointers:
 
     settings: StoreSettings
     _reads_later: bool
+    _limit: Callable[[], int] | None
     _log: CommitLog
     flusher: Flusher
     _dispatcher: Dispatcher
@@ -66,8 +69,10 @@ class HasPointers:
     def confirm_offset(self) -> int:
         """CommitLog offset before which all may be read: under SYNC_FLUSH what is on the disk."""
         if not self._reads_later:
-            return self._log.written_offset
-        return self.flushed_offset if self.settings.sync_flush else self.committed_offset
+            offset = self._log.written_offset
+        else:
+            offset = self.flushed_offset if self.settings.sync_flush else self.committed_offset
+        return offset if self._limit is None else min(offset, self._limit())
 
     @property
     def dispatched_offset(self) -> int:

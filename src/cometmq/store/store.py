@@ -129,7 +129,7 @@ class MessageStore(Messages, HasPointers):
         lock_token: int,
     ) -> None:
         self.root, self.settings = root, settings
-        self._reads_later = settings.reads_later
+        self._reads_later, self._limit = settings.reads_later, None
         self.recovered = recover(parts, progress, whole=mend(root, settings, parts.files.layer))
         self.on_synced: Callable[[], None] = lambda: None
         self._parts, self._log, self._queues, self._index = parts, parts.log, parts.queues, parts.index
@@ -183,6 +183,16 @@ class MessageStore(Messages, HasPointers):
     def be_slave(self, reason: str | None) -> None:
         """Refuse messages, as only a master's records are appended; None to accept messages again."""
         self._log.refusals.set(Cause.SLAVE, None if reason is None else StoreNotWritable(reason))
+
+    def limit_reads(self, limit: Callable[[], int]) -> None:
+        """Hide messages that are appended from now on, and end behind the offset that ``limit`` returns."""
+        self._limit = limit
+        self.appending.readable_offset = lambda: self.confirm_offset
+
+    def limit_moved(self) -> None:
+        """Dispatch what is before the limit now."""
+        if not self._closed:
+            self._dispatcher.dispatch(self.confirm_offset)
 
     @property
     def not_writable(self) -> StoreNotWritable | None:
@@ -307,7 +317,7 @@ class MessageStore(Messages, HasPointers):
         """Write and sync everything and close the files: the next start is quick. May be called twice."""
         if self._closed:
             return
-        self._run_soon = None  # the loop may have ended
+        self._run_soon = self._limit = None  # the loop may have ended; what is written is dispatched
         self._dispatcher.on_arrival = lambda _: None
         self.flusher.stop()
         self._dispatcher.dispatch(self.confirm_offset)
