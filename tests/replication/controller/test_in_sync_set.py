@@ -4,7 +4,9 @@ from tests.replication.controller.model import ModelController, Refusal
 
 from cometmq.replication.controller.client import MAY_BE_DONE
 from cometmq.replication.controller.in_sync_set import (
+    AWAIT_MS,
     LATE_MS,
+    NEAR_BYTES,
     REFUSED_MS,
     SLOW_MS,
     Follower,
@@ -217,3 +219,47 @@ def test_whoever_the_controller_may_elect_has_all_that_is_confirmed(steps: list[
         assert previous <= confirmed <= cluster.log_end
         for member in cluster.controller.in_sync - {1}:
             assert cluster.stored[member] >= confirmed, "it may be elected"
+
+
+def test_a_later_epoch_keeps_the_slaves_and_what_is_confirmed() -> None:
+    before = InSyncSet(1, EpochEntry(1, 0), frozenset({1, 2}), 1, all_ack=True)
+    follower = before.connect(2, 0)
+    assert before.acks == {2: None}
+    before.acked(follower, 50, 100, 0)
+    later = before.next_epoch(EpochEntry(2, 100), frozenset({1, 2}), 2)
+    assert later.acks == {2: 50} and later.confirm_offset(100) == 50
+    assert (later.entry, later.set_epoch, later.own_id) == (EpochEntry(2, 100), 2, 1)
+    later.acked(follower, 120, 120, 0)
+    assert later.confirm_offset(120) == 120
+
+
+def test_under_a_load_that_never_stops_a_slave_that_is_near_is_awaited() -> None:
+    found = new_set()
+    slave = found.connect(2, 0)
+    found.sent(slave, 900, 1)
+    assert found.acked(slave, 700, 1_000, 2) is None
+    assert found.confirm_offset(1_100) == 1_000, "nothing more is confirmed"
+    found.sent(slave, 1_100, 3)
+    assert found.acked(slave, 900, 1_200, 4) is None
+    assert found.acked(slave, 1_000, 1_300, 5) == Proposal(BOTH, 1), "though more was sent to it"
+    assert found.counted == BOTH and found.confirm_offset(1_300) == 1_000
+
+
+def test_a_slave_that_is_far_behind_is_not_awaited() -> None:
+    found = new_set()
+    assert found.acked(found.connect(2, 0), 0, NEAR_BYTES + 1, 0) is None
+    assert found.confirm_offset(2 * NEAR_BYTES) == 2 * NEAR_BYTES
+
+
+def test_a_slave_is_awaited_until_it_is_gone_or_too_slow() -> None:
+    found = new_set()
+    slave = found.connect(2, 0)
+    found.acked(slave, 50, 100, 0)
+    found.disconnect(slave, 1)
+    assert found.confirm_offset(200) == 200
+    slave = found.connect(2, 2)
+    found.acked(slave, 50, 200, 2)
+    assert found.check(2 + AWAIT_MS) is None and found.confirm_offset(300) == 200
+    assert found.check(3 + AWAIT_MS) is None and found.confirm_offset(300) == 300
+    assert found.acked(slave, 300, 300, 4 + AWAIT_MS) is None, "not at once again"
+    assert found.acked(slave, 300, 300, 3 + AWAIT_MS + REFUSED_MS) == Proposal(BOTH, 1)

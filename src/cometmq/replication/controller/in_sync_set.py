@@ -5,6 +5,10 @@ The set is the controller's, which elects masters from it alone. The master asks
 * a slave comes in whose log reaches the confirm offset, the start of the epoch, and all that was sent to it;
 * a slave goes out that is not connected, or was not level with the master for ``SLOW_MS``.
 
+Under a load that never stops a slave is always a little behind, and RocketMQ's stays out until there is a
+pause. Here a slave that is near is *awaited*: nothing more is confirmed before it comes in, which takes as
+long as what it lacks is on its way.
+
 While an answer is out, old and new members count together: a member that the controller may still elect, or
 may elect already, has all that is confirmed. So it is also after a request without an answer, which may have
 been carried out, or may still be: that ends with a later set, or when the set is the same ``LATE_MS`` later.
@@ -21,6 +25,10 @@ SLOW_MS: Final = 15_000
 """Longest time that a member may be behind (RocketMQ: ``haMaxTimeSlaveNotCatchup``)."""
 LATE_MS: Final = 15_000
 """A request that is not carried out by then never is: controllers answer, or lose it, within seconds."""
+NEAR_BYTES: Final = 256 * 1024
+"""How far behind a slave may be to be awaited."""
+AWAIT_MS: Final = 1_000
+"""For how long one is; then it is not proposed for a while."""
 REFUSED_MS: Final = 5_000
 """How long a slave is not proposed again that the controller refused."""
 
@@ -82,13 +90,27 @@ class InSyncSet:
         self._unanswered: frozenset[int] = frozenset()  # members of requests that may have been carried out
         self._unanswered_ms = 0  # when the last of them was given up
         self._asked: frozenset[int] | None = None  # … of the request whose answer is out
+        self._awaited: Follower | None = None  # a slave that is to come in …
+        self._awaited_ms = 0  # … since when
         self._refused_ms: dict[int, int] = {}  # when the controller refused a slave
         self._confirmed = 0
 
     @property
+    def acks(self) -> dict[int, int | None]:
+        """The end of the log of each connected slave, by id; None until it has reported one."""
+        return {broker_id: follower.ack for broker_id, follower in self._followers.items()}
+
+    @property
     def counted(self) -> frozenset[int]:
-        """The members that must have a record: of the set, and of those that were asked for."""
-        return self.members | self._unanswered | (self._asked or frozenset())
+        """The ids that must have a record: of the set, of those that were asked for, and who is awaited."""
+        awaited = frozenset() if self._awaited is None else frozenset({self._awaited.broker_id})
+        return self.members | self._unanswered | (self._asked or frozenset()) | awaited
+
+    def next_epoch(self, entry: EpochEntry, members: frozenset[int], set_epoch: int) -> "InSyncSet":
+        """Return the set of a later epoch of the same master, whose slaves stay connected."""
+        later = InSyncSet(self.own_id, entry, members, set_epoch, all_ack=self._all_ack)
+        later._followers, later._confirmed = self._followers, self._confirmed
+        return later
 
     def connect(self, broker_id: int, now_ms: int, *, is_learner: bool = False) -> Follower:
         """Add a slave that has connected; it replaces an older connection of the same id."""
@@ -101,6 +123,8 @@ class InSyncSet:
         """Remove a slave whose connection is lost; return the set to ask for, if it was a member."""
         if self._followers.get(follower.broker_id) is follower:
             del self._followers[follower.broker_id]
+        if self._awaited is follower:
+            self._awaited = None
         return self.check(now_ms)
 
     def sent(self, follower: Follower, log_end: int, now_ms: int) -> None:
@@ -115,12 +139,18 @@ class InSyncSet:
         elif offset >= follower.sent_end:
             follower.level_ms = max(follower.level_ms, follower.sent_ms)
         self.confirm_offset(log_end)
-        if follower.broker_id in self.members or not self._is_eligible(follower, now_ms):
+        if follower.broker_id in self.members or not self._may_come_in(follower, now_ms):
             return None
-        return self._propose(self.members | {follower.broker_id})
+        if offset >= self._needed_by(follower):
+            return self._propose(self.members | {follower.broker_id})
+        if self._awaited is None and self._asked is None and log_end - offset <= NEAR_BYTES:
+            self._awaited, self._awaited_ms = follower, now_ms
+        return None
 
     def check(self, now_ms: int) -> Proposal | None:
         """Return the set to ask for, without members that are gone or slow; None if all may stay."""
+        if self._awaited is not None and now_ms - self._awaited_ms > AWAIT_MS:
+            self._refused_ms[self._awaited.broker_id], self._awaited = now_ms, None
         return self._propose(
             frozenset(
                 member for member in self.members if member == self.own_id or self._keeps_up(member, now_ms)
@@ -160,12 +190,14 @@ class InSyncSet:
             self._confirmed = max(self._confirmed, min([log_end, *acks]))
         return self._confirmed
 
-    def _is_eligible(self, follower: Follower, now_ms: int) -> bool:
-        if follower.is_learner or follower.ack is None:
-            return False
-        if now_ms < self._refused_ms.get(follower.broker_id, -REFUSED_MS) + REFUSED_MS:
-            return False
-        return follower.ack >= max(self._confirmed, self.entry.start_offset, follower.sent_end)
+    def _may_come_in(self, follower: Follower, now_ms: int) -> bool:
+        was_refused = now_ms < self._refused_ms.get(follower.broker_id, -REFUSED_MS) + REFUSED_MS
+        return not (follower.is_learner or was_refused)
+
+    def _needed_by(self, follower: Follower) -> int:
+        """Return the offset that a slave's log must reach to come in."""
+        needed = max(self._confirmed, self.entry.start_offset)
+        return needed if follower is self._awaited else max(needed, follower.sent_end)
 
     def _keeps_up(self, member: int, now_ms: int) -> bool:
         follower = self._followers.get(member)
@@ -174,5 +206,5 @@ class InSyncSet:
     def _propose(self, members: frozenset[int]) -> Proposal | None:
         if self._asked is not None or members == self.members:
             return None
-        self._asked = members
+        self._asked, self._awaited = members, None
         return Proposal(members, self.set_epoch)
