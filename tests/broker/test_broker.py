@@ -215,6 +215,12 @@ async def test_a_broker_that_strangers_could_use_does_not_start(tmp_path: Path) 
     assert not (tmp_path / "store").exists()
 
 
+async def test_a_broker_alone_does_not_start_under_a_controller(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="only `cometmq broker` runs under a controller"):
+        async with running(tmp_path, enable_controller_mode=True, controller_addr="127.0.0.1:1"):
+            pass
+
+
 async def test_garbage_on_one_connection_does_not_harm_another(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         client = await Client.open(broker.address)

@@ -67,7 +67,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     [
         ("listenPort", "70000", "65535"),
         ("brokerId", "one", "int"),
-        ("brokerId", "-1", "0"),
+        ("brokerId", "-2", "-1"),
         ("traceOn", "maybe", "bool"),
     ],
 )

@@ -1,6 +1,7 @@
 """What a slave refuses, and with which words."""
 
 from pathlib import Path
+from typing import Any
 
 from tests.broker.conftest import pull_header
 from tests.replication.conftest import (
@@ -8,9 +9,12 @@ from tests.replication.conftest import (
     until,
 )
 
+from cometmq.broker.handlers import Handlers
 from cometmq.broker.safe_sends import REJECTED
-from cometmq.broker.slave_requests import READ_ONLY
+from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.slave_requests import PULLS, READ_ONLY, of_slave
 from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
     CreateTopicHeader,
     EndTransactionHeader,
@@ -43,3 +47,17 @@ async def test_a_slave_that_may_not_be_read_refuses_pulls(tmp_path: Path) -> Non
         await until(lambda: follower.store.max_queue_offset("T", 0) == 1)
         answer = await client.ask(PULL, pull_header("T"))
         assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_BUSY, REJECTED)
+
+
+async def test_a_slave_whose_log_may_differ_from_its_masters_refuses_pulls_until_it_does_not() -> None:
+    handlers: Handlers = dict.fromkeys((*PULLS, RequestCode.GET_MAX_OFFSET), answer_ok)
+    levels = iter((False, True))
+    pull = of_slave(handlers, BrokerSettings(slave_read_enable=True), lambda: next(levels))[PULL]
+    session: Any = None
+    refused, answered = (pull(session, Command(PULL), pull_header("T")) for _ in range(2))
+    assert refused is not None and (refused.code, refused.remark) == (ResponseCode.SYSTEM_BUSY, REJECTED)
+    assert answered is not None and answered.code == ResponseCode.SUCCESS
+
+
+def answer_ok(_session: object, command: Command, _header: object) -> Command:
+    return response(command)

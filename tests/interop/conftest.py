@@ -54,6 +54,7 @@ BEGIN_FIRST = (
     "test_store_moves",
     "test_timed",
     "test_store_clean",
+    "test_failover",
     "test_sql92",
     "test_broker_restart",
     "test_transactions",

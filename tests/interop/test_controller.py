@@ -25,10 +25,10 @@ from cometmq.replication.epochs import EpochEntry
 from cometmq.wire.bodies import decode
 from cometmq.wire.bodies.controller import ReplicasOfSet, SyncStateData, SyncStateSet, encode_broker_names
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.controller_requests import FROM_CONTROLLERS
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import BrokerHeartbeatHeader, parse
 from cometmq.wire.headers.controller import MasterHeader
+from cometmq.wire.requests import TO_BROKERS
 
 pytestmark = pytest.mark.interop
 
@@ -52,7 +52,7 @@ class Broker(RecordedRoles):
     def handle(self, _: Session, commands: list[Command]) -> None:
         for command in commands:
             assert command.code == RequestCode.NOTIFY_BROKER_ROLE_CHANGED and command.is_oneway
-            request = FROM_CONTROLLERS[RequestCode.NOTIFY_BROKER_ROLE_CHANGED]
+            request = TO_BROKERS[RequestCode.NOTIFY_BROKER_ROLE_CHANGED]
             header = parse(request.header, command.ext_fields)
             assert isinstance(header, MasterHeader) and header.epoch is not None
             body = decode(SyncStateSet, command.body)
@@ -60,7 +60,7 @@ class Broker(RecordedRoles):
                 header.broker_id, header.address or "", header.epoch, body.members, header.set_epoch or 0
             )
             self.record("notice", news)
-            self.controlled.notified(news)
+            self.controlled.notified()
 
     def closed(self, session: Session) -> None:
         pass

@@ -141,3 +141,8 @@ def test_syncs_of_many_files_at_once_show_what_fails_and_what_works_again(clock:
     assert failures_of(layer) == [failed], "that was another place"
     layer.sync_all(path for path in queues)
     assert failures_of(layer) == []
+
+
+def test_a_layer_that_is_watched_is_not_watched_twice(clock: ManualClock) -> None:
+    layer = layer_on(Refusing(), clock)
+    assert watched(layer, WriteHealth(ROOT, clock)) is layer

@@ -14,7 +14,9 @@ def test_a_slave_of_a_java_brokers_file_is_a_slave() -> None:
     assert from_properties({}).may_be_read and not from_properties({}).is_slave
 
 
-@pytest.mark.parametrize(("role", "broker_id"), [("SLAVE", 0), ("ASYNC_MASTER", 1), ("SYNC_MASTER", 1)])
+@pytest.mark.parametrize(
+    ("role", "broker_id"), [("SLAVE", 0), ("ASYNC_MASTER", 1), ("ASYNC_MASTER", -1), ("SYNC_MASTER", 1)]
+)
 def test_a_masters_id_is_0_and_a_slaves_is_not(role: str, broker_id: int) -> None:
     with pytest.raises(SettingsError, match=f"brokerId = {broker_id} with brokerRole = {role}"):
         from_properties({"brokerRole": role, "brokerId": broker_id})
@@ -31,3 +33,27 @@ def test_slaves_addresses_are_addresses_and_networks() -> None:
     assert [str(network) for network in networks] == ["10.0.0.7/32", "10.1.0.0/16", "::1/128"]
     with pytest.raises(SettingsError, match=r"haAllowedAddresses = 'host-7'.*write addresses and networks"):
         from_properties({"haAllowedAddresses": "host-7"})
+
+
+UNDER: dict[str, str] = {"enableControllerMode": "true", "controllerAddr": "10.0.0.2:9878; 10.0.0.3:9878"}
+
+
+def test_a_file_of_rocketmqs_controller_mode_can_be_used() -> None:
+    settings = from_properties(UNDER | {"brokerId": "-1", "brokerRole": "SLAVE"})
+    assert settings.controllers == ("10.0.0.2:9878", "10.0.0.3:9878")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"), [("", "set controllerAddr"), ("nowhere", "nowhere"), ("a:1;b:x", "b:x")]
+)
+def test_controllers_must_have_addresses(address: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        from_properties(UNDER | {"controllerAddr": address})
+
+
+def test_under_a_controller_all_in_sync_may_be_awaited() -> None:
+    all_ack = UNDER | {"allAckInSyncStateSet": "true"}
+    assert from_properties(all_ack).waits_for_slaves
+    assert not from_properties(all_ack | {"brokerRole": "SLAVE"}).waits_for_slaves
+    assert not from_properties(UNDER).waits_for_slaves
+    assert from_properties({"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"}).waits_for_slaves

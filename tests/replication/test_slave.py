@@ -20,6 +20,7 @@ from tests.store.conftest import new_message
 from cometmq.io.clock import ManualClock
 from cometmq.replication import slave as link
 from cometmq.replication.frames import encode_frames
+from cometmq.replication.intakes import ClassicIntake
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.read.reading import run
 from cometmq.store.settings import StoreSettings
@@ -85,7 +86,9 @@ async def test_a_slave_reports_its_end_at_once_after_each_append_and_while_there
     async with await asyncio.start_server(lead, "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
         with open_store(tmp_path / "s") as store:
-            follower = link.MasterLink(store, ReplicationSettings(ha_send_heartbeat_interval=50))
+            follower = link.MasterLink(
+                store, lambda: ClassicIntake(store), ReplicationSettings(ha_send_heartbeat_interval=50)
+            )
             follower.set_address(f"{host}:{port}")
             follower.start()
             async with asyncio.timeout(60):

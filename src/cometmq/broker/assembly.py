@@ -21,6 +21,7 @@ from cometmq.broker.auth.plain_acl import FOLLOW_MS
 from cometmq.broker.auth.requests import NoAccessRequests
 from cometmq.broker.auth.stored_records import StoredRecords
 from cometmq.broker.client_calls import ClientCalls
+from cometmq.broker.failover.set_requests import SetRequests
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.own_address import exposure
 from cometmq.broker.reads import Reads
@@ -89,6 +90,7 @@ from cometmq.io.files import FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.net.address import address_text
 from cometmq.net.server import Session
+from cometmq.replication.controller.membership import SetMembership
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
 from cometmq.store.timer.timer import Timer
@@ -100,6 +102,7 @@ class Assembly:
     Args:
         ip: the address for clients, as is ``port``.
         peers_clock: measures the silence of peers and the age of their locks; by default the same clock.
+        membership: the broker's place in its set; None without a controller.
 
     Attributes:
         guard: checks requests before these parts see them; None without authentication.
@@ -118,6 +121,7 @@ class Assembly:
         ip: str,
         port: int,
         peers_clock: Clock | None = None,
+        membership: SetMembership | None = None,
     ) -> None:
         own, host = settings.broker, pack_host(ip, port)
         peers_clock = peers_clock or clock
@@ -189,7 +193,7 @@ class Assembly:
             body_size_max=store.settings.max_message_size,
             store_host=host,
         )
-        self.replication = Replication(store, own)
+        self.replication = Replication(store, own, membership)
         self.safe = SafeSends(store, self.replication.acks, own)
         self.sends = sends = Sends(
             *(store, targets, rare, self.safe, self.rates, own),
@@ -301,6 +305,7 @@ class Assembly:
             self.statistics,
             self.schedule,
             self.replication,
+            SetRequests(membership, store, own),
             NoAccessRequests()
             if users is None
             else users.requests(self.reads, RequestBodies(own.body_limits)),
@@ -314,7 +319,7 @@ class Assembly:
             self.rounds["plain_acl.yml"] = (FOLLOW_MS, users.plain_acl.round)
         handlers = merged(part.handlers() for part in parts)
         if own.is_slave:
-            handlers = of_slave(handlers, own)
+            handlers = of_slave(handlers, own, lambda: self.replication.may_be_read)
         self.guard = None if users is None else guard_of(users.directory, own, peers_clock)
         if self.guard is not None:
             handlers = StoredRecords(store, self.reads, self.guard).checked(handlers)

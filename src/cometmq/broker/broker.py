@@ -14,10 +14,10 @@ from cometmq.broker.assembly import Assembly
 from cometmq.broker.auth.guarding import newcomer_limits, serve
 from cometmq.broker.handlers import Starting
 from cometmq.broker.metrics.monitor import Monitor, RunningBroker
+from cometmq.broker.opening import open_store, restore_pop_offsets, slave_tables
 from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.registration import NameServers
 from cometmq.broker.replication import Replication
-from cometmq.broker.requests.pop.handed_out import restore_offsets
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.broker.timed.revive import Revive
@@ -35,7 +35,8 @@ from cometmq.io.write_health import WriteHealth, watched
 from cometmq.net.address import address_text
 from cometmq.net.server import Server
 from cometmq.net.tls.server import server_tls
-from cometmq.replication.copies import SlaveTables
+from cometmq.replication.controller.life import MasterNews
+from cometmq.replication.controller.membership import SetMembership
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
@@ -50,7 +51,11 @@ BEHIND_MS: Final = 10
 """The same interval while more is due than one call writes."""
 SILENCE_CHECK_MS: Final = 10_000
 LOOK_MS: Final = 5_000
-"""Interval at which a slave without a connection asks name servers for its master."""
+"""Interval at which a slave without a connection asks name servers for its master …"""
+LOOK_AGAIN_MS: Final = 1_000
+"""… and under a controller, where that has just been elected and sends may wait for the slave."""
+CHECK_SET_MS: Final = 5_000
+"""Interval at which a master looks who is in sync (RocketMQ: ``checkSyncStateSetPeriod``)."""
 FILTERS_SAVE_MS: Final = 10_000
 ORDERS_SAVE_MS: Final = 10_000
 
@@ -68,6 +73,7 @@ class Broker:
         peers_clock: measures the silence of peers and the age of their locks; by default the same clock.
         files: the file layer of the store.
         load_kernels: whether to load the compiled operations in the background.
+        membership: the broker's place in its set; None without a controller. The settings say the same role.
 
     Attributes:
         port: the listen port; valid, as the other attributes, once the broker is started.
@@ -92,6 +98,7 @@ class Broker:
         peers_clock: Clock | None = None,
         files: FileLayer | None = None,
         load_kernels: bool = True,
+        membership: SetMembership | None = None,
     ) -> None:
         self.port = settings.listen_port
         self.vip_port: int | None = None
@@ -103,13 +110,17 @@ class Broker:
         self._root = Path(settings.store_path_root_dir)
         self._files = watched(files or Disk(), WriteHealth(self._root, self._clock))
         self._load_kernels = load_kernels
+        self._membership = membership
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._alarms: list[Alarm] = []
         self._started = AsyncExitStack()
         self._stopping = False
 
-    async def start(self) -> None:
+    async def start(self, store: MessageStore | None = None) -> None:
         """Open the store, listen, and register with the name servers.
+
+        Args:
+            store: its store, if the caller has opened it (``open_store``); the broker closes it.
 
         Raises:
             SettingsError: an address or a file of TLS cannot be used, or a setting that was changed at run
@@ -119,18 +130,24 @@ class Broker:
             StoreNotWritable: the disk is full.
             OSError: the disk refuses.
         """
-        table = JsonTable(self._files, layout.config_path(self._root, live_settings.TABLE))
-        self._settings = live_settings.with_saved_changes(self._settings, table)
-        settings = self._settings.broker
-        if insecure := exposure(settings):
-            _log.warning("broker %s is %s", settings.broker_name, insecure)
-        tls = server_tls(settings)
-        monitor = Monitor(settings)
         async with AsyncExitStack() as stack:
+            if store is not None:
+                stack.callback(store.close)
+            table = JsonTable(self._files, layout.config_path(self._root, live_settings.TABLE))
+            self._settings = live_settings.with_saved_changes(self._settings, table)
+            settings = self._settings.broker
+            if settings.enable_controller_mode and self._membership is None:
+                raise SettingsError("enableControllerMode: only `cometmq broker` runs under a controller")
+            if insecure := exposure(settings):
+                _log.warning("broker %s is %s", settings.broker_name, insecure)
+            tls = server_tls(settings)
+            monitor = Monitor(settings)
             await monitor.start(stack)
             self.metrics_address = monitor.address
-            self.store = store = await self._open_store()
-            stack.callback(store.close)
+            if store is None:
+                store = await open_store(self._root, self._settings.store, self._files, self._clock)
+                stack.callback(store.close)
+            self.store = store
             self.server = server = Server(
                 Starting(),
                 clock=self._peers_clock,
@@ -146,7 +163,8 @@ class Broker:
             if settings.vip_channel_enable:
                 await self._listen_at_vip_port(server)
             self.parts = parts = Assembly(
-                self._settings, store, self._files, self._clock, ip, self.port, self._peers_clock
+                *(self._settings, store, self._files, self._clock, ip, self.port, self._peers_clock),
+                membership=self._membership,
             )
             stack.callback(self._save_tables, parts)
             await asyncio.to_thread(parts.idempotence.load)
@@ -156,15 +174,17 @@ class Broker:
             else:
                 await parts.timed_messages.load()
             if not store.recovered.clean:
-                await self._restore_offsets(store, parts)
+                await restore_pop_offsets(store, parts, self._files, settings.revive_queue_num)
             stack.push_async_callback(parts.stop_saving)
             replication = parts.replication
-            await replication.start(self.port, _slave_tables(parts), stack)
+            await replication.start(self.port, slave_tables(parts), stack)
+            if self._membership is not None:
+                parts.topics.enter_epoch(self._membership.news.epoch)
             name_servers = NameServers(
                 parts.topics, settings, self.address, replication.port, replication.registered
             )
             name_servers.begin()
-            serve(server, parts.requests, parts.bulk if settings.may_be_read else None, parts.guard)
+            serve(server, parts.requests, parts.bulk if self._is_bulk_served else None, parts.guard)
             if parts.guard is not None:
                 server.limit_newcomers(newcomer_limits(settings, self._settings.store.max_message_size))
             stack.push_async_callback(parts.lock_requests.stop)
@@ -205,26 +225,16 @@ class Broker:
         self._stopping = True
         await self._started.aclose()
 
-    async def _restore_offsets(self, store: MessageStore, parts: Assembly) -> None:
-        """Find the offsets of pops again that a killed broker had not saved."""
-        path = layout.config_path(store.root, "consumerOffset")
-        saved_ms = self._files.modified_ms(path) if self._files.exists(path) else 0
-        queues = parts.revive.topic, self._settings.broker.revive_queue_num
-        moved = await restore_offsets(store, parts.offsets, parts.groups, *queues, saved_ms)
-        if moved:
-            _log.info("%d offsets of pops were not saved, and are found in the log", moved)
+    async def go_on(self, news: MasterNews) -> None:
+        """Continue in a later epoch and the same role, a slave also under another master. Raises OSError."""
+        self.parts.topics.enter_epoch(news.epoch)
+        await self.parts.replication.go_on(news)
 
-    async def _open_store(self) -> MessageStore:
-        """Open the store in a thread: recovery may take long, and the loop must not block."""
-        run_soon = asyncio.get_running_loop().call_soon_threadsafe
-        return await asyncio.to_thread(
-            MessageStore.open,
-            self._root,
-            self._settings.store,
-            files=self._files,
-            clock=self._clock,
-            run_soon=run_soon,
-        )
+    @property
+    def _is_bulk_served(self) -> bool:
+        """Whether usual requests become rows: not where each pull is looked at, as it may be refused."""
+        settings, membership = self._settings.broker, self._membership
+        return settings.may_be_read and (membership is None or membership.is_master)
 
     def _begin_periodic(self, parts: Assembly, name_servers: NameServers) -> Periodic:
         periodic = Periodic()
@@ -241,7 +251,9 @@ class Broker:
         interval_ms = self._settings.store.timer_flush_interval_ms
         periodic.every(interval_ms, lambda: self._begin_alone("timer", parts.timed_messages.save))
         periodic.every(TICK_MS, parts.safe.compare)
-        periodic.every(LOOK_MS, partial(_find_master, parts.replication, name_servers))
+        look_ms = LOOK_MS if self._membership is None else LOOK_AGAIN_MS
+        periodic.every(look_ms, partial(_find_master, parts.replication, name_servers))
+        periodic.every(CHECK_SET_MS, parts.replication.check_set)
         for name, (interval_ms, work) in parts.rounds.items():
             periodic.every(interval_ms, partial(self._begin_alone, name, work))
         return periodic
@@ -368,18 +380,6 @@ class Broker:
 
     async def _finish_tasks(self) -> None:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-
-
-def _slave_tables(parts: Assembly) -> SlaveTables:
-    """Return the tables that a slave copies from its master."""
-    return SlaveTables(
-        parts.topics.follow_master,
-        parts.groups.follow_master,
-        parts.offsets.follow_master,
-        parts.schedule.follow_master,
-        parts.modes.follow_master,
-        parts.timed_messages.follow_master,
-    )
 
 
 def _find_master(replication: Replication, name_servers: NameServers) -> None:

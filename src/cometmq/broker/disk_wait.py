@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cometmq.replication.acks import SlaveAcks
+from cometmq.replication.acks import AcksOfSlaves
 from cometmq.store.store import MessageStore
 
 Done = Callable[[str | None], None]
@@ -109,7 +109,7 @@ class DiskWaits(OffsetWaits):
 class SlaveWaits(OffsetWaits):
     """Responses that wait for acknowledgements of slaves; the ``on_change`` of ``acks`` is set here."""
 
-    def __init__(self, store: MessageStore, acks: SlaveAcks, timeout_ms: int) -> None:
+    def __init__(self, store: MessageStore, acks: AcksOfSlaves, timeout_ms: int) -> None:
         late = f"stored, but not yet at enough slaves after {timeout_ms} ms (slaveTimeout)"
         super().__init__(store, lambda: acks.replicated_offset, timeout_ms, late)
         acks.on_change.append(self.release)

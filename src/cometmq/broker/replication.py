@@ -1,11 +1,13 @@
 """A broker's part in replication: the port of a master's slaves, or a slave's link to its master.
 
-What a broker is, its settings say (``brokerRole``), for as long as it runs.
+What a broker is, its settings say (``brokerRole``), for as long as it runs: under a controller those that
+``controlled.py`` starts it with.
 """
 
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import read
@@ -15,8 +17,14 @@ from cometmq.message import Buffer
 from cometmq.net import inproc
 from cometmq.net.client import Connections
 from cometmq.net.session import Session
-from cometmq.replication.acks import SlaveAcks
+from cometmq.replication.acks import AcksOfSlaves, SlaveAcks
+from cometmq.replication.controller.life import MasterNews
+from cometmq.replication.controller.master_part import MasterPart
+from cometmq.replication.controller.membership import SetMembership
+from cometmq.replication.controller.slave_part import SlavePart
 from cometmq.replication.copies import Copies, SlaveTables
+from cometmq.replication.feeds import ClassicFeed, LogFeed
+from cometmq.replication.intakes import ClassicIntake, LogIntake
 from cometmq.replication.master import MasterPort
 from cometmq.replication.settings import BrokerRole
 from cometmq.replication.slave import MasterLink
@@ -33,20 +41,35 @@ _log = logging.getLogger(__name__)
 class Replication:
     """One broker's part in replication.
 
+    Args:
+        membership: the broker's place in its set; None without a controller.
+
     Attributes:
         acks: what a master's slaves have acknowledged.
         port: a master's port for its slaves; None if it has none.
     """
 
-    def __init__(self, store: MessageStore, settings: BrokerSettings) -> None:
+    def __init__(
+        self, store: MessageStore, settings: BrokerSettings, membership: SetMembership | None = None
+    ) -> None:
         self.port: int | None = None
-        self.acks = SlaveAcks(
-            settings.awaited_acks, settings.ha_max_gap_not_in_sync, lambda: store.written_offset
-        )
         self._store = store
         self._settings = settings
-        self._master = MasterPort(store, self._read, self.acks, settings)
-        self._link = MasterLink(store, settings)
+        self._news = None if membership is None else membership.news
+        acks = SlaveAcks(settings.awaited_acks, settings.ha_max_gap_not_in_sync, lambda: store.written_offset)
+        self.acks: AcksOfSlaves = acks
+        make_feed: Callable[[], LogFeed] = partial(ClassicFeed, store, acks, settings)
+        make_intake: Callable[[], LogIntake] = partial(ClassicIntake, store)
+        self._master_part: MasterPart | None = None
+        self._slave_part: SlavePart | None = None
+        if membership is not None and membership.is_master:
+            self._master_part = part = MasterPart(store, settings, membership)
+            self.acks, make_feed = part.acks, part.make_feed
+        elif membership is not None:
+            self._slave_part = SlavePart(store, membership)
+            make_intake = self._slave_part.make_intake
+        self._master = MasterPort(store, self._read, make_feed, settings)
+        self._link = MasterLink(store, make_intake, settings)
         self._copies: Copies | None = None
 
     @property
@@ -55,25 +78,61 @@ class Replication:
         return self._settings.is_slave
 
     async def start(self, listen_port: int, tables: SlaveTables, stack: AsyncExitStack) -> None:
-        """Begin to replicate, until the stack is closed. Raises SettingsError if a port cannot be used."""
+        """Begin to replicate, until the stack is closed.
+
+        Raises SettingsError if a port cannot be used, OSError if the disk refuses.
+        """
         settings = self._settings
         if not settings.is_slave:
+            if self._master_part is not None:
+                await self._master_part.start()
             await self._listen(listen_port, stack)
+            if self._master_part is not None:
+                stack.push_async_callback(self._master_part.acks.close)  # before the slaves are cut off
             return
         connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
         received = self._store.received
-        self._copies = Copies(connections, tables, lambda: received.end_offset, self._link.compare_end)
+        compare_end = self._link.compare_end if self._slave_part is None else self._check_link
+        self._copies = Copies(connections, tables, lambda: received.end_offset, compare_end)
         self._link.start()
         self._copies.start()
         stack.push_async_callback(self._link.stop)
         stack.push_async_callback(self._copies.stop)
 
     def registered(self, answer: RegisterBrokerResponseHeader) -> None:
-        """Follow the master that a name server has named; called after each registration."""
-        if self._copies is not None and answer.master_addr:
-            self._copies.set_address(answer.master_addr)
-            if answer.ha_server_addr:
-                self._link.set_address(answer.ha_server_addr)
+        """Follow the master that a name server has named; called after each registration.
+
+        Under a controller only the one that the controller names: the name server may know it later.
+        """
+        if self._copies is None or not answer.master_addr:
+            return
+        if self._news is not None and answer.master_addr != self._news.address:
+            return
+        self._copies.set_address(answer.master_addr)
+        if answer.ha_server_addr:
+            self._link.set_address(answer.ha_server_addr)
+
+    async def go_on(self, news: MasterNews) -> None:
+        """Continue in a later epoch and the same role, a slave also under another master. Raises OSError."""
+        assert self._news is not None, "it has a controller"
+        is_moved = news.address != self._news.address
+        self._news = news
+        if self._master_part is not None:
+            await self._master_part.go_on(news)
+            self._master.wake()
+        elif is_moved and self._copies is not None:
+            self._copies.set_address(None)
+            self._link.set_address(None)
+
+    def settle_set(self, in_sync: frozenset[int], set_epoch: int) -> None:
+        """Replace a master's sync state set by the controller's."""
+        if self._master_part is not None:
+            self._master_part.acks.settle(in_sync, set_epoch)
+
+    def check_set(self) -> None:
+        """Propose a set without slaves that are gone or slow, as a master; called every few seconds."""
+        if self._master_part is not None:
+            self._master_part.acks.check()
 
     def copy_soon(self) -> None:
         """Copy the master's tables now, not only when the next round is due."""
@@ -84,6 +143,11 @@ class Replication:
     def is_looking(self) -> bool:
         """Whether a slave is not connected to its master, whose address may have changed."""
         return self.is_slave and not self._link.is_connected
+
+    @property
+    def may_be_read(self) -> bool:
+        """Whether the log is known to have nothing that an election has taken back."""
+        return self._slave_part is None or self._slave_part.is_level
 
     @property
     def has_diverged(self) -> bool:
@@ -110,7 +174,7 @@ class Replication:
             SlaveConnection(
                 address=slave.address,
                 behind=end - max(slave.acked, 0),
-                is_in_sync=self.acks.is_in_sync(slave.acked),
+                is_in_sync=slave.is_in_sync,
                 acked_offset=slave.acked,
                 sent_offset=slave.sent,
                 bytes_per_second=slave.bytes_per_second,
@@ -125,6 +189,10 @@ class Replication:
             return []
         found = (("replication", self._link.problem), ("copies", self._copies.problem))
         return [f"{name}: {problem}" for name, problem in found if problem]
+
+    def _check_link(self, _own_end: int, _masters_end: int) -> None:
+        """Check that a slave follows its master, having nothing that it lacks. Raises NetworkError."""
+        self._link.check_connected()
 
     async def _read(self, offset: int, size_max: int) -> Buffer | None:
         return await read(self._store, self._store.readings.log_bytes(offset, size_max))

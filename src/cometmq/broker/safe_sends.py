@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from cometmq.broker.disk_wait import DiskWaits, SlaveWaits
-from cometmq.replication.acks import SlaveAcks
+from cometmq.replication.acks import AcksOfSlaves
 from cometmq.replication.settings import BrokerRole, ReplicationSettings
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
@@ -41,12 +41,12 @@ class SafeSends:
         are_too_few: whether too few brokers are in sync for sends that want to wait.
     """
 
-    def __init__(self, store: MessageStore, acks: SlaveAcks, settings: ReplicationSettings) -> None:
+    def __init__(self, store: MessageStore, acks: AcksOfSlaves, settings: ReplicationSettings) -> None:
         self.disk = DiskWaits(store)
         self._slaves = SlaveWaits(store, acks, settings.slave_timeout)
         self._acks = acks
         self._waits_for_disk = store.settings.sync_flush
-        self._waits_for_slaves = settings.awaited_acks > 0
+        self._waits_for_slaves = settings.waits_for_slaves
         self._least = settings.min_in_sync_replicas if settings.broker_role is BrokerRole.SYNC_MASTER else 0
         self.is_waiting_needed = self._waits_for_disk or self._waits_for_slaves
         self.is_slave = settings.is_slave

@@ -63,7 +63,8 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
     Attributes:
         broker_name: the broker's name for name servers and in queues.
         broker_cluster_name: the cluster of the broker.
-        broker_id: 0 for a master; above 0 for a slave (``broker_role``), another number for each.
+        broker_id: 0 for a master; above 0 for a slave (``broker_role``), another number for each. Under a
+            controller it has no effect, and may be -1, as in RocketMQ's examples.
         broker_ip: the address that clients connect to; by default the one that name servers see.
         bind_address: the address to listen at; other machines reach any but loopback, so that needs
             ``authentication_enabled``, or ``insecure``.
@@ -169,7 +170,7 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
         default_factory=socket.gethostname
     )
     broker_cluster_name: Annotated[str, Meta(min_length=1, max_length=127)] = "DefaultCluster"
-    broker_id: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    broker_id: Annotated[int, Meta(ge=-1, le=2**31 - 1)] = 0
     broker_ip: str | None = msgspec.field(default=None, name="brokerIP1")
     bind_address: str = "127.0.0.1"
     listen_port: Port = 10911
@@ -252,7 +253,8 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
         """Check settings that limit each other, and labels. Raises SettingsError."""
         super().__post_init__()
         labels_of(self.metrics_label)
-        if self.is_slave != (self.broker_id > 0):
+        is_role = self.is_slave == (self.broker_id > 0) and self.broker_id >= 0
+        if not is_role and not self.enable_controller_mode:
             raise SettingsError(
                 f"brokerId = {self.broker_id} with brokerRole = {self.broker_role}: a master's is 0, that of "
                 "a slave (brokerRole = SLAVE) above 0"

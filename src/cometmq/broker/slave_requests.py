@@ -4,6 +4,7 @@
 validateSlave; EndTransactionProcessor.java.)
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from cometmq.broker.handlers import Handler, Handlers
@@ -39,12 +40,28 @@ _REFUSED: Final = (
 )
 
 
-def of_slave(handlers: Handlers, settings: BrokerSettings) -> Handlers:
-    """Return the handlers of a slave: those that need a master refuse, pulls unless it may be read."""
+def of_slave(
+    handlers: Handlers, settings: BrokerSettings, may_be_read: Callable[[], bool] = lambda: True
+) -> Handlers:
+    """Return the handlers of a slave: those that need a master refuse, pulls unless it may be read.
+
+    Args:
+        may_be_read: returns whether the slave's log is known to have nothing that its master lacks.
+    """
     refused = {code: _refusing(*why) for code, why in _REFUSED.items()}
-    if not settings.slave_read_enable:
-        refused |= {code: _refusing(ResponseCode.SYSTEM_BUSY, REJECTED) for code in PULLS}
+    for code in PULLS:
+        refuse = _refusing(ResponseCode.SYSTEM_BUSY, REJECTED)
+        refused[code] = _if(may_be_read, handlers[code], refuse) if settings.slave_read_enable else refuse
     return {**handlers, **refused}
+
+
+def _if(holds: Callable[[], bool], handler: Handler, other: Handler) -> Handler:
+    """Return a handler that asks one of two."""
+
+    def handle(session: Session, command: Command, header: Any) -> Command | None:
+        return (handler if holds() else other)(session, command, header)
+
+    return handle
 
 
 def _refusing(code: ResponseCode, remark: str) -> Handler:

@@ -104,7 +104,9 @@ class WriteHealth:
 
 
 def watched(layer: FileLayer, health: WriteHealth) -> FileLayer:
-    """Wrap a layer so that its failing writes are recorded in ``health``."""
+    """Wrap a layer, unless it is wrapped, so that its failing writes are recorded in ``health``."""
+    if isinstance(layer, _Watched):
+        return layer
     return cast(FileLayer, _Watched(layer, health, None))
 
 

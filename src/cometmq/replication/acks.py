@@ -6,10 +6,35 @@ acknowledged only grows while they stay; if one leaves, sends wait for others.
 
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 NOTHING: Final = -1
 """What a slave has acknowledged before its first report."""
+
+
+class AcksOfSlaves(Protocol):
+    """What the slaves of a master have acknowledged, with or without a controller.
+
+    Attributes:
+        on_change: functions that are called after each acknowledgement, and when a slave comes or goes.
+    """
+
+    on_change: list[Callable[[], None]]
+
+    @property
+    def by_slave(self) -> Mapping[Hashable, int]:
+        """The end offset that each connected slave has acknowledged; NOTHING before its first report."""
+        ...
+
+    @property
+    def replicated_offset(self) -> int:
+        """The offset before which enough slaves have all; NOTHING if there are not enough slaves."""
+        ...
+
+    @property
+    def in_sync_count(self) -> int:
+        """How many slaves are in sync."""
+        ...
 
 
 class SlaveAcks:

@@ -3,7 +3,8 @@
 Theory of operation: a slave's first report says where to send from. From then on one task sends what the log
 has, a piece at a time: it waits while the slave does not read, and for an append while there is nothing to
 send. Another task reads reports, which are acknowledgements. Appends wake the senders only while there are
-slaves; without any, they do not even call a function.
+slaves; without any, they do not even call a function. What the bytes on the connection are, a feed knows
+(``feeds.py``).
 
 Bytes are read as pulls read them: from memory if they are there, else by a thread, so no slave that is far
 behind holds up the loop.
@@ -14,7 +15,7 @@ behind holds up the loop.
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from cometmq.errors import NetworkError, ProtocolError, SettingsError
@@ -22,8 +23,8 @@ from cometmq.message import Buffer
 from cometmq.net.accepting import listen
 from cometmq.net.address import address_text, remedy_of
 from cometmq.net.tasks import until_one_ends
-from cometmq.replication.acks import NOTHING, SlaveAcks
-from cometmq.replication.frames import ReportReader, encode_frames, encode_heartbeat
+from cometmq.replication.acks import NOTHING
+from cometmq.replication.feeds import LogFeed
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.store import MessageStore
 
@@ -31,8 +32,6 @@ SLAVES_MAX: Final = 64
 """Most connections; further ones are closed at once."""
 BACKLOG: Final = 64
 READ_SIZE: Final = 4096
-PIECE_SIZE: Final = 256 * 1024
-"""Bytes of the log that are sent to one slave before other work of the loop has its turn."""
 
 ReadLog = Callable[[int, int], Awaitable[Buffer | None]]
 """Reads the log's bytes from an offset, at most so many; None if there are none."""
@@ -47,12 +46,14 @@ class SlaveState(NamedTuple):
         address: of its end of the connection, ``ip:port``.
         acked: the end of its log by its last report; NOTHING before the first.
         sent: the log's offset up to which was sent.
+        is_in_sync: whether it counts as in sync.
         bytes_per_second: how much was sent in the last second.
     """
 
     address: str
     acked: int
     sent: int
+    is_in_sync: bool
     bytes_per_second: int
 
 
@@ -61,15 +62,19 @@ class MasterPort:
 
     Args:
         read_log: reads bytes of the store's log.
-        acks: gets what the slaves acknowledge.
+        make_feed: makes the feed of a new connection.
     """
 
     def __init__(
-        self, store: MessageStore, read_log: ReadLog, acks: SlaveAcks, settings: ReplicationSettings
+        self,
+        store: MessageStore,
+        read_log: ReadLog,
+        make_feed: Callable[[], LogFeed],
+        settings: ReplicationSettings,
     ) -> None:
         self._store = store
         self._read_log = read_log
-        self._acks = acks
+        self._make_feed = make_feed
         self._settings = settings
         self._servers: list[asyncio.Server] = []
         self._slaves: dict[_Slave, asyncio.Task[None]] = {}
@@ -113,7 +118,8 @@ class MasterPort:
             _log.warning("slave %s is refused: %s", address, why)
             writer.transport.abort()
             return
-        slave = _Slave(address, reader, writer, self._store, self._read_log, self._acks, self._settings)
+        feed = self._make_feed()
+        slave = _Slave(address, reader, writer, feed, self._read_log, self._settings)
         task = asyncio.current_task()
         assert task is not None, "a server calls this in a task"
         self._slaves[slave] = task
@@ -127,7 +133,7 @@ class MasterPort:
             del self._slaves[slave]
             if not self._slaves:
                 self._store.appending.call_after(None)
-            self._acks.remove(slave)
+            feed.close()
             writer.transport.abort()
 
     def _refusal(self, host: str) -> str | None:
@@ -152,36 +158,31 @@ class _Slave:
         address: str,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        store: MessageStore,
+        feed: LogFeed,
         read_log: ReadLog,
-        acks: SlaveAcks,
         settings: ReplicationSettings,
     ) -> None:
         self.more = asyncio.Event()
         self._address = address
         self._reader = reader
         self._writer = writer
-        self._store = store
+        self._feed = feed
         self._read_log = read_log
-        self._acks = acks
         self._settings = settings
         self._rate = _Rate()
-        self._reported: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._sent = 0
 
     def state(self) -> SlaveState:
         """Return what is known of the slave."""
-        acked = self._acks.by_slave.get(self, NOTHING)
-        return SlaveState(self._address, acked, self._sent, self._rate.in_last_second())
+        feed = self._feed
+        return SlaveState(self._address, feed.acked, feed.sent, feed.is_in_sync, self._rate.in_last_second())
 
     async def serve(self) -> None:
         """Serve the slave until its connection ends. Raises OSError, NetworkError or ProtocolError."""
-        self._acks.put(self)
         await until_one_ends(self._receive(), self._send())
 
     async def _receive(self) -> None:
         """Read reports. Raises NetworkError when the slave is silent, or has closed the connection."""
-        reports, silence_ms = ReportReader(), self._settings.ha_housekeeping_interval
+        feed, silence_ms = self._feed, self._settings.ha_housekeeping_interval
         while True:
             try:
                 async with asyncio.timeout(silence_ms / 1000):
@@ -190,53 +191,32 @@ class _Slave:
                 raise NetworkError(f"it was silent for {silence_ms} ms (haHousekeepingInterval)") from None
             if not data:
                 raise NetworkError("it has closed the connection")
-            if (end_offset := reports.receive(data)) is None:
-                continue
-            if not self._reported.done():
-                self._reported.set_result(self._begin(end_offset))
-            self._acks.put(self, end_offset)
-
-    def _begin(self, end_offset: int) -> int:
-        """Return where to send from to a slave whose log ends at an offset. Raises ProtocolError."""
-        store = self._store
-        least, end = store.min_offset, store.written_offset
-        if end_offset == 0:
-            size = store.settings.mapped_file_size_commit_log
-            return least if self._settings.ha_send_whole_log else max(least, end - end % size)
-        if not least <= end_offset <= end:
-            what = (
-                "has messages that this master lacks" if end_offset > end else "lacks some that have expired"
-            )
-            raise ProtocolError(
-                f"its log ends at {end_offset}, but the one here has {least} to {end}: it {what}, or follows "
-                "another master; start it with an empty store, after what only it has was saved"
-            )
-        return end_offset
+            is_first = feed.acked == NOTHING
+            if answer := feed.received(data):
+                self._writer.write(answer)
+            if is_first and feed.acked != NOTHING:
+                self.more.set()
 
     async def _send(self) -> None:
-        """Send the log from where the first report says. Raises OSError or ProtocolError."""
-        offset = self._sent = await self._reported
+        """Send what the slave lacks. Raises OSError or ProtocolError."""
         heartbeat_s = self._settings.ha_send_heartbeat_interval / 1000
         while True:
             self.more.clear()
-            if (data := await self._read_log(offset, PIECE_SIZE)) is not None:
-                self._write(encode_frames(offset, data, self._settings.ha_transfer_batch_size))
-                offset = self._sent = offset + len(data)
+            if (piece := self._feed.next_piece()) is not None:
+                data = await self._read_log(piece.offset, piece.size)
+                if data is None:
+                    raise ProtocolError(f"what it lacks, from {piece.offset} on, has expired meanwhile")
                 self._rate.add(len(data))
+                self._writer.write(b"".join(self._feed.frames(piece, data)))
                 await self._writer.drain()
                 await asyncio.sleep(0)  # others have their turn
                 continue
-            if offset < self._store.min_offset:
-                raise ProtocolError(f"what it lacks, from {offset} on, has expired meanwhile")
             try:
                 async with asyncio.timeout(heartbeat_s):
                     await self.more.wait()
             except TimeoutError:
-                self._write([encode_heartbeat(offset)])
+                self._writer.write(self._feed.heartbeat())
                 await self._writer.drain()
-
-    def _write(self, parts: Iterable[Buffer]) -> None:
-        self._writer.write(b"".join(parts))
 
 
 class _Rate:

@@ -1,6 +1,6 @@
 """The settings of replication, with RocketMQ's names and defaults.
 
-Source: RocketMQ ``store/config/MessageStoreConfig.java``.
+Source: RocketMQ ``store/config/MessageStoreConfig.java``, ``common/BrokerConfig.java``.
 """
 
 import ipaddress
@@ -10,6 +10,7 @@ from typing import Annotated, Final, TypeAlias
 from msgspec import Meta
 
 from cometmq.errors import SettingsError
+from cometmq.net.address import parse_address
 from cometmq.net.tls.settings import TlsSettings
 
 Milliseconds: TypeAlias = Annotated[int, Meta(ge=1, le=86_400_000)]
@@ -55,6 +56,15 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
             are stored. RocketMQ obeys it only with a controller, or with slaves that act as masters.
         slave_timeout: longest time that a send waits for slaves.
         slave_read_enable: whether a slave answers pulls.
+        enable_controller_mode: whether RocketMQ's controller decides who of a ``broker_name`` is the master.
+            Then ``broker_role`` and ``broker_id`` have no effect, and a master is a SYNC_MASTER.
+        controller_addr: the controllers, ``host:port;host:port``.
+        all_ack_in_sync_state_set: whether a message is acknowledged, and may be read, once all brokers in
+            sync have it: then no election loses it. Otherwise ``in_sync_replicas`` says how many must.
+        broker_election_priority: of brokers that have the same messages, the one with the lowest number
+            becomes the master.
+        controller_heart_beat_timeout_mills: silence after which the controller elects another master; that a
+            process was killed it notices at once.
     """
 
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
@@ -69,10 +79,21 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
     min_in_sync_replicas: ReplicaCount = 1
     slave_timeout: Milliseconds = 3_000
     slave_read_enable: bool = False
+    enable_controller_mode: bool = False
+    controller_addr: str = ""
+    all_ack_in_sync_state_set: bool = False
+    broker_election_priority: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 2**31 - 1
+    controller_heart_beat_timeout_mills: Milliseconds = 10_000
 
     def __post_init__(self) -> None:
-        """Check the addresses of slaves. Raises SettingsError."""
+        """Check the addresses of slaves and controllers. Raises SettingsError."""
         _ = self.ha_networks
+        if self.enable_controller_mode and not self.controllers:
+            raise SettingsError(
+                "enableControllerMode = true without a controller: set controllerAddr = host:port;host:port"
+            )
+        for address in self.controllers:
+            parse_address(address)  # an illegal one would be asked for ever
 
     @property
     def is_slave(self) -> bool:
@@ -88,6 +109,18 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
     def awaited_acks(self) -> int:
         """How many slaves a send waits for."""
         return self.in_sync_replicas - 1 if self.broker_role is BrokerRole.SYNC_MASTER else 0
+
+    @property
+    def waits_for_slaves(self) -> bool:
+        """Whether sends wait for slaves."""
+        if self.enable_controller_mode and self.all_ack_in_sync_state_set:
+            return not self.is_slave
+        return self.awaited_acks > 0
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The addresses of the controllers, ``host:port`` each."""
+        return tuple(address for part in self.controller_addr.split(";") if (address := part.strip()))
 
     @property
     def ha_networks(self) -> tuple[Network, ...]:

@@ -2,7 +2,8 @@
 
 The slave learns its master's address from the name server's answer to its registrations. It connects, reports
 the end of its log, and appends what comes; after each append, and at intervals, it reports again. If the
-connection is lost it connects again after RECONNECT_MS.
+connection is lost it connects again after RECONNECT_MS. What the bytes on the connection are, an intake knows
+(``intakes.py``).
 
 A slave whose log the master's does not continue has *diverged*: messages are in it that the master has not,
 or it missed some that have expired. It says so, in its log, its health and its runtime info, and tries again
@@ -13,12 +14,13 @@ at intervals, but appends nothing.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from cometmq.errors import CometMQError, LogDiverged, NetworkError, StoreNotWritable
 from cometmq.net.address import parse_address
-from cometmq.replication.frames import LogFrameReader, encode_report
-from cometmq.replication.settings import BATCH_MAX, ReplicationSettings
+from cometmq.replication.intakes import LogIntake
+from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.store import MessageStore
 
 RECONNECT_MS: Final = 5_000
@@ -36,20 +38,26 @@ _log = logging.getLogger(__name__)
 class MasterLink:
     """A slave's side of the replication.
 
+    Args:
+        make_intake: makes the intake of a new connection.
+
     Attributes:
-        is_connected: whether the master is connected.
+        is_connected: whether the master is connected, and this log the beginning of its.
         problem: why nothing is replicated; empty while the master is connected.
         has_diverged: whether the reason is that this log is not the beginning of the master's, until
             something continues it.
         read_ms, written_ms: when something was last read and written, ms since 1970; 0 for never.
     """
 
-    def __init__(self, store: MessageStore, settings: ReplicationSettings) -> None:
+    def __init__(
+        self, store: MessageStore, make_intake: Callable[[], LogIntake], settings: ReplicationSettings
+    ) -> None:
         self.is_connected = False
         self.problem = "no name server knows the master's address yet"
         self.has_diverged = False
         self.read_ms = self.written_ms = 0
         self._store = store
+        self._make_intake = make_intake
         self._settings = settings
         self._address: str | None = None
         self._moved = asyncio.Event()  # set when the address has changed
@@ -79,6 +87,10 @@ class MasterLink:
             if not self.has_diverged:
                 self._failed(str(self._address), error)
             raise error
+        self.check_connected()
+
+    def check_connected(self) -> None:
+        """Check that this log follows the master's. Raises NetworkError as long as it does not."""
         if not self.is_connected or self.has_diverged:
             raise NetworkError("its log is not replicated now")
 
@@ -156,9 +168,9 @@ class MasterLink:
     async def _append_all(
         self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        settings, received, frames = self._settings, self._store.received, LogFrameReader(BATCH_MAX)
+        settings, received, intake = self._settings, self._store.received, self._make_intake()
         silent_ms = 0
-        self._report(writer)
+        self._write(writer, intake.begin())
         while True:
             try:
                 async with asyncio.timeout(settings.ha_send_heartbeat_interval / 1000):
@@ -167,24 +179,24 @@ class MasterLink:
                 silent_ms += settings.ha_send_heartbeat_interval
                 if silent_ms >= settings.ha_housekeeping_interval:
                     raise NetworkError(f"it was silent for {silent_ms} ms (haHousekeepingInterval)") from None
-                self._report(writer)
+                self._write(writer, intake.report())
                 continue
             if not data:
                 raise NetworkError("it has closed the connection")
             silent_ms, self.read_ms = 0, self._store.clock.now_ms()
-            for frame in frames.receive(data):
-                if frame.data:
-                    received.append(frame.offset, frame.data)
-                    self.has_diverged = False
-            if not self.is_connected:
+            end_offset = received.end_offset
+            await intake.received(data)
+            if received.end_offset != end_offset:
+                self.has_diverged = False
+            if intake.is_level and not self.is_connected:
                 _log.info("replicating from master %s, from offset %d on", address, received.end_offset)
                 self.is_connected = True
-            if not self.has_diverged:
+            if intake.is_level and not self.has_diverged:
                 self.problem = ""
-            self._report(writer)
+            self._write(writer, intake.report())
             await writer.drain()
             await asyncio.sleep(0)  # others have their turn
 
-    def _report(self, writer: asyncio.StreamWriter) -> None:
-        writer.write(encode_report(self._store.received.end_offset))
+    def _write(self, writer: asyncio.StreamWriter, data: bytes) -> None:
+        writer.write(data)
         self.written_ms = self._store.clock.now_ms()

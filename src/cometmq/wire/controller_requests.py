@@ -1,4 +1,4 @@
-"""The requests between brokers and RocketMQ's controller. Those that CometMQ answers: ``wire.requests``.
+"""The requests of brokers to RocketMQ's controller; what it asks brokers is in ``wire.requests``.
 
 The permissions are those that the controller checks.
 """
@@ -38,8 +38,3 @@ TO_CONTROLLERS: Final = {
     RequestCode.CONTROLLER_APPLY_BROKER_ID: Request(ApplyBrokerIdHeader, NoFields, _UPDATE),
 }
 """The requests of brokers to a controller: all but heartbeats and GET_METADATA_INFO go to its leader."""
-
-FROM_CONTROLLERS: Final = {
-    RequestCode.NOTIFY_BROKER_ROLE_CHANGED: Request(MasterHeader, NoFields, _UPDATE, SyncStateSet),
-}
-"""The requests of a controller to brokers, which it sends one-way."""

@@ -24,6 +24,7 @@ from cometmq.wire.bodies import (
     TopicConfigs,
 )
 from cometmq.wire.bodies.access import AclInfo, UserInfo
+from cometmq.wire.bodies.controller import SyncStateSet
 from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import (
@@ -115,6 +116,7 @@ from cometmq.wire.headers.admin import (
     ResumeCheckHeader,
     StatisticHeader,
 )
+from cometmq.wire.headers.controller import MasterHeader
 
 
 class Resource(StrEnum):
@@ -293,6 +295,8 @@ TO_BROKERS: Final = {
     RequestCode.GET_BROKER_RUNTIME_INFO: Request(access=_CLUSTER_GET),
     RequestCode.VIEW_BROKER_STATS_DATA: Request(StatisticHeader, NoFields, _CLUSTER_GET),
     RequestCode.GET_BROKER_HA_STATUS: Request(access=_CLUSTER_GET),
+    RequestCode.GET_BROKER_EPOCH_CACHE: Request(access=_CLUSTER_GET),
+    RequestCode.NOTIFY_BROKER_ROLE_CHANGED: Request(MasterHeader, NoFields, _CLUSTER_UPDATE, SyncStateSet),
     RequestCode.AUTH_CREATE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE, UserInfo),
     RequestCode.AUTH_UPDATE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE, UserInfo),
     RequestCode.AUTH_DELETE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE),

@@ -289,3 +289,10 @@ async def test_a_groups_absurd_count_makes_no_absurd_topic(tmp_path: Path) -> No
     topics = load(tmp_path)
     assert topics.find_or_create("%RETRY%g", 2_000_000_000).read_queue_count == 65_535
     await topics.settled()
+
+
+def test_topics_are_registered_as_of_a_masters_epoch(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    before = topics.data_version
+    topics.enter_epoch(7)
+    assert topics.data_version.state_version == 7 and topics.data_version.counter == before.counter + 1

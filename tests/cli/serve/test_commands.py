@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import pytest
 from tests.cli.conftest import Process, Ran, Run
+from tests.interop.ports import free_port
+from tests.replication.controller.test_client import MEMBERS, controllers
 
 from cometmq.cli.serve.commands import NAME_SERVER_PORT
 from cometmq.net.connection import Connection
@@ -85,6 +87,22 @@ def test_a_broker_alone_registers_with_the_name_servers_given(cometmq: Run, tmp_
         assert [server.kill(signal.SIGINT).code for server in (one, two)] == [0, 0]
 
 
+async def test_a_broker_under_a_controller_is_ready_once_it_has_a_role(tmp_path: Path) -> None:
+    async with controllers(1) as ([controller], _):
+        config = tmp_path / "broker.conf"
+        config.write_text(
+            f"brokerName={MEMBERS.broker_name}\nenableControllerMode=true\nbrokerId=-1\nbrokerRole=SLAVE\n"
+            f"controllerAddr={controller.address}\nstorePathRootDir={tmp_path}/s\nlistenPort={free_port()}\n"
+        )
+        with Process("broker", "--config", str(config)) as broker:
+            line = await asyncio.to_thread(broker.line)
+            assert re.fullmatch(r"ready: broker \S+, name servers none, store .*/s", line)
+            assert controller.state.masters == {1: 1}
+            ended = await asyncio.to_thread(broker.kill, signal.SIGTERM)
+        assert ended.code == 0 and "is SYNC_MASTER of epoch 1" in ended.err
+        assert not (tmp_path / "s" / "abort").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -92,6 +110,7 @@ def test_a_broker_alone_registers_with_the_name_servers_given(cometmq: Run, tmp_
         ("flushDiskType = NEVER", ("flushDiskType", "NEVER")),
         ("mappedFileSizeCommitLog = 12", ("mappedFileSizeCommitLog", "12", "4096")),
         ("namesrvAddr = nonsense", ("'nonsense'", "host:port")),
+        ("enableControllerMode = true", ("enableControllerMode", "set controllerAddr")),
         (r"brokerName = \u12", ("settings file", "four hexadecimal digits")),
         (None, ("settings file", "No such file")),
     ],

@@ -129,8 +129,8 @@ async def test_a_second_broker_follows_and_takes_over_by_the_controllers_word(tm
         assert in_sync.members == in_sync.counted == BOTH
         news = controller.state.lose(1)
         assert news is not None and news.broker_id == 2
-        second.broker.notified(news)
-        first.broker.notified(news)
+        second.broker.notified()
+        first.broker.notified()
         await second.roles.until("master", 2, False)
         await first.roles.until("slave", "127.0.0.1:20911", 2, False)
 

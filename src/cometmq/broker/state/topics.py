@@ -159,6 +159,10 @@ class Topics:
         else:
             self.inform_again(partial(action, None))
 
+    def enter_epoch(self, epoch: int) -> None:
+        """Register from now on as of a master's epoch: name servers refuse the master of an older one."""
+        self.data_version = replace(self.data_version.next(self._clock.now_ms()), state_version=epoch)
+
     def publish_all(self) -> None:
         """Publish all topics at the broker's start: sends to a topic wait until the name servers know it."""
         self._saved.announce()

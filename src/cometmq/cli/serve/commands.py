@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +22,7 @@ from cometmq.cli.serve.metrics import metrics_options, take_metrics
 from cometmq.cli.serve.running import ready, run
 from cometmq.cli.serve.tls import server_tls_options, tls_settings
 from cometmq.errors import SettingsError
+from cometmq.net.tasks import until_one_ends
 
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
@@ -252,17 +253,31 @@ async def _namesrv(
 
 async def _broker(config: Path | None, values: Mapping[str, Any], *, as_json: bool) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - as above
+    from cometmq.broker.failover.switching import SwitchingBroker  # noqa: PLC0415 - as above
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
 
     settings = load(config, values)
-    server = Broker(settings.broker, settings.store)
-    await server.start()
-    try:
+
+    def is_ready(server: Broker) -> Coroutine[Any, Any, None]:
         where = settings.broker.namesrv_addr or "none"
         store = settings.broker.store_path_root_dir
         fields = _fields_of(server, store) | {"name_servers": list(settings.broker.name_servers)}
         text = f"broker {server.address}, name servers {where}, store {store}{_metrics_text(server)}"
-        await ready(text, fields, as_json=as_json)
+        return ready(text, fields, as_json=as_json)
+
+    if settings.broker.enable_controller_mode:
+        switching = SwitchingBroker(settings.broker, settings.store)
+        await switching.start()
+        try:
+            assert switching.started is not None, "it has a role"
+            await until_one_ends(is_ready(switching.started), switching.ended())
+        finally:
+            await switching.stop()
+        return
+    server = Broker(settings.broker, settings.store)
+    await server.start()
+    try:
+        await is_ready(server)
     finally:
         await server.stop()
 

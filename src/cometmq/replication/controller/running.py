@@ -2,8 +2,8 @@
 
 Questions to the controller have tasks of their own, so that one without an answer delays no heartbeat.
 Changes of the role are carried out one after the other, in the order in which they were decided; heartbeats
-go on meanwhile. If a change fails, ``run`` ends with its error: a broker whose role is in doubt must not
-serve.
+go on meanwhile. Notices that come while a role changes may be lost, so the controller is asked after it. If a
+change fails, ``run`` ends with its error: a broker whose role is in doubt must not serve.
 """
 
 import asyncio
@@ -103,9 +103,9 @@ class ControlledBroker:
                 self._carry_out(self.life.tick(self._now()))
                 await asyncio.sleep(TICK_S)
 
-    def notified(self, news: MasterNews) -> None:
-        """Handle the controller's notice of another master (NOTIFY_BROKER_ROLE_CHANGED)."""
-        self._carry_out(self.life.news(news, self._now()))
+    def notified(self) -> None:
+        """Handle a notice of another master (NOTIFY_BROKER_ROLE_CHANGED): anybody may send one, so ask."""
+        self._carry_out([AskReplicas()])
 
     async def propose(self, in_sync: InSyncSet, proposal: Proposal) -> None:
         """Ask for another sync state set, and hand the answer to ``in_sync``, which made the proposal."""
@@ -151,8 +151,10 @@ class ControlledBroker:
             match await self._changes.get():
                 case BecomeMaster(news, stays):
                     await self._roles.become_master(news, stays=stays)
+                    self._carry_out([AskReplicas()])
                 case BecomeSlave(news, stays):
                     await self._roles.become_slave(news, stays=stays)
+                    self._carry_out([AskReplicas()])
                 case SettleSet(in_sync, set_epoch):
                     await self._roles.settle_set(in_sync, set_epoch)
                 case Unfence():

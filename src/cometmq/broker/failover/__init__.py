@@ -1,0 +1,1 @@
+"""A broker under RocketMQ's controller: it changes its role while it runs."""
