@@ -7,7 +7,7 @@ ENDS := --max-worker-restart 0
 # Most of these tests wait most of the time: four processes keep two cores busy.
 INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
-.PHONY: demo test lint interop interop-long pop-kills bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders console-tour report-pages dists docs lock setup clean
+.PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders console-tour report-pages dists docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
@@ -20,6 +20,7 @@ bench: setup ; for part in write_paths bulk_sends reads pulls kernels; do $(BIN)
 bench-peers: setup ; $(BIN)/python -m benches --write
 bench-spark-kafka: setup ; $(BIN)/python -m benches.bench_spark_kafka
 durability: setup ; $(BIN)/python -m tests.durability
+failover: setup ; $(BIN)/python -m tests.failover
 setup: $(READY)
 rebalance: setup ; $(BIN)/python -m tests.rebalance
 idempotence: setup ; $(BIN)/python -m tests.idempotence
