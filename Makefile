@@ -7,7 +7,7 @@ ENDS := --max-worker-restart 0
 # Most of these tests wait most of the time: four processes keep two cores busy.
 INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
-.PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes queues intruders console-tour report-pages dists docs lock setup clean
+.PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues intruders console-tour report-pages dists docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
@@ -32,6 +32,7 @@ console-tour: setup ; $(BIN)/pytest tests/console_tour -m browser $(ENDS)
 report-pages: setup ; $(BIN)/python -m tests.report_pages
 sinks: setup ; $(BIN)/python -m tests.sinks
 remotes: setup ; $(BIN)/python -m tests.remotes
+replicas: setup ; $(BIN)/python -m tests.replicas
 queues: setup ; $(BIN)/python -m tests.queues
 dists: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/python -m tests.dists
 intruders: setup ; $(BIN)/python -m tests.intruders

@@ -5,7 +5,9 @@ import asyncio
 import random
 import sys
 from asyncio.subprocess import PIPE, Process
-from typing import IO, Any
+from typing import IO, Any, Final
+
+UNITS: Final = {"MIB": 1 << 20, "GIB": 1 << 30}
 
 
 def options_parser(module: str, description: str | None, **numbers: int) -> argparse.ArgumentParser:
@@ -19,6 +21,14 @@ def options_parser(module: str, description: str | None, **numbers: int) -> argp
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     return parser
+
+
+def size_of(text: str) -> int:
+    """Return the bytes that a text as ``2GiB`` says. Raises ValueError, which argparse expects."""
+    number, unit = text[:-3], text[-3:].upper()
+    if unit not in UNITS:
+        raise ValueError(text)
+    return int(number) * UNITS[unit]
 
 
 async def start_python(

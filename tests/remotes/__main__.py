@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow.parquet as pq
 from fsspec import config, filesystem
 from pyspark.sql.datasource import InputPartition
-from tests.campaigns import options_parser, start_python
+from tests.campaigns import options_parser, size_of, start_python
 from tests.remotes.driver import STORE, TARGET
 
 from cometmq.format import layout
@@ -41,7 +41,6 @@ from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.offline.find import FindQuery, find
 from cometmq.store.verify import verify
 
-UNITS: Final = {"MIB": 1 << 20, "GIB": 1 << 30}
 FILE_BYTES: Final = 128 << 20
 COLUMNS: Final = ("physical_offset", "queue_id", "queue_offset", "unique_id", "tags", "body")
 TOPICS: Final = 5
@@ -73,11 +72,6 @@ def main() -> None:
     if wrong:
         sys.exit(f"FAILED: {'; '.join(wrong)}")
     print("all there, once, and what is said of it is true")
-
-
-def size_of(text: str) -> int:
-    """Return the bytes that a text as ``2GiB`` says."""
-    return int(text[:-3]) * UNITS[text[-3:].upper()]
 
 
 class Campaign:
