@@ -56,8 +56,12 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self._child.communicate()  # it ends when it has no more orders
 
-    def window(self, peer: Peer, cell: Cell, seconds: float) -> dict[str, Any]:
-        """Put the cell's load on a broker for some seconds; give what ``Window.java`` says of it."""
+    def window(self, peer: Peer, cell: Cell, seconds: float, **more: object) -> dict[str, Any]:
+        """Put the cell's load on a broker for some seconds; give what ``Window.java`` says of it.
+
+        Args:
+            more: goes into the order, such as ``slavePid``.
+        """
         return self.order(
             peer,
             seconds,
@@ -68,6 +72,7 @@ class Load:
             rate=cell.rate,
             consumes=cell.consumes,
             stores=peer.name != "null",
+            **more,
         )
 
     def fill(self, peer: Peer, topics: int, messages: int) -> None:

@@ -8,8 +8,9 @@ import java.util.stream.IntStream;
 /**
  * One order to a load generator: threads work for a while, and what is done between two moments is counted.
  *
- * <p>Every order has: mode, threads, seconds, and pid of the broker, whose use of the machine is told too. One to
- * send may have messages instead of seconds: it ends when so many are answered.
+ * <p>Every order has: mode, threads, seconds, and pid of the broker, whose use of the machine is told too, as
+ * is that of its slave if there is a slavePid. One to send may have messages instead of seconds: it ends when so many
+ * are answered.
  */
 abstract class Window {
     private static final double RAMP_S = 0.5;
@@ -66,7 +67,9 @@ abstract class Window {
         ramp();
         long pid = order.getLongValue("pid");
         long ownPid = ProcessHandle.current().pid();
+        long slavePid = order.getLongValue("slavePid", ownPid);
         ProcessUse use = ProcessUse.of(pid);
+        ProcessUse slaveUse = ProcessUse.of(slavePid);
         ProcessUse ownUse = ProcessUse.of(ownPid);
         double machineMicros = ProcessUse.machineCpuMicros();
         measuring = true;
@@ -75,6 +78,7 @@ abstract class Window {
         machineMicros = ProcessUse.machineCpuMicros() - machineMicros;
         ProcessUse useAfter = ProcessUse.of(pid);
         double brokerMicros = useAfter.cpuMicrosSince(use);
+        double slaveMicros = slavePid == ownPid ? 0 : ProcessUse.of(slavePid).cpuMicrosSince(slaveUse);
         double clientMicros = ProcessUse.of(ownPid).cpuMicrosSince(ownUse);
         stopping = true;
         for (Thread thread : threads) {
@@ -86,8 +90,9 @@ abstract class Window {
                 "perSecond", messages.sum() / seconds, "consumedPerSecond", consumed.sum() / seconds,
                 "meanMs", latencies.meanMs(), "p50Ms", latencies.percentileMs(0.5),
                 "p99Ms", latencies.percentileMs(0.99), "maxMs", latencies.percentileMs(1),
-                "cpuMicros", brokerMicros / count, "clientCpuMicros", clientMicros / count,
-                "othersCores", (machineMicros - brokerMicros - clientMicros) / 1e6 / seconds,
+                "cpuMicros", brokerMicros / count, "slaveCpuMicros", slaveMicros / count,
+                "clientCpuMicros", clientMicros / count,
+                "othersCores", (machineMicros - brokerMicros - slaveMicros - clientMicros) / 1e6 / seconds,
                 "rssMiB", useAfter.rssMiB(), "anonymousMiB", useAfter.anonymousMiB(), "failed", failed.sum(),
                 "errors", errors, "lost", lost);
     }
