@@ -32,7 +32,7 @@ console-tour: setup ; $(BIN)/pytest tests/console_tour -m browser $(ENDS)
 report-pages: setup ; $(BIN)/python -m tests.report_pages
 sinks: setup ; $(BIN)/python -m tests.sinks
 remotes: setup ; $(BIN)/python -m tests.remotes
-replicas: setup ; $(BIN)/python -m tests.replicas
+replicas: setup ; $(BIN)/python -m tests.replicas && $(BIN)/python -m tests.replicas.power
 queues: setup ; $(BIN)/python -m tests.queues
 dists: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/python -m tests.dists
 intruders: setup ; $(BIN)/python -m tests.intruders
