@@ -44,9 +44,9 @@ async def test_a_slave_has_its_masters_log_byte_by_byte_and_can_be_read(tmp_path
             assert status.connections[0].behind == 0 and status.connections[0].is_in_sync
             await until(lambda: follower.parts.topics.find("T") is not None)
             assert bodies(await consumer.ask(PULL, pull_header("T")))[0] == b"before 0"
-            held = consumer.ask_later(PULL, pull_header("T", 20 + MANY, wait_ms=60_000))
             await producer.send("T", b"new")
-            assert bodies(await held) == [b"new"]
+            await until(lambda: follower.store.max_queue_offset("T", 0) == 21 + MANY)
+            assert bodies(await consumer.ask(PULL, pull_header("T", 20 + MANY))) == [b"new"]
             status = await status_of(consumer)
             assert not status.master and status.slave.master_address
             assert status.slave.max_offset == follower.store.written_offset

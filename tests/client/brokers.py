@@ -1,7 +1,7 @@
 """Brokers that answer as a test tells them to, behind a name server that knows them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from cometmq.net.server import Server, Session
@@ -58,13 +58,15 @@ class Broker:
 
 
 class RoutesOnly:
-    """A name server that knows one topic on some brokers."""
+    """A name server that knows one topic on some brokers: masters, unless ids come with the addresses."""
 
-    def __init__(self, addresses: dict[str, str]) -> None:
+    def __init__(self, addresses: Mapping[str, str | dict[int, str]]) -> None:
         self._route = TopicRoute(
             brokers=[
-                BrokerData(addrs={0: address}, broker_name=name, cluster="c")
-                for name, address in addresses.items()
+                BrokerData(
+                    addrs={0: known} if isinstance(known, str) else known, broker_name=name, cluster="c"
+                )
+                for name, known in addresses.items()
             ],
             queues=[
                 QueueData(broker_name=name, perm=6, read_queue_count=2, write_queue_count=2)

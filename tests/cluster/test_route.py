@@ -40,6 +40,14 @@ def test_messages_are_written_to_the_master_and_read_from_any() -> None:
     assert (there.master("c"), there.any_broker("c")) == (None, None)
 
 
+def test_a_broker_that_is_suggested_but_not_known_has_another_one_in_its_place() -> None:
+    there = route()
+    assert there.suggested("a", 1) == "10.0.0.2:10911"
+    assert there.suggested("a", 2) == there.suggested("a", 0) == "10.0.0.1:10911"
+    assert there.suggested("b", 0) == there.suggested("b", 7) == "10.0.0.3:10911"
+    assert there.suggested("c", 1) is None
+
+
 def test_queues_take_turns() -> None:
     queues = queues_of("a", 3)
     assert [choose_queue(queues, turn).queue_id for turn in range(5)] == [0, 1, 2, 0, 1]

@@ -194,6 +194,7 @@ class Assembly:
             store_host=host,
         )
         self.replication = Replication(store, own, membership)
+        self.pulls.suggest(groups, self.replication, own)
         self.safe = SafeSends(store, self.replication.acks, own)
         self.sends = sends = Sends(
             *(store, targets, rare, self.safe, self.rates, own),

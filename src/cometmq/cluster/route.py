@@ -62,6 +62,11 @@ class Route:
         """Return the address of a broker's master, to which messages are sent; None if it is not known."""
         return self.addresses.get(broker_name, {}).get(MASTER)
 
+    def suggested(self, broker_name: str, broker_id: int) -> str | None:
+        """Return the address of the broker that one of its name suggests to read from, or of another one."""
+        addresses = self.addresses.get(broker_name, {})
+        return addresses.get(broker_id) or addresses.get(broker_id + 1) or self.any_broker(broker_name)
+
     def any_broker(self, broker_name: str) -> str | None:
         """Return an address from which a broker's messages can be read: the master's if it is known."""
         addresses = self.addresses.get(broker_name, {})

@@ -55,7 +55,8 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
         min_in_sync_replicas: with fewer brokers in sync, the master among them, sends are refused before they
             are stored. RocketMQ obeys it only with a controller, or with slaves that act as masters.
         slave_timeout: longest time that a send waits for slaves.
-        slave_read_enable: whether a slave answers pulls.
+        slave_read_enable: whether a slave answers pulls, and a master tells readers that are far behind
+            (``accessMessageInMemoryMaxRatio``) to read from a slave; set it on both.
         enable_controller_mode: whether RocketMQ's controller decides who of a ``broker_name`` is the master.
             Then ``broker_role`` and ``broker_id`` have no effect, and a master is a SYNC_MASTER.
         controller_addr: the controllers, ``host:port;host:port``.

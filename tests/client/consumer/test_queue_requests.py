@@ -1,19 +1,24 @@
 """What only a broker of ours heeds of requests about queues; the rest is in ``..._end_to_end``."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from tests.client.brokers import RoutesOnly
 from tests.shop import QUEUE, shop
 
-from cometmq.client.consumer.queue_requests import QueuePull, QueueRequests
+from cometmq.client.consumer.queue_requests import PullStatus, QueuePull, QueueRequests
 from cometmq.client.routes import Routes
+from cometmq.errors import RemoteError
 from cometmq.format.record import decode_many
 from cometmq.net import inproc
 from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import PullHeader, PullResponseHeader, fields, parse
 
 
 async def test_a_pull_gives_no_more_bytes_than_are_wanted_but_for_the_first_message(tmp_path: Path) -> None:
@@ -70,3 +75,98 @@ async def test_the_first_commit_in_a_topic_goes_alone() -> None:
     await connections.close()
     await broker.stop()
     await name_server.stop()
+
+
+class Shelf:
+    """A broker that answers pulls at 7 as it is told: a code, the broker to pull from next, an offset."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, int, int]] = []
+
+    def handle(self, session: Session, commands: list[Command]) -> None:
+        for command in commands:
+            header = parse(PullHeader, command.ext_fields)
+            assert header.queue_offset == 7
+            code, suggested, next_offset = self.answers.pop(0)
+            where = fields(PullResponseHeader(suggested, next_offset, 0, 9))
+            session.send(response(command, code, "as told", where))
+
+    def closed(self, session: Session) -> None:
+        pass
+
+
+@asynccontextmanager
+async def shelves(*broker_ids: int) -> AsyncIterator[tuple[list[Shelf], QueueRequests]]:
+    """Run brokers of one name, with these ids; yield them, and who pulls from them."""
+    found = [Shelf() for _ in broker_ids]
+    servers = [Server(shelf) for shelf in found]
+    ports = [await server.start(inproc.HOST, 0) for server in servers]
+    known = {one: f"{inproc.HOST}:{port}" for one, port in zip(broker_ids, ports, strict=True)}
+    name_server = Server(RoutesOnly({QUEUE.broker_name: known}))
+    address = f"{inproc.HOST}:{await name_server.start(inproc.HOST, 0)}"
+    connections = Connections()
+    try:
+        async with asyncio.timeout(60):
+            yield found, QueueRequests(connections, Routes(connections, [address]), "me", 60_000)
+    finally:
+        await connections.close()
+        for server in (name_server, *servers):
+            await server.stop()
+
+
+NOTHING, RETRY = ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY
+
+
+async def test_the_next_pull_goes_to_the_broker_that_was_suggested() -> None:
+    async with shelves(0, 1) as ((master, slave), requests):
+        master.answers = [(SUCCESS, 1, 8), (NOTHING, 0, 7), (NOTHING, 0, 7)]
+        slave.answers = [(SUCCESS, 1, 8), (SUCCESS, 0, 8)]
+        for _ in range(4):
+            await requests.pull(QUEUE, 7)
+        assert (len(master.answers), len(slave.answers)) == (1, 0)
+        await requests.pull(QUEUE._replace(queue_id=1), 7)  # each queue has a broker of its own
+        assert master.answers == []
+
+
+async def test_a_pull_that_commits_goes_to_the_master() -> None:
+    async with shelves(0, 1) as ((master, slave), requests):
+        master.answers = [(SUCCESS, 1, 8), (NOTHING, 1, 7)]
+        slave.answers = [(SUCCESS, 1, 8)]
+        await requests.pull(QUEUE, 7)
+        await requests.pull(QUEUE, 7, commit_offset=7)
+        assert master.answers == []
+        await requests.pull(QUEUE, 7)
+        assert slave.answers == []
+
+
+async def test_after_a_refusal_by_a_slave_the_master_is_asked() -> None:
+    async with shelves(0, 1) as ((master, slave), requests):
+        master.answers, slave.answers = [(SUCCESS, 1, 8), (NOTHING, 0, 7)], [(ResponseCode.SYSTEM_BUSY, 0, 0)]
+        await requests.pull(QUEUE, 7)
+        with pytest.raises(RemoteError):
+            await requests.pull(QUEUE, 7)
+        assert (await requests.pull(QUEUE, 7)).status is PullStatus.NO_NEW_MESSAGE
+
+
+async def test_a_slave_that_has_nothing_new_leads_to_the_master_at_once() -> None:
+    """And never back: what the slave lacks yet is no reason to read anything again."""
+    async with shelves(0, 1) as ((master, slave), requests):
+        master.answers, slave.answers = [(SUCCESS, 1, 8), (SUCCESS, 0, 9)], [(RETRY, 0, 5)]
+        await requests.pull(QUEUE, 7)
+        assert (await requests.pull(QUEUE, 7)).next_offset == 9
+        assert master.answers == slave.answers == []
+
+
+async def test_where_no_master_is_known_there_is_nothing_new_then() -> None:
+    async with shelves(1) as ((slave,), requests):
+        slave.answers = [(RETRY, 0, 5)]
+        pulled = await requests.pull(QUEUE, 7)
+        assert (pulled.status, pulled.next_offset) == (PullStatus.NO_NEW_MESSAGE, 7)
+
+
+async def test_a_slave_whose_messages_do_not_match_has_been_read_all_the_same() -> None:
+    async with shelves(0, 1) as ((master, slave), requests):
+        master.answers, slave.answers = [(SUCCESS, 1, 8)], [(RETRY, 0, 9)]
+        await requests.pull(QUEUE, 7)
+        pulled = await requests.pull(QUEUE, 7)
+        assert (pulled.status, pulled.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 9)

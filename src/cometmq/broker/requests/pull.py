@@ -23,12 +23,15 @@ from typing import Final
 
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
-from cometmq.broker.requests.pull_rows import IfNothing, PullReader, PullRow
+from cometmq.broker.requests.pull_rows import FOUND, IfNothing, PullReader, PullRow
 from cometmq.broker.requests.pull_targets import PullTargets
+from cometmq.broker.requests.suggestions import ReplicaState, Suggestions
+from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import Subscriptions
 from cometmq.cluster.hold import PullHold
+from cometmq.cluster.route import MASTER
 from cometmq.io.clock import Clock
 from cometmq.kernels.pulls.plain import row_of
 from cometmq.kernels.pulls.rows import (
@@ -47,6 +50,7 @@ from cometmq.kernels.pulls.rows import (
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
+from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.read.bulk_reads import Answered
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.store import MessageStore
@@ -54,7 +58,6 @@ from cometmq.store.upkeep.dispatch import Arrival
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import PullFlag, PullHeader, PullResponseHeader, fields
-from cometmq.wire.template import NumbersTemplate
 
 SUSPEND_MS_MAX: Final = 120_000
 """Longest hold of a pull: a connection that is silent for so long is closed."""
@@ -70,10 +73,6 @@ CODES: Final = {
     GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
-_FOUND: Final = NumbersTemplate(
-    GetStatus.FOUND.name, ("suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset")
-)
-"""The response header of pulls that find messages."""
 _ASKED: Final = int(PullState.ASKED)
 _FOUND_SOME: Final = int(ReadOutcome.FOUND)
 _UNSURE: Final = (int(PullState.OUTSIDE), int(PullState.RARE))
@@ -87,6 +86,9 @@ class PullRequests:
     Args:
         short_polling_ms: how long to hold instead of the time in the pull's header; None for the latter.
         lite_pull: whether LITE_PULL_MESSAGE is answered.
+
+    Attributes:
+        suggestions: which brokers pulls are told to read from next; None for the master, always.
     """
 
     def __init__(
@@ -111,7 +113,8 @@ class PullRequests:
         self._rates = rates
         self._clock = clock
         self.short_polling_ms = short_polling_ms
-        self._constants = constants_of(_FOUND)
+        self.suggestions: Suggestions | None = None
+        self._constants = constants_of(FOUND)
         self._hold = PullHold[PullRow]()
         self._awake: list[PullRow] = []
         store.on_arrival(self.arrive, [self._hold.queues])
@@ -120,6 +123,11 @@ class PullRequests:
     def held_count(self) -> int:
         """The number of held pulls."""
         return len(self._hold)
+
+    def suggest(self, groups: Groups, replicas: ReplicaState, settings: ReplicationSettings) -> None:
+        """Choose which broker pulls are told to read from next, if slaves may be read."""
+        if settings.slave_read_enable:
+            self.suggestions = Suggestions(groups, replicas, self._store.readings)
 
     def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
         """Answer or hold the pulls at the ``position`` of reads, up to another frame or to ``ends``.
@@ -176,6 +184,8 @@ class PullRequests:
 
     def expire(self, ahead_ms: int = 0) -> None:
         """Answer the pulls whose deadline has passed, or will in ``ahead_ms``; call it every second."""
+        if self.suggestions is not None:
+            self.suggestions.compare()
         self._serve_again(self._hold.expire(self._clock.monotonic_ms() + ahead_ms))
 
     def closed(self, session: Session) -> None:
@@ -234,7 +244,7 @@ class PullRequests:
         """Answer or hold pulls; all their offsets are recorded before the first response is sent."""
         results = iter(answered)
         notes: list[tuple[str, int, int, int]] = []
-        sessions: list[Session] = []
+        asked: list[PullRow] = []
         rest: list[tuple[PullRow, Answered | None]] = []
         found = delivered = 0
         for pull in pulls:
@@ -242,7 +252,7 @@ class PullRequests:
             state, one, next_offset = row[STATE], None, -1
             if state == _ASKED:
                 one = next(results)
-                sessions.append(pull.session)
+                asked.append(pull)
                 if one.outcome == _FOUND_SOME:
                     next_offset = one.next_offset
                     found += 1
@@ -257,7 +267,10 @@ class PullRequests:
         self._offsets.record_pulls(notes)
         self._rates.found.total += found
         self._rates.delivered.total += delivered
-        self._send_found(sessions, answered)
+        if self.suggestions is not None and self.suggestions.are_made:
+            self._send_suggesting(asked, answered, self.suggestions)
+        else:
+            self._send_found(asked, answered)
         now_ms = self._clock.monotonic_ms() if rest else 0
         for pull, one in rest:
             pull.row[COMMIT_OFFSET] = NOTHING_TO_COMMIT  # it is committed: a held pull must not repeat it
@@ -269,7 +282,8 @@ class PullRequests:
 
     def _end(self, pull: PullRow, one: Answered | None, now_ms: int) -> None:
         """Hold, answer or read by a reading a pull for which the leaf operations have found nothing."""
-        if one is not None and one.outcome == ReadOutcome.NONE_WANTED:
+        is_known = self.suggestions is None or not self.suggestions.are_made  # else how far behind, too
+        if is_known and one is not None and one.outcome == ReadOutcome.NONE_WANTED:
             where = one.next_offset, one.min_offset, one.max_offset
             self._settle(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
             return
@@ -282,18 +296,29 @@ class PullRequests:
         elif not pull.session.closed:
             self._read_slowly(pull)
 
-    def _send_found(self, sessions: Sequence[Session], answered: Sequence[Answered]) -> None:
+    def _send_found(self, asked: Sequence[PullRow], answered: Sequence[Answered]) -> None:
         """Send the responses with messages; adjacent ones to the same session are sent together."""
         begin = end = 0
         last: Session | None = None
-        for session, one in zip(sessions, answered, strict=True):
-            if session is not last:
+        for pull, one in zip(asked, answered, strict=True):
+            if (session := pull.session) is not last:
                 if last is not None and end > begin:
                     last.send(self._bulk.answers(begin, end))
                 begin, last = end, session
             end = one.end
         if last is not None and end > begin:
             last.send(self._bulk.answers(begin, end))
+
+    def _send_suggesting(
+        self, asked: Sequence[PullRow], answered: Sequence[Answered], suggestions: Suggestions
+    ) -> None:
+        """Send the responses with messages one by one, each with the broker to read from next."""
+        begin = 0
+        for pull, one in zip(asked, answered, strict=True):
+            if one.end > begin:
+                answer = self._bulk.answers(begin, one.end)
+                pull.session.send(suggestions.put_into(answer, pull, one))
+            begin = one.end
 
     def _read_slowly(self, pull: PullRow) -> None:
         """Read a pull's messages by a reading, which may wait for the disk."""
@@ -330,6 +355,8 @@ class PullRequests:
             wait_ms = self.short_polling_ms
         if not pull.row[SYS_FLAG] & PullFlag.SUSPEND or wait_ms <= 0:
             return False
+        if self.suggestions is not None and self.suggestions.sends_back(is_far_behind=False):
+            return False
         if self._offsets.is_any_reset and (reset := self._reader.reset_answer(pull)) is not None:
             pull.session.send(reset)  # the reset came during the read
             return True
@@ -340,16 +367,21 @@ class PullRequests:
         topic, queue_id = pull.target.queue
         group = pull.target.header.consumer_group
         self._offsets.record_pulled(group, topic, queue_id, result.next_offset)
-        where = 0, result.next_offset, result.min_offset, result.max_offset
+        suggested, code = MASTER, _code(pull, result)
+        if self.suggestions is not None:
+            suggested = self.suggestions.broker_id(group, is_far_behind=result.is_far_behind)
+            if self.suggestions.sends_back(is_far_behind=result.is_far_behind):
+                code = ResponseCode.PULL_RETRY_IMMEDIATELY
+        where = suggested, result.next_offset, result.min_offset, result.max_offset
         if result.status is GetStatus.FOUND:
             self._rates.found.total += 1
             self._rates.delivered.total += len(result.sizes)
             size = sum(result.sizes)
-            pull.session.send(b"".join((_FOUND.encode(pull.command, where, size), *result.runs)))
+            pull.session.send(b"".join((FOUND.encode(pull.command, where, size), *result.runs)))
             return
         self._rates.missed.total += 1
         answer = fields(PullResponseHeader(*where))
-        pull.session.send(response(pull.command, _code(pull, result), result.status.name, answer))
+        pull.session.send(response(pull.command, code, result.status.name, answer))
 
 
 def _code(pull: PullRow, result: GetResult) -> ResponseCode:

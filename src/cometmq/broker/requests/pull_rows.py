@@ -30,13 +30,20 @@ from cometmq.kernels.pulls.rows import (
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
 from cometmq.store.read.bulk_reads import BYTES_MIN
+from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import FRAME_LENGTH_MAX, Command, SerializeType, response
 from cometmq.wire.headers import PullResponseHeader, fields
+from cometmq.wire.template import NumbersTemplate
 
 BYTES_MAX: Final = FRAME_LENGTH_MAX - 65_536
 """Most bytes of records for one pull; RocketMQ allows 128 MiB, which no client's frame could hold."""
+
+FOUND: Final = NumbersTemplate(
+    GetStatus.FOUND.name, ("suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset")
+)
+"""The response header of pulls that find messages."""
 
 _SERIALIZE_TYPES: Final = tuple(SerializeType)
 

@@ -8,7 +8,7 @@ from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.answer import successful
 from cometmq.client.consumer.bodies import decompress_first
 from cometmq.client.routes import Routes
-from cometmq.cluster.route import Route
+from cometmq.cluster.route import MASTER, Route
 from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.filter import tag
 from cometmq.format.queue_entry import FILLER
@@ -42,6 +42,8 @@ SQL92: Final = "SQL92"
 PULL_COUNT: Final = 32
 PULL_GRACE_MS: Final = 10_000
 """A broker checks held pulls every few seconds, so its response may be late."""
+NO_MASTER_PAUSE_MS: Final = 1_000
+"""Pause before a slave is asked again that sends its reader to a master which no name server knows."""
 
 
 class PullStatus(Enum):
@@ -114,6 +116,9 @@ class PulledRecords(NamedTuple):
 class QueueRequests:
     """Sends requests of one consumer group, each to the broker of the queue.
 
+    A queue is pulled from the broker of its name that the last answer has suggested: a slave, where the
+    reader is far behind, and else the master. Offsets are the master's, as are pulls that commit.
+
     Args:
         timeout_ms: timeout of a request; a pull may be held longer by its ``wait_ms``.
     """
@@ -125,6 +130,7 @@ class QueueRequests:
         self._timeout_ms = timeout_ms
         self._first_commits: dict[tuple[str, str], asyncio.Lock] = {}
         self._has_committed: set[tuple[str, str]] = set()
+        self._suggested: dict[MessageQueue, int] = {}  # broker ids, but for those of masters
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return a topic's queues that can be read. Raises NoRoute or NetworkError."""
@@ -199,13 +205,32 @@ class QueueRequests:
             expression_type=None if sql is None else SQL92,
             max_message_bytes=max_bytes,
         )
-        grace_ms = wait_ms + PULL_GRACE_MS if wait_ms else 0
-        answer = await self._request(queue, RequestCode.PULL_MESSAGE, header, self._timeout_ms + grace_ms)
-        status = _STATUS.get(answer.code)
-        if status is None:
+        timeout_ms = self._timeout_ms + (wait_ms + PULL_GRACE_MS if wait_ms else 0)
+        broker_id = MASTER if commit_offset is not None else self._suggested.pop(queue, MASTER)
+        answer, where = await self._pull(queue, header, timeout_ms, broker_id)
+        if broker_id != MASTER and _is_sent_back(answer, where, queue_offset):
+            answer, where = await self._pull(queue, header, timeout_ms, MASTER)
+        if _is_sent_back(answer, where, queue_offset):  # the master is not known, or it has become a slave
+            self._routes.expire(queue.topic)
+            await asyncio.sleep(min(wait_ms, NO_MASTER_PAUSE_MS) / 1000)
+            return PulledRecords(
+                PullStatus.NO_NEW_MESSAGE, b"", queue_offset, where.min_offset, where.max_offset
+            )
+        return PulledRecords(
+            _STATUS[answer.code], answer.body, where.next_offset, where.min_offset, where.max_offset
+        )
+
+    async def _pull(
+        self, queue: MessageQueue, header: PullHeader, timeout_ms: int, broker_id: int
+    ) -> tuple[Command, PullResponseHeader]:
+        """Send a pull, and note which broker its answer suggests for the next one. Raises RemoteError."""
+        answer = await self._request(queue, RequestCode.PULL_MESSAGE, header, timeout_ms, broker_id)
+        if answer.code not in _STATUS:
             raise RemoteError(answer.code, answer.remark or "")
         where = parse(PullResponseHeader, answer.ext_fields)
-        return PulledRecords(status, answer.body, where.next_offset, where.min_offset, where.max_offset)
+        if where.suggested_broker_id != MASTER:
+            self._suggested[queue] = where.suggested_broker_id
+        return answer, where
 
     async def committed(self, queue: MessageQueue, *, young_is_zero: bool = False) -> int | None:
         """Return the offset that the group has committed, or None.
@@ -306,9 +331,14 @@ class QueueRequests:
         return _offset(await self._request(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
 
     async def _request(
-        self, queue: MessageQueue, code: RequestCode, header: Header, timeout_ms: int | None = None
+        self,
+        queue: MessageQueue,
+        code: RequestCode,
+        header: Header,
+        timeout_ms: int | None = None,
+        broker_id: int = MASTER,
     ) -> Command:
-        address = _address(await self._routes.get(queue.topic), queue)
+        address = _address(await self._routes.get(queue.topic), queue, broker_id)
         command = Command(code, ext_fields=fields(header))
         try:
             return await self._connections.request(address, command, timeout_ms or self._timeout_ms)
@@ -317,13 +347,19 @@ class QueueRequests:
             raise
 
 
-def _address(route: Route, queue: MessageQueue) -> str:
-    address = route.any_broker(queue.broker_name)
+def _address(route: Route, queue: MessageQueue, broker_id: int) -> str:
+    address = route.suggested(queue.broker_name, broker_id)
     if address is None:
         raise NoRoute(
             f"broker {queue.broker_name!r} of topic {queue.topic!r} is not known to the name server"
         )
     return address
+
+
+def _is_sent_back(answer: Command, where: PullResponseHeader, queue_offset: int) -> bool:
+    """Check whether a slave that has nothing new sends its reader back to the master."""
+    is_retry = answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY
+    return is_retry and where.suggested_broker_id == MASTER and where.next_offset <= queue_offset
 
 
 def _offset(answer: Command) -> int:

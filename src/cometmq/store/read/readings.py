@@ -113,6 +113,10 @@ class Readings:
             return None
         return (yield from record_at(self._log, physical_offset))
 
+    def is_far_behind(self, physical_offset: int) -> bool:
+        """Return whether a record counts as on disk: it lies so far before the end of the log."""
+        return physical_offset < self._log.written_offset - self._limits.memory_bytes
+
     def log_bytes(self, offset: int, size_max: int) -> Reading[Buffer | None]:
         """Read the log's bytes from an offset to the file's end at most; None if there are none."""
         stretch = self._log.stretch(offset)
