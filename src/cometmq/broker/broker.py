@@ -177,7 +177,7 @@ class Broker:
                 await restore_pop_offsets(store, parts, self._files, settings.revive_queue_num)
             stack.push_async_callback(parts.stop_saving)
             replication = parts.replication
-            await replication.start(self.port, slave_tables(parts), stack)
+            await replication.start(self.port, slave_tables(parts), parts.users, stack)
             if self._membership is not None:
                 parts.topics.enter_epoch(self._membership.news.epoch)
             name_servers = NameServers(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
+from cometmq.broker.auth.opening import BrokerUsers
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import read
 from cometmq.broker.settings import BrokerSettings
@@ -17,6 +18,7 @@ from cometmq.message import Buffer
 from cometmq.net import inproc
 from cometmq.net.client import Connections
 from cometmq.net.session import Session
+from cometmq.net.tls.settings import TlsMode
 from cometmq.replication.acks import AcksOfSlaves, SlaveAcks
 from cometmq.replication.controller.life import MasterNews
 from cometmq.replication.controller.master_part import MasterPart
@@ -77,12 +79,20 @@ class Replication:
         """Whether the broker follows a master."""
         return self._settings.is_slave
 
-    async def start(self, listen_port: int, tables: SlaveTables, stack: AsyncExitStack) -> None:
+    async def start(
+        self, listen_port: int, tables: SlaveTables, users: BrokerUsers | None, stack: AsyncExitStack
+    ) -> None:
         """Begin to replicate, until the stack is closed.
 
         Raises SettingsError if a port cannot be used, OSError if the disk refuses.
+
+        Args:
+            users: who may be slaves if they sign; None where requests are not signed.
         """
         settings = self._settings
+        if users is not None:
+            self._master.entrance.find_secret = users.secret_of_super
+        self._link.credentials = settings.inner_credentials
         if not settings.is_slave:
             if self._master_part is not None:
                 await self._master_part.start()
@@ -225,13 +235,13 @@ class Replication:
         settings = self._settings
         if settings.bind_address == inproc.HOST:
             return "the broker is reached within its process only"
-        if settings.ha_allowed_addresses:
+        needs_names = settings.authentication_enabled and settings.tls_mode is TlsMode.DISABLED
+        if settings.ha_allowed_addresses or not needs_names:
             return None
-        if settings.authentication_enabled:
-            return (
-                "slaves do not sign, but requests must be signed: set haAllowedAddresses to their addresses"
-            )
-        return None
+        return (
+            "requests must be signed, and slaves sign by TLS only: set tlsServerCertPath, and on the "
+            "slaves haTlsEnable, or set haAllowedAddresses to the addresses of those that cannot sign"
+        )
 
 
 def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:

@@ -13,24 +13,22 @@ behind holds up the loop.
 """
 
 import asyncio
-import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from cometmq.errors import NetworkError, ProtocolError, SettingsError
+from cometmq.errors import NetworkError, ProtocolError
 from cometmq.message import Buffer
-from cometmq.net.accepting import listen
-from cometmq.net.address import address_text, remedy_of
+from cometmq.net.address import address_text
 from cometmq.net.tasks import until_one_ends
 from cometmq.replication.acks import NOTHING
+from cometmq.replication.entrance import SlaveEntrance
 from cometmq.replication.feeds import LogFeed
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.store import MessageStore
 
 SLAVES_MAX: Final = 64
 """Most connections; further ones are closed at once."""
-BACKLOG: Final = 64
 READ_SIZE: Final = 4096
 
 ReadLog = Callable[[int, int], Awaitable[Buffer | None]]
@@ -63,6 +61,9 @@ class MasterPort:
     Args:
         read_log: reads bytes of the store's log.
         make_feed: makes the feed of a new connection.
+
+    Attributes:
+        entrance: lets slaves in.
     """
 
     def __init__(
@@ -76,8 +77,8 @@ class MasterPort:
         self._read_log = read_log
         self._make_feed = make_feed
         self._settings = settings
-        self._servers: list[asyncio.Server] = []
-        self._slaves: dict[_Slave, asyncio.Task[None]] = {}
+        self.entrance = SlaveEntrance(settings, self._accept)
+        self._slaves: set[_Slave] = set()
 
     @property
     def slaves(self) -> list[SlaveState]:
@@ -86,24 +87,11 @@ class MasterPort:
 
     async def start(self, host: str, port: int) -> int:
         """Listen on ``host:port``; port 0 means any free one. Returns the port. Raises SettingsError."""
-        try:
-            sockets = await listen(host, port, BACKLOG)
-        except OSError as error:
-            raise SettingsError(f"cannot listen on {host}:{port}: {remedy_of(error)}") from error
-        self._servers = [await asyncio.start_server(self._accept, sock=one) for one in sockets]
-        return int(sockets[0].getsockname()[1])
+        return await self.entrance.start(host, port)
 
     async def stop(self) -> None:
         """Stop listening, and close all connections."""
-        for server in self._servers:
-            server.close()
-        tasks = list(self._slaves.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for server in self._servers:
-            await server.wait_closed()
-        self._servers.clear()
+        await self.entrance.stop()
 
     def wake(self) -> None:
         """Send what the log has got; called after appends and commits."""
@@ -114,15 +102,12 @@ class MasterPort:
         """Serve a slave until its connection ends."""
         host, port = writer.get_extra_info("peername")[:2]
         address = address_text(host, port)
-        if (why := self._refusal(host)) is not None:
-            _log.warning("slave %s is refused: %s", address, why)
-            writer.transport.abort()
+        if len(self._slaves) >= SLAVES_MAX:
+            _log.warning("slave %s is refused: %d are connected, which is the limit", address, SLAVES_MAX)
             return
         feed = self._make_feed()
         slave = _Slave(address, reader, writer, feed, self._read_log, self._settings)
-        task = asyncio.current_task()
-        assert task is not None, "a server calls this in a task"
-        self._slaves[slave] = task
+        self._slaves.add(slave)
         self._store.appending.call_after(self.wake)
         _log.info("slave %s has connected", address)
         try:
@@ -130,20 +115,10 @@ class MasterPort:
         except (OSError, NetworkError, ProtocolError) as error:
             _log.info("slave %s is gone: %s", address, error)
         finally:
-            del self._slaves[slave]
+            self._slaves.discard(slave)
             if not self._slaves:
                 self._store.appending.call_after(None)
             feed.close()
-            writer.transport.abort()
-
-    def _refusal(self, host: str) -> str | None:
-        """Return why an address may not be a slave; None if it may."""
-        if len(self._slaves) >= SLAVES_MAX:
-            return f"{SLAVES_MAX} slaves are connected, which is the limit"
-        networks = self._settings.ha_networks
-        if networks and not any(ipaddress.ip_address(host) in network for network in networks):
-            return f"its address is not in haAllowedAddresses ({self._settings.ha_allowed_addresses})"
-        return None
 
 
 class _Slave:

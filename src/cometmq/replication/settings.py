@@ -11,7 +11,8 @@ from msgspec import Meta
 
 from cometmq.errors import SettingsError
 from cometmq.net.address import parse_address
-from cometmq.net.tls.settings import TlsSettings
+from cometmq.net.tls.client import TLS
+from cometmq.net.tls.settings import TlsMode, TlsSettings
 
 Milliseconds: TypeAlias = Annotated[int, Meta(ge=1, le=86_400_000)]
 ReplicaCount: TypeAlias = Annotated[int, Meta(ge=1, le=64)]
@@ -41,9 +42,14 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
             above 0, the ``brokerName`` of its master and a name server, from which it learns its master.
         ha_listen_port: the port at which a master waits for slaves; 0 for any free one, by default
             ``listenPort + 1``. It is at ``bindAddress``; RocketMQ's is at all addresses.
-        ha_allowed_addresses: the addresses and networks of slaves, ``10.0.0.7,10.0.1.0/24``: what is sent to
-            slaves is neither encrypted nor signed. If empty, whoever reaches the port may be a slave, but
-            nobody with ``authenticationEnabled``. Not RocketMQ's, nor is the next one.
+        ha_allowed_addresses: the addresses and networks of slaves that may come plainly and unsigned, as Java
+            slaves do: ``10.0.0.7,10.0.1.0/24``. Others must sign (``haTlsEnable``) with
+            ``authenticationEnabled``, and cannot be slaves without it. If empty, whoever reaches the port may
+            be a slave, unless ``authenticationEnabled`` or ``tlsServerMode=enforcing`` ask for more. Not
+            RocketMQ's, nor are the next two.
+        ha_tls_enable: whether a slave connects to its master by TLS, with the settings ``tlsClient…``, and
+            signs as ``innerClientAuthenticationCredentials``. A Java master can do neither. If not given,
+            with ``tlsServerMode=enforcing``.
         ha_send_whole_log: whether a slave without messages gets the whole log, or only what is in its last
             file, as with RocketMQ.
         ha_send_heartbeat_interval: interval of heartbeats to a silent peer, of both sides.
@@ -71,6 +77,7 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
     ha_listen_port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     ha_allowed_addresses: str = ""
+    ha_tls_enable: bool | None = None
     ha_send_whole_log: bool = True
     ha_send_heartbeat_interval: Milliseconds = 5_000
     ha_housekeeping_interval: Milliseconds = 20_000
@@ -122,6 +129,12 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
     def controllers(self) -> tuple[str, ...]:
         """The addresses of the controllers, ``host:port`` each."""
         return tuple(address for part in self.controller_addr.split(";") if (address := part.strip()))
+
+    @property
+    def ha_tls(self) -> TLS | None:
+        """How a slave connects to its master by TLS; None if it does not."""
+        is_on = self.tls_mode is TlsMode.ENFORCING if self.ha_tls_enable is None else self.ha_tls_enable
+        return self.client_tls if is_on else None
 
     @property
     def ha_networks(self) -> tuple[Network, ...]:

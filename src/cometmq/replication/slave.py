@@ -18,10 +18,11 @@ from collections.abc import Callable
 from typing import Final
 
 from cometmq.errors import CometMQError, LogDiverged, NetworkError, StoreNotWritable
-from cometmq.net.address import parse_address
+from cometmq.replication.connecting import connect
 from cometmq.replication.intakes import LogIntake
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.store import MessageStore
+from cometmq.wire.acl import Credentials
 
 RECONNECT_MS: Final = 5_000
 """Pause before the next try after the connection was lost or refused."""
@@ -47,6 +48,7 @@ class MasterLink:
         has_diverged: whether the reason is that this log is not the beginning of the master's, until
             something continues it.
         read_ms, written_ms: when something was last read and written, ms since 1970; 0 for never.
+        credentials: as whom it introduces itself to a master inside TLS; None for nobody.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class MasterLink:
         self.problem = "no name server knows the master's address yet"
         self.has_diverged = False
         self.read_ms = self.written_ms = 0
+        self.credentials: Credentials | None = None
         self._store = store
         self._make_intake = make_intake
         self._settings = settings
@@ -154,12 +157,8 @@ class MasterLink:
 
         Raises LogDiverged, StoreNotWritable, NetworkError, ProtocolError or OSError.
         """
-        silence_ms = self._settings.ha_housekeeping_interval
-        try:
-            async with asyncio.timeout(silence_ms / 1000):
-                reader, writer = await asyncio.open_connection(*parse_address(address), limit=READ_SIZE)
-        except TimeoutError:
-            raise NetworkError(f"no connection within {silence_ms} ms") from None
+        limit_ms, tls = self._settings.ha_housekeeping_interval, self._settings.ha_tls
+        reader, writer = await connect(address, limit_ms, READ_SIZE, tls, self.credentials)
         try:
             await self._append_all(address, reader, writer)
         finally:

@@ -33,6 +33,11 @@ class BrokerUsers(NamedTuple):
         """Return the part that answers requests about them."""
         return AccessRequests(self.directory, self.tables, self.settings, reads, bodies)
 
+    def secret_of_super(self, name: str) -> str | None:
+        """Return the secret of an enabled user who may do all; None if that is not one."""
+        user = self.directory.find(name)
+        return user.password if user is not None and user.is_enabled and user.is_super else None
+
 
 def open_users(settings: AuthSettings, files: FileLayer, root: Path) -> BrokerUsers:
     """Read the users and acls of a broker, and create those of its settings that are missing.

@@ -19,7 +19,7 @@ from cometmq.broker.requests.pull_rows import FOUND, PullRow
 from cometmq.broker.state.groups import Groups
 from cometmq.cluster.route import MASTER
 from cometmq.format.record import PHYSICAL_OFFSET_AT
-from cometmq.replication.acks import Acks
+from cometmq.replication.acks import AcksOfSlaves
 from cometmq.store.read.bulk_reads import Answered
 from cometmq.store.read.readings import Readings
 from cometmq.wire.bodies import GroupConfig
@@ -43,7 +43,7 @@ class ReplicaState(Protocol):
         ...
 
     @property
-    def acks(self) -> Acks:
+    def acks(self) -> AcksOfSlaves:
         """What the connected slaves of a master have acknowledged."""
         ...
 

@@ -109,8 +109,11 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def name_server_tls(self) -> TLS | None:
         """How this broker connects to name servers by TLS; None if it does not."""
         is_on = self.tls_mode is TlsMode.ENFORCING if self.tls_enable is None else self.tls_enable
-        if not is_on:
-            return None
+        return self.client_tls if is_on else None
+
+    @property
+    def client_tls(self) -> TLS:
+        """How this broker connects by TLS to those of whom it knows that they speak it."""
         return TLS(
             ca_file=self.tls_client_trust_cert_path or None,
             cert_file=self.tls_client_cert_path or None,

@@ -1,0 +1,194 @@
+"""A master's port, up to where the protocol of replication begins: who may be a slave.
+
+============ ======================== ===================================================================
+It begins    its address              and what it needs
+============ ======================== ===================================================================
+plainly      in haAllowedAddresses    nothing: a Java slave can do no more
+plainly      not in them, if given    cannot be a slave
+plainly      none are given           requests need no signature, and TLS is not enforced
+by TLS       in haAllowedAddresses    nothing; a signature that it has must be right
+by TLS       any other                where requests are signed, the signature of a user who may do all;
+                                      where they are not, haAllowedAddresses must not be given
+============ ======================== ===================================================================
+
+TLS is told from a plain connection by its first byte, as at the listening port (``net.tls.server``); what is
+said inside it, ``introduction`` describes.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from cometmq.errors import NetworkError, ProtocolError, SettingsError
+from cometmq.net.accepting import Acceptor, ConnectionCount, listen
+from cometmq.net.address import address_text, remedy_of
+from cometmq.net.tls.server import ServerTls, server_tls
+from cometmq.net.tls.settings import TlsMode
+from cometmq.replication import introduction
+from cometmq.replication.settings import ReplicationSettings
+
+BACKLOG: Final = 64
+CONNECTIONS_MAX: Final = 256
+"""Most connections, those included that are not let in yet; further ones are closed at once."""
+
+FindSecret = Callable[[str], str | None]
+"""Returns the secret of a user who may do all; None if there is no such user."""
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+
+class SlaveEntrance:
+    """Listens for slaves, and lets those in who may be some.
+
+    Args:
+        serve: serves a slave that was let in, until its connection ends.
+
+    Attributes:
+        find_secret: finds the users who may be slaves; None where requests are not signed.
+    """
+
+    def __init__(self, settings: ReplicationSettings, serve: Serve) -> None:
+        self.find_secret: FindSecret | None = None
+        self._settings = settings
+        self._serve = serve
+        self._networks = settings.ha_networks
+        self._tls: ServerTls | None = None
+        self._acceptor: Acceptor | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen on ``host:port``; port 0 means any free one. Returns the port. Raises SettingsError."""
+        self._tls = server_tls(_of_port(self._settings))
+        try:
+            sockets = await listen(host, port, BACKLOG)
+        except OSError as error:
+            raise SettingsError(f"cannot listen on {host}:{port}: {remedy_of(error)}") from error
+        if self._tls is not None:
+            self._tls.start()
+        own = ConnectionCount()
+        self._acceptor = Acceptor(sockets, self._protocol, CONNECTIONS_MAX, own, self._tls)
+        return int(sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Stop listening, and close all connections."""
+        if self._acceptor is not None:
+            self._acceptor.close()
+            await self._acceptor.wait_closed()
+        if self._tls is not None:
+            await self._tls.stop()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _protocol(self, release: Callable[[], None]) -> asyncio.BaseProtocol:
+        return _Entering(self._enter, release)
+
+    async def _enter(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Admit a slave, if it may be one, and serve it."""
+        task = asyncio.current_task()
+        assert task is not None, "a protocol calls this in a task"
+        self._tasks.add(task)
+        host, port = writer.get_extra_info("peername")[:2]
+        try:
+            try:
+                await self._check(host, reader, writer)
+            except (OSError, NetworkError, ProtocolError) as error:
+                _log.warning("slave %s is refused: %s", address_text(host, port), error)
+                return
+            await self._serve(reader, writer)
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _check(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Check who connects. Raises ProtocolError if it may not be a slave, NetworkError, OSError."""
+        is_named = any(ipaddress.ip_address(host) in network for network in self._networks)
+        if writer.get_extra_info("ssl_object") is None:
+            if not is_named:
+                self._refuse_strangers()
+            return
+        limit_ms = self._settings.ha_housekeeping_interval
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                has_signed = await self._meet(reader, writer)
+        except TimeoutError:
+            raise NetworkError(f"it has not introduced itself within {limit_ms} ms") from None
+        except asyncio.IncompleteReadError:
+            raise NetworkError("it has closed the connection before it introduced itself") from None
+        if is_named or has_signed:
+            return
+        if self.find_secret is not None:
+            raise ProtocolError(
+                "requests must be signed, and it has no user: set innerClientAuthenticationCredentials on "
+                "the slave, or here haAllowedAddresses to its address"
+            )
+        self._refuse_others()
+
+    def _refuse_strangers(self) -> None:
+        """Raise ProtocolError if one that comes plainly, from no allowed address, may not be a slave."""
+        self._refuse_others()
+        if self.find_secret is not None:
+            why = "requests must be signed"
+        elif self._settings.tls_mode is TlsMode.ENFORCING:
+            why = "tlsServerMode=enforcing"
+        else:
+            return
+        raise ProtocolError(
+            f"{why}, and it comes plainly: set haTlsEnable=true on the slave if that is a CometMQ broker, or "
+            "here haAllowedAddresses to its address"
+        )
+
+    def _refuse_others(self) -> None:
+        """Raise ProtocolError if only allowed addresses may be slaves, as nobody signs."""
+        if self._networks and self.find_secret is None:
+            allowed = self._settings.ha_allowed_addresses
+            raise ProtocolError(f"its address is not in haAllowedAddresses ({allowed})")
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Greet a slave; return whether a user who may do all has signed its answer. Raises ProtocolError."""
+        challenge = os.urandom(introduction.CHALLENGE_SIZE)
+        writer.write(introduction.encode_greeting(challenge))
+        size = introduction.decode_head(await reader.readexactly(introduction.HEAD_SIZE))
+        if not size:
+            return False
+        name = await reader.readexactly(size)
+        signature = await reader.readexactly(introduction.SIGNATURE_SIZE)
+        if self.find_secret is None:
+            return False
+        secret = self.find_secret(name.decode(errors="replace"))
+        if secret is None or not introduction.is_signed(challenge, name, signature, secret):
+            raise ProtocolError(
+                f"user {name.decode(errors='replace')!r} is not known, is disabled, may not do all, or has "
+                "another secret (innerClientAuthenticationCredentials of the slave)"
+            )
+        return True
+
+
+class _Entering(asyncio.StreamReaderProtocol):
+    """The protocol of a connection, which tells when it is lost."""
+
+    def __init__(self, enter: Serve, release: Callable[[], None]) -> None:
+        super().__init__(asyncio.StreamReader(), enter)
+        self._release = release
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release its place (called by asyncio)."""
+        self._release()
+        super().connection_lost(exc)
+
+
+def _of_port(settings: ReplicationSettings) -> ReplicationSettings:
+    """Return the settings of a port that accepts both kinds, and waits as long as a slave may be silent.
+
+    Who must not come plainly, is decided when the address is known, too.
+    """
+    limit_ms = min(settings.ha_housekeeping_interval, 600_000)
+    mode = TlsMode.PERMISSIVE if settings.tls_mode is TlsMode.ENFORCING else settings.tls_server_mode
+    return replace(settings, tls_server_mode=mode, tls_first_byte_timeout_ms=limit_ms)

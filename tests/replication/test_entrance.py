@@ -1,0 +1,199 @@
+"""Who may be a slave: by address, by TLS, by a user's signature."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.certificates import Authority
+from tests.replication.conftest import caught_up, name_server, running, slave, until
+from tests.store.conftest import new_message
+
+from cometmq.broker.broker import Broker
+from cometmq.net.tls.client import TLS
+from cometmq.net.tls.settings import TlsMode
+from cometmq.replication import introduction
+from cometmq.wire.acl import Credentials
+
+HERE: Final = "127.0.0.1"
+ELSEWHERE: Final = "10.1.2.3"
+LIMIT_MS: Final = 1_500
+"""For an introduction, where none comes: a handshake before it has to fit in, on a slow machine, too."""
+
+
+def of_user(secret: str = "secret of inner") -> dict[str, Any]:
+    """Settings of a broker that wants signatures, and signs."""
+    credentials = f'{{"accessKey":"inner","secretKey":"{secret}"}}'
+    return {"authentication_enabled": True, "inner_client_authentication_credentials": credentials}
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+def with_tls(authority: Authority) -> dict[str, Any]:
+    """Settings of a broker with a certificate, which trusts others of the same authority."""
+    made = authority.certify()
+    return {
+        "tls_server_cert_path": str(made.cert),
+        "tls_server_key_path": str(made.key),
+        "tls_client_trust_cert_path": str(authority.cert),
+    }
+
+
+async def replicates(root: Path, of_master: dict[str, Any], of_slave: dict[str, Any]) -> None:
+    """Check that a slave gets what its master has."""
+    async with (
+        name_server() as names,
+        running(root / "m", names, **of_master) as master,
+        slave(root / "s", names, **of_slave) as follower,
+    ):
+        master.store.append([new_message("T", body=b"a" * 700)] * 10)
+        await caught_up(master, follower)
+        await until(lambda: bool(master.parts.replication.acks.by_slave))
+
+
+async def is_refused(
+    root: Path,
+    of_master: dict[str, Any],
+    of_slave: dict[str, Any],
+    why: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Check that a slave gets nothing, and that the master's log says why."""
+    async with (
+        name_server() as names,
+        running(root / "m", names, **of_master) as master,
+        slave(root / "s", names, **of_slave) as follower,
+    ):
+        master.store.append([new_message("T", body=b"a" * 700)])
+        await until(lambda: why in caplog.text)
+        await until(lambda: "replication: master" in " ".join(follower.parts.replication.problems()))
+        assert follower.store.written_offset == 0
+        assert not master.parts.replication.acks.by_slave
+
+
+async def test_a_slave_that_signs_by_tls_is_let_in(tmp_path: Path, with_tls: dict[str, Any]) -> None:
+    both = of_user() | with_tls
+    await replicates(tmp_path, both, both | {"ha_tls_enable": True})
+
+
+async def test_a_slave_with_another_secret_is_refused(
+    tmp_path: Path, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    of_slave = of_user("a guess") | with_tls | {"ha_tls_enable": True}
+    why = "user 'inner' is not known, is disabled, may not do all, or has another secret"
+    await is_refused(tmp_path, of_user() | with_tls, of_slave, why, caplog)
+
+
+async def test_a_slave_without_a_user_is_refused_where_requests_are_signed(
+    tmp_path: Path, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    why = "requests must be signed, and it has no user"
+    await is_refused(tmp_path, of_user() | with_tls, with_tls | {"ha_tls_enable": True}, why, caplog)
+
+
+async def test_a_slave_that_comes_plainly_is_refused_where_requests_are_signed(
+    tmp_path: Path, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    both = of_user() | with_tls
+    why = "requests must be signed, and it comes plainly: set haTlsEnable=true"
+    await is_refused(tmp_path, both, both, why, caplog)
+
+
+async def test_a_slave_that_comes_plainly_is_refused_where_tls_is_enforced(
+    tmp_path: Path, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    enforcing = with_tls | {"tls_server_mode": TlsMode.ENFORCING, "tls_enable": False}
+    await is_refused(tmp_path, enforcing, {}, "tlsServerMode=enforcing, and it comes plainly", caplog)
+
+
+async def test_with_tls_enforced_a_slave_uses_it_by_itself(tmp_path: Path, with_tls: dict[str, Any]) -> None:
+    enforcing = with_tls | {"tls_server_mode": TlsMode.ENFORCING, "tls_enable": False}
+    await replicates(tmp_path, enforcing, enforcing)
+
+
+async def test_where_tls_is_only_possible_a_slave_may_come_plainly(
+    tmp_path: Path, with_tls: dict[str, Any]
+) -> None:
+    await replicates(tmp_path, with_tls, {})
+
+
+async def test_an_allowed_address_needs_neither_tls_nor_a_signature(
+    tmp_path: Path, with_tls: dict[str, Any]
+) -> None:
+    of_master = of_user() | with_tls | {"ha_allowed_addresses": f"{HERE},::1"}
+    of_master |= {"tls_server_mode": TlsMode.ENFORCING, "tls_enable": False}
+    await replicates(tmp_path, of_master, {})
+
+
+async def test_who_signs_need_not_be_among_the_allowed_addresses(
+    tmp_path: Path, with_tls: dict[str, Any]
+) -> None:
+    both = of_user() | with_tls
+    await replicates(tmp_path, both | {"ha_allowed_addresses": ELSEWHERE}, both | {"ha_tls_enable": True})
+
+
+@pytest.mark.parametrize("by_tls", [False, True])
+async def test_where_nobody_signs_only_allowed_addresses_are_let_in(
+    tmp_path: Path, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture, *, by_tls: bool
+) -> None:
+    of_master = with_tls | {"ha_allowed_addresses": ELSEWHERE}
+    why = f"its address is not in haAllowedAddresses ({ELSEWHERE})"
+    await is_refused(tmp_path, of_master, with_tls | {"ha_tls_enable": by_tls}, why, caplog)
+
+
+async def opened(master: Broker, tls: TLS | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    assert master.parts.replication.port is not None
+    context = None if tls is None else tls.context()
+    return await asyncio.open_connection(HERE, master.parts.replication.port, ssl=context)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        introduction.encode_introduction(bytes(16), None),
+        introduction.encode_introduction(bytes(16), Credentials("nobody", "s")),
+        introduction.encode_introduction(bytes(16), Credentials("inner", "secret of inner")),
+        bytes(introduction.HEAD_SIZE),
+    ],
+    ids=["no user", "unknown", "another challenge", "a report"],
+)
+async def test_nothing_of_the_log_is_sent_to_who_is_not_let_in(
+    tmp_path: Path, authority: Authority, with_tls: dict[str, Any], said: bytes
+) -> None:
+    async with name_server() as names, running(tmp_path / "m", names, **of_user(), **with_tls) as master:
+        master.store.append([new_message("T")])
+        reader, writer = await opened(master, TLS(ca_file=authority.cert))
+        async with asyncio.timeout(60):
+            await reader.readexactly(introduction.GREETING_SIZE)
+            writer.write(said + bytes(8))
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.close()
+
+
+async def test_who_does_not_introduce_itself_is_cut_off(
+    tmp_path: Path, authority: Authority, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    own = of_user() | with_tls | {"ha_housekeeping_interval": LIMIT_MS}
+    async with name_server() as names, running(tmp_path / "m", names, **own) as master:
+        _, writer = await opened(master, TLS(ca_file=authority.cert))
+        await until(lambda: f"it has not introduced itself within {LIMIT_MS} ms" in caplog.text)
+        writer.close()
+
+
+async def test_a_stop_closes_who_is_not_let_in_yet(
+    tmp_path: Path, authority: Authority, with_tls: dict[str, Any]
+) -> None:
+    async with name_server() as names, running(tmp_path / "m", names, **of_user(), **with_tls) as master:
+        reader, writer = await opened(master, TLS(ca_file=authority.cert))
+        await reader.readexactly(introduction.GREETING_SIZE)
+        await master.stop()
+        async with asyncio.timeout(60):
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.close()
