@@ -110,3 +110,11 @@ def test_a_file_wins_over_defaults_and_overrides_over_both(tmp_path: Path) -> No
     found = settings.load(path, {"listenPort": "2"}, defaults=defaults).broker
     assert (found.enable_property_filter, found.trace_on, found.listen_port) == (False, False, 2)
     assert settings.load(None, defaults=defaults).broker.enable_property_filter
+
+
+@pytest.mark.parametrize(("role", "has_pool"), [("ASYNC_MASTER", True), ("SLAVE", False)])
+def test_a_slave_writes_without_the_pool(role: str, *, has_pool: bool) -> None:
+    given = {"brokerRole": role, "transientStorePoolEnable": "true", "namesrvAddr": "10.0.0.2:9876"}
+    loaded = settings.load(None, given | ({"brokerId": "1"} if role == "SLAVE" else {}))
+    assert loaded.of_role().store.transient_store_pool_enable is has_pool
+    assert loaded.of_role().broker == loaded.broker

@@ -104,7 +104,7 @@ class Broker:
         self.vip_port: int | None = None
         self.address = ""
         self.metrics_address: str | None = None
-        self._settings = Settings(settings, store_settings or StoreSettings())
+        self._settings = Settings(settings, store_settings or StoreSettings()).of_role()
         self._clock = clock or SystemClock()
         self._peers_clock = peers_clock or self._clock
         self._root = Path(settings.store_path_root_dir)

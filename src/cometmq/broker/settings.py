@@ -11,11 +11,11 @@ import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from cometmq.broker.auth.settings import AuthSettings
 from cometmq.errors import FormatError, SettingsError
@@ -305,6 +305,12 @@ class Settings(NamedTuple):
 
     broker: BrokerSettings
     store: StoreSettings
+
+    def of_role(self) -> Self:
+        """Return the settings as they hold: what a slave acknowledges must outlive it, so it has no pool."""
+        if not self.broker.is_slave:
+            return self
+        return self._replace(store=replace(self.store, transient_store_pool_enable=False))
 
 
 def load(
