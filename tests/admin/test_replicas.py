@@ -6,7 +6,7 @@ from tests.replication.conftest import caught_up, name_server, pair, running, sl
 from tests.store.conftest import new_message
 
 from cometmq.admin.cluster import ClusterAdmin
-from cometmq.admin.replicas import replicas
+from cometmq.admin.replicas import ConnectedSlave, replicas
 
 
 async def test_a_pair_is_listed_with_how_far_both_are(tmp_path: Path) -> None:
@@ -18,11 +18,13 @@ async def test_a_pair_is_listed_with_how_far_both_are(tmp_path: Path) -> None:
             end = master.store.written_offset
             await until(lambda: end in master.parts.replication.acks.by_slave.values())
             first, second = await replicas(admin)
-            assert first == (
-                *("pair", 0, master.address, "master", end, 0, 1, 1),
-                None,
-            )
-            assert second == ("pair", 1, follower.address, "slave", end, 0, None, None, None)
+            (connected,) = first.connected
+            assert first == ("pair", 0, master.address, "master", end, 0, 1, 1, None, None, (connected,))
+            assert connected._replace(address="", bytes_per_second=0) == ("", end, 0, 0, True)
+            assert connected.behind_s == 0
+            heard = follower.store.clock.now_ms() - (second.heard_time or 0)
+            assert second[:9] == ("pair", 1, follower.address, "slave", end, 0, None, None, None)
+            assert 0 <= heard < 60_000
         async with ClusterAdmin(names) as admin:
             await until(lambda: not master.parts.replication.acks.by_slave)
             (alone,) = await replicas(admin)
@@ -32,7 +34,7 @@ async def test_a_pair_is_listed_with_how_far_both_are(tmp_path: Path) -> None:
 async def test_a_slave_without_a_master_is_listed_with_the_reason(tmp_path: Path) -> None:
     async with name_server() as names, slave(tmp_path, names), ClusterAdmin(names) as admin:
         (line,) = await replicas(admin)
-        assert (line.role, line.behind) == ("slave", None)
+        assert (line.role, line.behind, line.heard_time) == ("slave", None, 0)
         assert line.problem is not None and "no name server knows the master's address yet" in line.problem
 
 
@@ -41,6 +43,13 @@ async def test_a_broker_that_does_not_answer_is_listed_with_the_reason(tmp_path:
         await follower.server.stop()
         _, line = await replicas(admin)
         assert line.role is None and line.problem is not None and follower.address in line.problem
+
+
+def test_what_a_slave_lacks_has_seconds_only_while_it_is_sent_something() -> None:
+    slow = ConnectedSlave("127.0.0.1:40000", 1_000, 3_000, 2_000, in_sync=True)
+    assert slow.behind_s == 1.5
+    assert slow._replace(bytes_per_second=0).behind_s is None
+    assert slow._replace(behind=0, bytes_per_second=0).behind_s == 0
 
 
 def master_names(master: object) -> str:

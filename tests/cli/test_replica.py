@@ -13,7 +13,7 @@ def test_a_master_without_slaves_is_listed(cometmq: Run, live: Live) -> None:
     assert head.split() == ["broker", "id", "address", "role", "log", "end", "behind", "slaves", "in", "sync"]
     assert row.split() == [BROKER, "0", live.broker, "master", "0", "-", "0", "0"] and ran.code == 0
     ((line,),) = cometmq("replica", "status", "--json").values
-    assert (line["role"], line["slaves"], line["problem"]) == ("master", 0, None)
+    assert (line["role"], line["slaves"], line["connected"], line["problem"]) == ("master", 0, [], None)
 
 
 def test_a_broker_that_does_not_answer_is_an_error(cometmq: Run, rocketmq: EmbeddedBroker) -> None:

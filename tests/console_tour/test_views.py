@@ -34,6 +34,7 @@ VIEWS: Final = {
     "letters": ("/dead-letters/mailer", "order-0", "Send the ticked ones again"),
     "waiting": ("/waiting", "timed orders", "half payments"),
     "producers": ("/producers", "shop", "PYTHON"),
+    "replication": ("/replication", "Masters 1", "No slave is connected"),
     "send": ("/send?topic=orders", "The topic must exist"),
 }
 
@@ -63,7 +64,16 @@ def test_a_view_shows_what_there_is(name: str, cluster: Cluster, tour: Tour) -> 
 def test_pages_lead_to_one_another(tour: Tour) -> None:
     tour.open("/")
     page = tour.page
-    for link in ("Topics", "Groups", "Messages", "Dead letters", "Waiting", "Producers", "Overview"):
+    for link in (
+        "Topics",
+        "Groups",
+        "Messages",
+        "Dead letters",
+        "Waiting",
+        "Producers",
+        "Replication",
+        "Overview",
+    ):
         page.get_by_role("navigation", name="Pages").get_by_role("link", name=link, exact=True).click()
         assert (
             page.get_by_role("heading", level=1)

@@ -30,6 +30,7 @@ VIEWS: Final = {
     "/dead-letters/mailer": ("order-0",),
     "/waiting": ("timed orders", "half payments"),
     "/producers": ("shop", "PYTHON"),
+    "/replication": ("Masters 1", "No slave is connected"),
     "/send?topic=orders": ("The topic must exist",),
     "/tail?topic=orders": ("Live tail of orders",),
     "/users": ("The brokers show no users",),

@@ -1,5 +1,6 @@
 """Masters and slaves of both products in one pair: the same log, and consumers that go on at the slave."""
 
+import asyncio
 import contextlib
 import json
 import signal
@@ -8,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.console.conftest import browsing
 from tests.interop import peers, remoting
 from tests.interop.jvm import Run
 from tests.interop.patience import wait_until
+
+from cometmq.console.settings import ConsoleSettings
 
 pytestmark = pytest.mark.interop
 
@@ -50,10 +54,32 @@ def test_a_slave_of_the_other_product_has_the_same_log_and_serves_when_the_maste
             wait_until(lambda: asked(slave.broker, TOPIC_CONFIG, topic=TOPIC).code == 0)
             status = json.loads(asked(slave.broker, HA_STATUS).body)
             assert not status["master"] and status["haClientRuntimeInfo"]["maxOffset"] == end
+            check_page(master, slave, end)
         wait_until(lambda: master.broker.encode() not in asked(namesrv, remoting.GET_ROUTE, topic=TOPIC).body)
         (got,) = run_java("ConsumeAll", namesrv, TOPIC, "replicated", COUNT // 2)
         assert got["received"] == COUNT // 2 and not got["missing"] + got["twice"] + got["damaged"]
         print(f"\n{follows} behind {leads}: {end} bytes equal, {got}")
+
+
+def check_page(master: peers.Peer, slave: peers.Peer, end: int) -> None:
+    """Wait until the console shows both as they are: on a busy machine one may not answer at first."""
+    shown = [
+        "Masters 1 Connected slaves 1 In sync 1 Furthest behind 0 B",
+        f"pair master {master.broker} {end:,} 0 B 1 1 –",
+        f"pair slave 1 {slave.broker} {end:,} 0 B – – ",
+        f" {end:,} 0 B 0 ",
+    ]
+
+    async def page() -> str:
+        async with browsing(ConsoleSettings(master.namesrv)) as browser:
+            return await browser.text("/replication")
+
+    def is_shown() -> bool:
+        found = asyncio.run(page())
+        print(found)
+        return all(part in found for part in shown) and "never" not in found
+
+    wait_until(is_shown)
 
 
 def slave_of(namesrv: str, root: Path, name: str) -> contextlib.AbstractContextManager[peers.Peer]:

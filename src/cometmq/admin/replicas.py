@@ -8,8 +8,35 @@ from cometmq.admin.cluster import ClusterAdmin
 from cometmq.cluster.route import MASTER
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.wire.bodies import decode
-from cometmq.wire.bodies.stats import ReplicationStatus
+from cometmq.wire.bodies.stats import ReplicationStatus, SlaveConnection
 from cometmq.wire.codes import RequestCode
+
+
+class ConnectedSlave(NamedTuple):
+    """A slave as its master sees it.
+
+    Attributes:
+        address: of its end of the connection, whose port is not the one that it listens at.
+        acked_offset: the end of its log by its last report.
+        behind: bytes of the master's log that it has not acknowledged.
+        bytes_per_second: how much the master has sent to it in the last second.
+    """
+
+    address: str
+    acked_offset: int
+    behind: int
+    bytes_per_second: int
+    in_sync: bool
+
+    @property
+    def behind_s(self) -> float | None:
+        """How long what it lacks takes at the present rate, in s; None if nothing is sent of it.
+
+        While as much is sent as is stored this is how old the first byte is that it lacks.
+        """
+        if not self.behind:
+            return 0.0
+        return self.behind / self.bytes_per_second if self.bytes_per_second else None
 
 
 class ReplicaLine(NamedTuple):
@@ -24,6 +51,9 @@ class ReplicaLine(NamedTuple):
         slaves: number of slaves that are connected to a master; None for a slave.
         in_sync: number of them that are in sync.
         problem: why nothing is replicated, or the broker does not answer; None if all is well.
+        heard_time: when a slave last heard from its master, by its own clock, ms since the epoch; 0 for
+            never, None for a master.
+        connected: the slaves that are connected to a master.
     """
 
     broker_name: str
@@ -35,6 +65,8 @@ class ReplicaLine(NamedTuple):
     slaves: int | None = None
     in_sync: int | None = None
     problem: str | None = None
+    heard_time: int | None = None
+    connected: tuple[ConnectedSlave, ...] = ()
 
 
 async def replicas(cluster: ClusterAdmin) -> list[ReplicaLine]:
@@ -70,7 +102,10 @@ async def _line(cluster: ClusterAdmin, name: str, broker_id: int, address: str) 
         return line._replace(problem=str(error))
     status, problem = decode(ReplicationStatus, answer.body), info.get("replicationProblems")
     if not status.master:
-        return line._replace(role="slave", end_offset=status.slave.max_offset, problem=problem)
+        slave = status.slave
+        return line._replace(
+            role="slave", end_offset=slave.max_offset, problem=problem, heard_time=slave.last_read_time
+        )
     return line._replace(
         role="master",
         end_offset=status.max_offset,
@@ -78,4 +113,11 @@ async def _line(cluster: ClusterAdmin, name: str, broker_id: int, address: str) 
         slaves=len(status.connections),
         in_sync=status.in_sync_slaves,
         problem=problem,
+        connected=tuple(map(_connected, status.connections)),
+    )
+
+
+def _connected(slave: SlaveConnection) -> ConnectedSlave:
+    return ConnectedSlave(
+        slave.address, slave.acked_offset, slave.behind, slave.bytes_per_second, slave.is_in_sync
     )

@@ -1,6 +1,6 @@
 """``cometmq replica``: masters and slaves."""
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -29,7 +29,7 @@ def status(context: click.Context, namesrv: str, as_json: bool) -> None:
     """
     lines = run_in_cluster(namesrv, replicas)
     if as_json:
-        print_json([line._asdict() for line in lines])
+        print_json([_fields(line) for line in lines])
     else:
         print_table(COLUMNS, map(_row, lines))
     troubled = [line for line in lines if line.problem is not None]
@@ -40,4 +40,9 @@ def status(context: click.Context, namesrv: str, as_json: bool) -> None:
 
 
 def _row(line: ReplicaLine) -> list[str]:
-    return ["-" if cell is None else str(cell) for cell in line[:-1]]
+    return ["-" if cell is None else str(cell) for cell in line[: len(COLUMNS)]]
+
+
+def _fields(line: ReplicaLine) -> dict[str, Any]:
+    connected = [slave._asdict() | {"behind_s": slave.behind_s} for slave in line.connected]
+    return line._asdict() | {"connected": connected}
