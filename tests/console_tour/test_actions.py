@@ -24,8 +24,9 @@ REFUSED: Final = {
     "/messages?topic=orders&offset=3": (400, "give the queue too"),
     "/messages?topic=orders&time=yesterday": (400, "is not a time"),
     "/messages?topic=orders&limit=501": (400, "write a whole number from 1 to 500"),
-    "/messages?topic=orders&sql=region+%3D": (200, "What it has is missing here"),
+    "/messages?topic=orders&sql=region+%3D": (400, "the filter ends too early"),
     "/messages?topic=nowhere": (404, "no route for topic"),
+    "/tail?topic=orders&sql=region+%3D": (400, "the filter ends too early"),
     "/messages/nonsense": (400, "give its topic"),
     "/dead-letters/mailer?time=never": (400, "is not a time"),
 }

@@ -11,9 +11,9 @@ from cometmq.admin import browsing, messages, traces
 from cometmq.admin.times import TIME_MAX, TimeRange, parse_range
 from cometmq.admin.tolerant import Trouble
 from cometmq.console.bodies import csv_text, json_lines, short_text, view_of
+from cometmq.console.filters import check_filter
 from cometmq.console.visit import Visit, parse_number
 from cometmq.errors import SettingsError
-from cometmq.filter import tag
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.trace import BeforeTrace, PubTrace
 
@@ -83,7 +83,7 @@ async def browse(visit: Visit) -> Response:
 
 
 def search_of(query: dict[str, str], limit_max: int) -> Search:
-    """Parse the fields of the form. Raises SettingsError, or FormatError for an illegal tag expression."""
+    """Parse the fields of the form. Raises SettingsError, or FormatError for an illegal filter."""
     queue = None
     if query["queue"]:
         broker_name, colon, queue_id = query["queue"].rpartition(":")
@@ -94,8 +94,7 @@ def search_of(query: dict[str, str], limit_max: int) -> Search:
         raise SettingsError(f"offset {query['offset']}: give the queue too, as BROKER:ID")
     if not query["topic"] and not query["id"]:
         raise SettingsError("give a topic, or the offset id of a message")
-    if query["tags"]:
-        tag.parse(query["tags"])
+    check_filter(query["tags"], query["sql"])
     return Search(
         query["topic"],
         query["id"],

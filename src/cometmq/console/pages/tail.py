@@ -10,9 +10,9 @@ from starlette.types import Receive, Scope, Send
 
 from cometmq.admin.following import NewMessages, follow
 from cometmq.console.bodies import short_text
+from cometmq.console.filters import check_filter
 from cometmq.console.visit import Visit
 from cometmq.errors import CometMQError, SettingsError
-from cometmq.filter import tag
 
 ROUND_MAX: Final = 50
 """Most messages a second that a page gets; how many more have come it says."""
@@ -46,8 +46,7 @@ async def events(visit: Visit) -> Response:
 def _check(query: dict[str, str]) -> None:
     if not query["topic"]:
         raise SettingsError("give the topic to follow")
-    if query["tags"]:
-        tag.parse(query["tags"])
+    check_filter(query["tags"], query["sql"])
 
 
 class _Stream(StreamingResponse):

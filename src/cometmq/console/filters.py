@@ -1,0 +1,14 @@
+"""The filters that a visitor writes: tags, or SQL92."""
+
+from cometmq.filter import sql92, tag
+
+
+def check_filter(tags: str, sql: str) -> None:
+    """Check a filter before brokers get it; either may be empty. Raises FormatError.
+
+    RocketMQ's brokers answer a pull by a filter that they cannot compile as if it had none.
+    """
+    if tags:
+        tag.parse(tags)
+    if sql:
+        sql92.compile(sql)
