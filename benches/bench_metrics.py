@@ -1,30 +1,40 @@
 """What scrapes and the console cost a loaded broker: windows of sends with and without them, in turn.
 
-    python -m benches.bench_metrics [--rounds 5] [--seconds 4] [--warm-ups 4] [--interval 1]
+    python -m benches.bench_metrics [--rounds 5] [--seconds 15] [--warm-ups 4]
 
-One broker serves both: what a scrape costs is its own work, for no message counts anything for it. Prometheus
-scrapes every 15 s by default; here it is each second, so that a window has some of them. The console's first
-view is asked for as often, from a process of its own that shares the machine's cores. The table has the
-medians of the windows, and the ratio of their rates. Limit: 3 % less.
+The broker has the 1,000 topics of 8 queues and the 100 groups of ``bench_console``, beside the topics of the
+load. In a watched window Prometheus scrapes every 15 s, as by its default, an overview that is open in a
+browser renews itself every 10 s, and the console samples the lags of all groups: a window of 15 s has one
+sample, twice as many as in real life. In the other windows the console is stopped (SIGSTOP) and nobody asks.
+One broker serves both kinds: what a scrape costs is its own work, for no message counts anything for it.
+
+Load, console and broker share the machine, so the rates have what the console takes of it, too; the CPU time
+for a message is the broker's. The table has the medians of the windows. Limit: 3 % less.
 """
 
 import argparse
+import asyncio
 import contextlib
+import json
+import os
 import signal
 import statistics
 import tempfile
 import threading
+import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
-from benches.bench_console import command, get
+from benches.bench_console import command, fill, get
 from benches.cells import FEW_THREADS, QUEUES, ROCKETMQ_ONLY, Cell
 from benches.load import Load
 from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm, peers
+from tests.interop.peers import Peer
 
 from cometmq import kernels
 
@@ -34,6 +44,12 @@ CELLS: Final = (
     Cell("async", "async", threads=FEW_THREADS, brokers=ROCKETMQ_ONLY),
 )
 KINDS: Final = ("off", "on")
+INTERVALS_S: Final = {"metrics": 15.0, "console": 10.0}
+"""How often Prometheus asks for metrics, and a browser renews the console's first view."""
+WARM_UP_S: Final = 4.0
+"""Longest window that is not counted."""
+Windows = dict[tuple[str, str], list[dict[str, Any]]]
+"""What the load generator says of each window, by cell and kind."""
 
 
 def main() -> None:
@@ -42,70 +58,116 @@ def main() -> None:
         prog="python -m benches.bench_metrics", description="what being watched costs"
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--warm-ups", type=int, default=4)
-    parser.add_argument("--interval", type=float, default=1.0, help="seconds between looks")
     options = parser.parse_args()
     kernels.load_if_possible()  # compiled once, before anything is measured
-    rates: dict[tuple[str, str], list[float]] = defaultdict(list)
-    looks_ms: dict[str, list[float]] = {"metrics": [], "console": []}
-    with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name:
-        folder, port = Path(name), peers.free_port()
-        settings = peers.PATIENT | {"metricsExporterType": "PROM", "metricsPromExporterPort": port}
-        with (
-            peers.cometmq(folder / "cometmq", settings, ended_by=signal.SIGKILL) as peer,
-            Load.for_rocketmq(folder, "JSON") as load,
-            command("console", "--namesrv", peer.namesrv) as (_, console_ready),
-        ):
-            urls = {
-                "metrics": f"http://{peers.HOST}:{port}/metrics",
-                "console": f"http://{console_ready['console']}/",
-            }
-            topics = [f"bench-{number}" for number in range(TOPICS)]
-            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
-            for cell in CELLS:
-                for count in range(options.warm_ups + options.rounds):
-                    for kind in KINDS:
-                        interval_s = options.interval if kind == "on" else None
-                        with watching(urls, interval_s, looks_ms):
-                            window = load.window(peer, cell, options.seconds)
-                        assert not window["failed"] and not window["lost"], window
-                        if count >= options.warm_ups:
-                            rates[cell.name, kind].append(window["perSecond"])
+    with (
+        tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name,
+        watched(Path(name)) as (peer, watchers),
+    ):
+        with Load.for_rocketmq(Path(name), "JSON") as load:
+            windows = measure(peer, load, watchers, options)
+        samples = watchers.samples()
     console = Console()
-    console.print(table_of(rates))
-    for name, took_ms in looks_ms.items():
-        console.print(f"{name}: {len(took_ms)} looks, median {statistics.median(took_ms):.0f} ms each")
+    console.print(table_of(windows))
+    for look, took_ms in watchers.took_ms.items():
+        console.print(f"{look}: {len(took_ms)} looks, median {statistics.median(took_ms):.0f} ms each")
+    console.print(f"lags: {samples} samples")
+
+
+def measure(peer: Peer, load: Load, watchers: "Watchers", options: argparse.Namespace) -> Windows:
+    """Load the broker in windows of both kinds in turn; return those that count."""
+    windows: Windows = defaultdict(list)
+    for cell in CELLS:
+        for count in range(options.warm_ups + options.rounds):
+            counts = count >= options.warm_ups
+            seconds = options.seconds if counts else min(WARM_UP_S, options.seconds)
+            for kind in KINDS:
+                with watchers.watching() if kind == "on" else contextlib.nullcontext():
+                    window = load.window(peer, cell, seconds)
+                assert not window["failed"] and not window["lost"], window
+                if counts:
+                    windows[cell.name, kind].append(window)
+    return windows
 
 
 @contextlib.contextmanager
-def watching(
-    urls: Mapping[str, str], interval_s: float | None, took_ms: dict[str, list[float]]
-) -> Iterator[None]:
-    """Ask for each page at an interval, in a thread, and record how long that takes; None asks for none."""
-    stopping = threading.Event()
-
-    def watch() -> None:
-        while interval_s is not None and not stopping.wait(interval_s):
-            for name, url in urls.items():
-                took_ms[name].append(get(url))
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        thread.join()
+def watched(folder: Path) -> Iterator[tuple[Peer, "Watchers"]]:
+    """Run a broker with many topics and groups, and a console for it."""
+    port = peers.free_port()
+    settings = peers.PATIENT | {"metricsExporterType": "PROM", "metricsPromExporterPort": port}
+    with peers.cometmq(folder / "cometmq", settings, ended_by=signal.SIGKILL) as peer:
+        asyncio.run(fill(peer.namesrv))
+        topics = [f"bench-{number}" for number in range(TOPICS)]
+        jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
+        with command("console", "--namesrv", peer.namesrv) as (pid, ready):
+            urls = {
+                "metrics": f"http://{peers.HOST}:{port}/metrics",
+                "console": f"http://{ready['console']}/",
+            }
+            with Watchers(urls, pid) as watchers:
+                yield peer, watchers
 
 
-def table_of(rates: dict[tuple[str, str], list[float]]) -> Table:
+class Watchers:
+    """Prometheus, a console, and a browser at its first view; as a context manager it stops the console.
+
+    Attributes:
+        took_ms: how long each answer took, by who asked.
+    """
+
+    def __init__(self, urls: Mapping[str, str], console_pid: int) -> None:
+        self.took_ms: dict[str, list[float]] = {name: [get(url)] for name, url in urls.items()}
+        self._urls = urls
+        self._console_pid = console_pid
+
+    def __enter__(self) -> Self:
+        os.kill(self._console_pid, signal.SIGSTOP)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.kill(self._console_pid, signal.SIGCONT)  # or it would not end
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Let all look meanwhile, each at once and then at its interval."""
+        over = threading.Event()
+        os.kill(self._console_pid, signal.SIGCONT)
+        with ThreadPoolExecutor(len(self._urls)) as at_once:
+            looking = [at_once.submit(self._look, name, over) for name in self._urls]
+            try:
+                yield
+            finally:
+                over.set()
+        os.kill(self._console_pid, signal.SIGSTOP)
+        for one in looking:
+            one.result()
+
+    def samples(self) -> int:
+        """Return how often the console has sampled lags."""
+        os.kill(self._console_pid, signal.SIGCONT)
+        with urllib.request.urlopen(f"{self._urls['console']}groups/group-000/lags") as answer:
+            return len(json.load(answer)["times"])
+
+    def _look(self, name: str, over: threading.Event) -> None:
+        while not over.is_set():
+            self.took_ms[name].append(get(self._urls[name]))
+            over.wait(INTERVALS_S[name])
+
+
+def table_of(windows: Windows) -> Table:
     """Build the table of all cells."""
-    table = Table("cell", "alone, msg/s", "watched, msg/s", "ratio")
+    table = Table("cell", "alone, msg/s", "watched, msg/s", "ratio", "broker's CPU, µs/msg")
     for cell in CELLS:
-        off, on = (statistics.median(rates[cell.name, kind]) for kind in KINDS)
-        table.add_row(cell.name, f"{off:,.0f}", f"{on:,.0f}", f"{on / off:.3f}")
+        off, on = (_median(windows[cell.name, kind], "perSecond") for kind in KINDS)
+        cpu = " → ".join(f"{_median(windows[cell.name, kind], 'cpuMicros'):.2f}" for kind in KINDS)
+        table.add_row(cell.name, f"{off:,.0f}", f"{on:,.0f}", f"{on / off:.3f}", cpu)
     return table
+
+
+def _median(windows: list[dict[str, Any]], name: str) -> float:
+    return statistics.median(float(window[name]) for window in windows)
 
 
 if __name__ == "__main__":
