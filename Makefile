@@ -7,7 +7,7 @@ ENDS := --max-worker-restart 0
 # Most of these tests wait most of the time: four processes keep two cores busy.
 INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
-.PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues intruders console-tour report-pages dists docs lock setup clean
+.PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues proxies intruders console-tour report-pages dists servers docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
@@ -35,6 +35,7 @@ remotes: setup ; $(BIN)/python -m tests.remotes
 replicas: setup ; $(BIN)/python -m tests.replicas && $(BIN)/python -m tests.replicas.power
 queues: setup ; $(BIN)/python -m tests.queues
 dists: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/python -m tests.dists
+servers: setup ; $(BIN)/python -m tests.servers
 intruders: setup ; $(BIN)/python -m tests.intruders
 docs: setup ; $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs && echo build/docs/index.html
 lock: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras --group dev --group docs --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock pyproject.toml
