@@ -23,10 +23,14 @@ def test_each_handle_is_decoded_as_it_was(handle: ReceiptHandle) -> None:
     assert parse_receipt(str(handle)) == handle
 
 
+def test_what_the_proxy_of_rocketmq_adds_is_ignored() -> None:
+    assert parse_receipt("2 3 4 5 0 b 6 7 6877") == parse_receipt("2 3 4 5 0 b 6 7")
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "1 2 3 4 0 b 5", "1 2 3 4 0 b 5 6 7", "1 2 3 4 3 b 5 6", "1 2 3 x 0 b 5 6", "1  2 3 4 0 b 5 6"),
+        *("", "1 2 3 4 0 b 5", "1 2 3 4 3 b 5 6", "1 2 3 x 0 b 5 6", "1  2 3 4 0 b 5 6"),
         f"{2**63} 2 3 4 0 b 5 6",
     ],
 )

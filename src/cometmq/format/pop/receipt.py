@@ -5,6 +5,8 @@ Eight tokens between single blanks, in the property POP_CK and the field ``extra
     begin_offset pop_time invisible_ms revive_queue_id retry_flag broker_name queue_id offset
     2            1795602428484 15000   3               0          broker-a    2        3
 
+What follows them is ignored, as RocketMQ does: its gRPC proxy adds the message's place in the CommitLog.
+
 Source: RocketMQ ``remoting/protocol/header/ExtraInfoUtil.java``.
 """
 
@@ -16,6 +18,7 @@ from cometmq.errors import FormatError
 from cometmq.format.pop.names import RetryFlag
 
 _BLANK: Final = " "
+_TOKENS: Final = 8
 _SHOWN_LENGTH: Final = 100
 """Longest handle in an error's text, in characters; longer ones are cut."""
 
@@ -56,7 +59,7 @@ class ReceiptHandle(NamedTuple):
 def parse_receipt(text: str) -> ReceiptHandle:
     """Decode a handle. Raises FormatError, which shows it and says where handles come from."""
     try:
-        return msgspec.convert(text.split(_BLANK), ReceiptHandle, strict=False)
+        return msgspec.convert(text.split(_BLANK)[:_TOKENS], ReceiptHandle, strict=False)
     except msgspec.ValidationError:
         raise FormatError(
             f"{text[:_SHOWN_LENGTH]!r} is not a receipt handle of eight tokens: give the property POP_CK of "

@@ -84,6 +84,17 @@ async def test_an_acknowledgement_is_stored_as_rocketmq_stores_it(serve: Serve, 
         assert bench.parts.in_flight.count("g", "T", 3) == 0
 
 
+async def test_a_handle_to_which_the_proxy_of_rocketmq_added_a_token_is_one(
+    serve: Serve, tmp_path: Path
+) -> None:
+    async with serve(tmp_path) as bench:
+        for place, message in enumerate(await prepare(bench, 2)):
+            handle = f"{message.handle} {message.record.physical_offset}"
+            assert (await ack(bench, message, handle=handle)).code == ResponseCode.SUCCESS
+            acknowledged = acks(bench)[-1]
+            assert (acknowledged.begin_offset, acknowledged.offsets) == (0, (place,))
+
+
 async def test_one_that_comes_too_late_goes_to_the_revive_topic_at_once(serve: Serve, tmp_path: Path) -> None:
     async with serve(tmp_path) as bench:
         (message,) = await prepare(bench)
