@@ -1,51 +1,57 @@
-"""What the gRPC proxy costs: calls beside an empty service on the same transport, and clients that are idle.
+"""What the gRPC proxy costs, beside RocketMQ's own in front of the same broker, and beside an empty service.
 
-    python -m benches.bench_proxy [--calls N] [--idle S]
+    python -m benches.bench_proxy [--calls 20000] [--warm-up 20000] [--seconds 20] [--rate 500] [--idle 30]
 
 Sends of 200 bytes, and receive + acknowledgement of 32 messages at a time, 32 calls in flight on four
-connections; the empty service answers the same sends at once. CPU is that of the server's process, user and
-system, per message. Idle are 1,000 clients with a stream each that send a heartbeat every ten seconds, and
-200 long polls. All processes share the machine's cores: a rate is what the machine does, not the proxy alone.
+connections, by clients in one process: to an empty service on the same transport, which answers sends at
+once; to ``cometmq proxy``, with one worker and with two, on 16 connections; and to RocketMQ's proxy in
+cluster mode. The warm-up is done before each of them, as Java compiles what has run for some seconds. CPU is
+that of the server's processes, user and system, per message.
+
+Then a client of remoting sends 100 messages a second to the broker: alone, while the proxy gets ``--rate``
+messages a second, and while another remoting client sends so many. Last, 1,000 clients with a stream each
+that send a heartbeat every ten seconds, and 200 long polls, are idle. ``--no-java`` leaves RocketMQ's out.
+
+All processes share the machine's cores: a rate is what the machine does, not the proxy alone.
 """
 
 import argparse
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import uvloop
+from benches.bench_flood import STEADY, STEADY_RATE, behave
+from benches.grpc_load import AHEAD, CONNECTIONS, GROUP, grpc_load
+from benches.idle_clients import POLLS, STREAMS, create_quiet_topic, idle
 from benches.raw_batches import cpu_seconds
-from google.protobuf.duration_pb2 import Duration
-from grpclib.client import Channel
 from tests.interop import peers
-from tests.proxy.conftest import GrpcClient, message_of, receive_request
+from tests.interop.proxies import rocketmq_proxy
 
+from cometmq.admin.groups import create
 from cometmq.admin.topics import TopicAdmin
-from cometmq.net.address import parse_address
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.outcomes import OK
 from cometmq.proxy.transport import Call, GrpcServer
+from cometmq.wire.bodies.group import GroupConfig
 
-TOPIC, GROUP, QUIET = "BenchProxy", "BenchProxy", "BenchProxyQuiet"
-BODY: Final = b"x" * 200
-CONNECTIONS, IN_FLIGHT, BATCH = 4, 32, 32
-STREAMS, POLLS, BEAT_S = 1_000, 200, 10.0
-WARM_UP: Final = 0.1
-
-CountingCall = Callable[[GrpcClient], Awaitable[int]]
-"""Calls an rpc; returns how many messages it handled."""
-
-
-def rss_mib(pid: int) -> float:
-    """Return the resident memory of a process."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+LOADED: Final = "BenchProxyLoaded"
+TOPICS: Final = {"one": "BenchProxyOne", "two": "BenchProxyTwo", "java": "BenchProxyJava"}
+WORKERS: Final = 2
+MANY_CONNECTIONS: Final = 16
+"""So many the kernel spreads over two workers somewhat evenly."""
+HEAP: Final = ("-Xms512m", "-Xmx1g")
+LONGER_S: Final = 2.0
+"""So much longer than the sends by remoting lasts what they are beside."""
 
 
 async def serve_nothing(port: int) -> None:
@@ -71,126 +77,131 @@ def server(*command: str) -> Iterator[int]:
         yield child.pid
 
 
-async def measure(what: str, pid: int, call: CountingCall, clients: list[GrpcClient], messages: int) -> None:
-    """Repeat a call until so many messages were handled; print the rate, and the server's CPU time."""
-    left, done = messages, 0
-    began, cpu = time.perf_counter(), cpu_seconds(pid)
-
-    async def repeat(client: GrpcClient) -> None:
-        nonlocal left, done
-        while left > 0:
-            left -= 1
-            handled = await call(client)
-            left -= handled - 1
-            done += handled
-
-    await asyncio.gather(*(repeat(clients[number % len(clients)]) for number in range(IN_FLIGHT)))
-    took_s, cost_s = time.perf_counter() - began, cpu_seconds(pid) - cpu
-    print(f"{what:32} {done / took_s:8,.0f} messages/s {cost_s / done * 1e6:8,.0f} µs CPU each")
+@contextmanager
+def cometmq_proxy(namesrv: str, *options: str) -> Iterator[tuple[str, list[int]]]:
+    """Run ``cometmq proxy``; provide its address, and the ids of the processes that serve."""
+    port = peers.free_port()
+    command = ("cometmq.cli.main", "proxy", "--namesrv", namesrv, "--port", str(port), *options)
+    with server(*command) as pid:
+        workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        yield f"{peers.HOST}:{port}", [pid, *map(int, workers)]
 
 
-async def load(address: str, pid: int, messages: int, *, receives: bool) -> None:
-    """Send messages, receive and acknowledge them."""
-    numbers = count()
-    channels = [Channel(*parse_address(address)) for _ in range(CONNECTIONS)]
-    clients = [GrpcClient(channel, {"x-mq-client-id": "bench"}) for channel in channels]
+async def measure(what: str, pids: list[int], work: Callable[[int], Awaitable[int]], messages: int) -> None:
+    """Have so many messages sent or received at least; print the rate, and the servers' CPU time."""
 
-    async def send(client: GrpcClient) -> int:
-        request = pb.SendMessageRequest(messages=[message_of(TOPIC, BODY, f"ID{next(numbers)}")])
-        assert (await client.call("SendMessage", request)).status.code == pb.OK
-        return 1
+    def cost_s() -> float:
+        return sum(map(cpu_seconds, pids))
 
-    async def receive(client: GrpcClient) -> int:
-        _, found = await client.receive(receive_request(TOPIC, GROUP, batch_size=BATCH))
-        received = [one.system_properties for one in found]
-        entries = [
-            pb.AckMessageEntry(message_id=one.message_id, receipt_handle=one.receipt_handle)
-            for one in received
-        ]
-        names = {"group": pb.Resource(name=GROUP), "topic": pb.Resource(name=TOPIC)}
-        if entries:
-            answer = await client.call("AckMessage", pb.AckMessageRequest(entries=entries, **names))
-            assert answer.status.code == pb.OK
-        return len(entries)
-
-    await measure("warm-up", pid, send, clients, int(messages * WARM_UP))
-    await measure("send", pid, send, clients, messages)
-    if receives:
-        await measure("receive and acknowledge", pid, receive, clients, messages)
-    for channel in channels:
-        channel.close()
+    began, cpu_s = time.perf_counter(), cost_s()
+    done = await work(messages)
+    took_s, cpu_s = time.perf_counter() - began, cost_s() - cpu_s
+    print(f"  {what:24} {done / took_s:8,.0f} messages/s {cpu_s / done * 1e6:8,.0f} µs CPU each", flush=True)
 
 
-async def idle(address: str, pid: int, seconds: float) -> None:
-    """Keep clients idle; print the CPU and the memory that they cost the server."""
-    settings = pb.Settings(
-        client_type=pb.PRODUCER, publishing=pb.Publishing(topics=[pb.Resource(name=QUIET)])
-    )
-    async with asyncio.timeout(seconds + 600):
-        channels = [Channel(*parse_address(address)) for _ in range(STREAMS)]
-        clients = [
-            GrpcClient(channel, {"x-mq-client-id": f"idle-{number}"})
-            for number, channel in enumerate(channels)
-        ]
-
-        async def stay(client: GrpcClient) -> None:
-            async with client.open("Telemetry", 10 * seconds + 600) as stream:
-                await stream.send_message(pb.TelemetryCommand(settings=settings))
-                await stream.recv_message()
-                while True:
-                    await client.call("Heartbeat", pb.HeartbeatRequest(client_type=pb.PRODUCER))
-                    await asyncio.sleep(BEAT_S)
-
-        async def poll(client: GrpcClient) -> None:
-            while True:
-                wanted = receive_request(QUIET, GROUP, long_polling_timeout=Duration(seconds=20))
-                await client.receive(wanted)
-
-        tasks = [asyncio.create_task(stay(client)) for client in clients]
-        tasks += [asyncio.create_task(poll(client)) for client in clients[:POLLS]]
-        await asyncio.sleep(2 * BEAT_S)
-        began = cpu_seconds(pid)
-        await asyncio.sleep(seconds)
-        share = (cpu_seconds(pid) - began) / seconds
-        print(f"{STREAMS:,} idle streams, {POLLS} long polls: {share:.1%} of a core, {rss_mib(pid):.0f} MiB")
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for channel in channels:
-            channel.close()
+async def measure_proxy(
+    address: str, pids: list[int], topic: str, options: argparse.Namespace, connections: int = CONNECTIONS
+) -> None:
+    """Measure a proxy: send, then receive and acknowledge, each when it is warm."""
+    async with grpc_load(address, topic, connections=connections) as load:
+        await load.send(options.warm_up + AHEAD)
+        await measure("send", pids, load.send, options.calls)
+        await load.receive(options.warm_up)
+        await measure("receive and acknowledge", pids, load.receive, options.calls)
 
 
-async def create_topics(namesrv: str) -> None:
-    """Create the topics of the loads."""
+async def measure_nothing(address: str, pid: int, options: argparse.Namespace) -> None:
+    """Measure the empty service."""
+    async with grpc_load(address, LOADED, with_settings=False) as load:
+        await load.send(options.warm_up)
+        await measure("send", [pid], load.send, options.calls)
+
+
+def measure_remoting(peer: peers.Peer, what: str, seconds: float, load: Sequence[str] = ()) -> None:
+    """Send to the broker by remoting, beside a load if one is given; print how long answers took."""
+    latencies: list[float] = []
+    over = threading.Event()
+    beside = ""
+    with ExitStack() as stack:
+        if load:
+            command = [sys.executable, "-m", "benches.grpc_load", *load, str(seconds + LONGER_S)]
+            child = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            assert child.stdout is not None
+            assert child.stdout.readline() == "begins\n"
+        timer = threading.Timer(seconds, over.set)
+        timer.start()
+        behave(int(peer.broker.rpartition(":")[2]), latencies, over)
+        if load:
+            beside = f"; beside: {child.communicate()[0].strip()}"
+    times_ms = np.array(latencies) * 1000
+    p50, p99 = np.nanpercentile(times_ms, (50, 99))
+    refused = int(np.isnan(times_ms).sum())
+    counts = f"{len(times_ms):,} sends, {refused} refused"
+    print(f"  {what:32} p50 {p50:6.2f} ms, p99 {p99:6.2f} ms, {counts}{beside}", flush=True)
+
+
+async def prepare(namesrv: str) -> None:
+    """Create the topics and the group of the loads."""
     async with TopicAdmin(namesrv) as admin:
-        for topic in (TOPIC, QUIET):
+        for topic in (*TOPICS.values(), LOADED, STEADY):
             await admin.create(topic, queues=4)
+        await create(admin, GroupConfig(group=GROUP))
+    await create_quiet_topic(namesrv)
+
+
+def measure_all(folder: Path, options: argparse.Namespace) -> None:
+    """Measure all, one after the other."""
+    print("empty service")
+    port = peers.free_port()
+    with server("benches.bench_proxy", "--nothing", str(port)) as pid:
+        uvloop.run(measure_nothing(f"{peers.HOST}:{port}", pid, options))
+    with peers.cometmq(folder / "store") as peer:
+        asyncio.run(prepare(peer.namesrv))
+        with cometmq_proxy(peer.namesrv) as (address, pids):
+            print("cometmq proxy")
+            uvloop.run(measure_proxy(address, pids, TOPICS["one"], options))
+        with cometmq_proxy(peer.namesrv, "--workers", str(WORKERS)) as (address, pids):
+            print(f"cometmq proxy, {WORKERS} workers, {MANY_CONNECTIONS} connections")
+            uvloop.run(measure_proxy(address, pids, TOPICS["two"], options, MANY_CONNECTIONS))
+        if not options.no_java:
+            with rocketmq_proxy(folder / "java", peer.namesrv, options=HEAP) as (address, pid):
+                print("RocketMQ's proxy")
+                uvloop.run(measure_proxy(address, [pid], TOPICS["java"], options))
+        with cometmq_proxy(peer.namesrv) as (address, pids):
+            rate = (LOADED, str(options.rate))
+            print(f"{STEADY_RATE} sends/s by remoting")
+            measure_remoting(peer, "alone", options.seconds)
+            what = f"beside {options.rate:,.0f}/s"
+            measure_remoting(peer, f"{what} through the proxy", options.seconds, ("grpc", address, *rate))
+            remoting = ("remoting", peer.namesrv, *rate)
+            measure_remoting(peer, f"{what} by remoting", options.seconds, remoting)
+        if not options.idle:
+            return
+        with cometmq_proxy(peer.namesrv) as (address, pids):
+            cost = uvloop.run(idle(address, pids[0], options.idle))
+            print(f"{STREAMS:,} idle streams, {POLLS} long polls\n  {cost}")
 
 
 def main() -> None:
     """Measure all, or serve nothing."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=20_000)
-    parser.add_argument("--idle", type=float, default=30.0)
+    parser = argparse.ArgumentParser(
+        prog="python -m benches.bench_proxy",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--calls", type=int, default=20_000, help="messages of each measurement")
+    parser.add_argument("--warm-up", type=int, default=20_000, help="messages before each of them")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement by remoting")
+    parser.add_argument("--rate", type=float, default=500.0, help="messages a second beside it")
+    parser.add_argument("--idle", type=float, default=30.0, help="seconds of the idle clients; 0 for none")
+    parser.add_argument("--no-java", action="store_true", help="leave RocketMQ's proxy out")
     parser.add_argument("--nothing", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.nothing:
-        uvloop.run(serve_nothing(given.nothing))
+    options = parser.parse_args()
+    if options.nothing:
+        uvloop.run(serve_nothing(options.nothing))
         return
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        port = peers.free_port()
-        print("empty service")
-        with server("benches.bench_proxy", "--nothing", str(port)) as pid:
-            uvloop.run(load(f"{peers.HOST}:{port}", pid, given.calls, receives=False))
-        peer = stack.enter_context(peers.cometmq(folder / "store"))
-        asyncio.run(create_topics(peer.namesrv))
-        port = peers.free_port()
-        command = ("cometmq.cli.main", "proxy", "--namesrv", peer.namesrv, "--port", str(port))
-        pid = stack.enter_context(server(*command))
-        print("proxy")
-        uvloop.run(load(f"{peers.HOST}:{port}", pid, given.calls, receives=True))
-        uvloop.run(idle(f"{peers.HOST}:{port}", pid, given.idle))
+    with tempfile.TemporaryDirectory() as folder:
+        measure_all(Path(folder), options)
 
 
 if __name__ == "__main__":
