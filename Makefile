@@ -28,6 +28,7 @@ soak: setup ; $(BIN)/python -m tests.soak
 splits: setup ; $(BIN)/python -m tests.splits
 streams: setup ; $(BIN)/python -m tests.streams && $(BIN)/python -m tests.streams.brokers
 clusters: setup ; $(BIN)/python -m tests.clusters
+proxies: setup ; $(BIN)/python -m tests.proxies
 console-tour: setup ; $(BIN)/pytest tests/console_tour -m browser $(ENDS)
 report-pages: setup ; $(BIN)/python -m tests.report_pages
 sinks: setup ; $(BIN)/python -m tests.sinks
