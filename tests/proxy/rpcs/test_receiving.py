@@ -34,7 +34,6 @@ async def test_a_held_receive_ends_with_the_message(front: Front) -> None:
 
 async def test_messages_are_filtered_by_tag(front: Front) -> None:
     await front.create_topic("T", queues=1)
-    await front.receive("T", "G", 0)
     only_red = pb.FilterExpression(type=pb.TAG, expression="red || green")
     for tag in ("blue", "red", "green"):
         await front.send("T", tag.encode(), tag=tag)
@@ -82,7 +81,6 @@ async def test_a_compressed_body_arrives_as_it_was(front: Front) -> None:
 
 async def test_what_a_client_that_has_gone_would_have_received_comes_again_soon(front: Front) -> None:
     await front.create_topic("T", queues=1)
-    await front.receive("T", "G", 0)
     request = receive_request("T", "G", long_polling_timeout=Duration(seconds=20))
     receiving = asyncio.create_task(front.client.receive(request))
     await pop_is_held(front, "G", "T")
