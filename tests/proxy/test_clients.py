@@ -48,3 +48,12 @@ async def test_a_client_is_silent_without_heartbeat_and_stream() -> None:
     assert clients.silent() == [client]
     clients.heard("c")
     assert clients.silent() == []
+
+
+async def test_a_client_is_heard_unless_it_is_silent_or_unknown() -> None:
+    clients, exchange = Clients(), stream()
+    client = clients.update("c", member("G"), exchange)
+    clients.end("c", exchange)
+    assert clients.is_heard("c") and not clients.is_heard("d")
+    client.heard_at -= SILENT_S_MAX + 1
+    assert not clients.is_heard("c")

@@ -1,24 +1,22 @@
 import time
 
 import pytest
-from msgspec.structs import replace
 from tests.proxy.conftest import Front
 from tests.proxy.messages.test_received import STORED
 
 from cometmq.errors import NetworkError
 from cometmq.format.pop.names import RetryFlag
 from cometmq.format.pop.receipt import ReceiptHandle
-from cometmq.message import StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.messages.receipts import ClientReceipt, parse_client_receipt
 from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.renewals import FAILURES_MAX, Renewals
 
 
-def popped(invisible_ms: int) -> tuple[StoredMessage, str]:
-    """Return a message that a broker has just delivered, and its client's handle."""
+def popped(invisible_ms: int) -> ClientReceipt:
+    """Return the handle of a message that a broker has just delivered."""
     handle = ReceiptHandle(0, int(time.time() * 1000), invisible_ms, 0, RetryFlag.NONE, "embedded", 0, 7)
-    return replace(STORED, properties={"POP_CK": str(handle)}), str(ClientReceipt(handle, 100))
+    return ClientReceipt(handle, 100)
 
 
 async def test_a_handle_is_renewed_before_it_expires_and_used_for_the_first_one(front: Front) -> None:
@@ -26,12 +24,11 @@ async def test_a_handle_is_renewed_before_it_expires_and_used_for_the_first_one(
     await front.send("T", b"x")
     renewals = Renewals(front.proxy._brokers)
     (message,) = await front.receive("T", "G", 1)
-    first = message.system_properties.receipt_handle
-    handle = parse_client_receipt(first).handle
-    stored = replace(STORED, physical_offset=parse_client_receipt(first).physical_offset)
-    named = {"POP_CK": str(handle._replace(invisible_ms=5_000))}
-    renewals.add("c", "G", replace(stored, properties=named))
-    text = next(iter(renewals._held["c", "G"]))
+    received = parse_client_receipt(message.system_properties.receipt_handle)
+    handle = received.handle
+    receipt = received._replace(handle=handle._replace(invisible_ms=5_000))
+    renewals.add("c", "G", STORED, receipt)
+    text = str(receipt)
     await renewals.renew()
     async with renewals.present("c", "G", text) as renewed:
         assert renewed.handle.invisible_ms == 60_000 and renewed.handle.offset == handle.offset
@@ -40,17 +37,17 @@ async def test_a_handle_is_renewed_before_it_expires_and_used_for_the_first_one(
 
 async def test_a_handle_with_time_left_stays(front: Front) -> None:
     renewals = Renewals(front.proxy._brokers)
-    message, text = popped(60_000)
-    renewals.add("c", "G", message)
+    text = str(receipt := popped(60_000))
+    renewals.add("c", "G", STORED, receipt)
     await renewals.renew()
-    async with renewals.present("c", "G", text) as receipt:
-        assert str(receipt) == text
+    async with renewals.present("c", "G", text) as present:
+        assert str(present) == text
 
 
 async def test_a_handle_that_cannot_be_renewed_is_given_up(front: Front) -> None:
     renewals = Renewals(front.proxy._brokers)
-    message, text = popped(1)
-    renewals.add("c", "G", message)  # of a topic that does not exist
+    text = str(receipt := popped(1))
+    renewals.add("c", "G", STORED, receipt)  # of a topic that does not exist
     for _ in range(FAILURES_MAX):
         assert text in renewals._held["c", "G"]
         await renewals.renew()
@@ -63,13 +60,13 @@ async def test_a_handle_that_cannot_be_renewed_is_given_up(front: Front) -> None
 
 async def test_a_handle_whose_acknowledgement_fails_is_still_prolonged(front: Front) -> None:
     renewals = Renewals(front.proxy._brokers)
-    message, text = popped(60_000)
-    renewals.add("c", "G", message)
+    text = str(receipt := popped(60_000))
+    renewals.add("c", "G", STORED, receipt)
     with pytest.raises(NetworkError):
         async with renewals.present("c", "G", text):
             raise NetworkError("the broker is gone")
-    async with renewals.present("c", "G", text) as receipt:
-        assert str(receipt) == text and text in renewals._held["c", "G"]
+    async with renewals.present("c", "G", text) as present:
+        assert str(present) == text and text in renewals._held["c", "G"]
     assert renewals._held["c", "G"] == {}
 
 
@@ -79,7 +76,7 @@ async def test_a_message_is_hidden_longer_each_time(front: Front) -> None:
     (message,) = await front.receive("T", "G", 1)
     receipt = parse_client_receipt(message.system_properties.receipt_handle)
     renewals = Renewals(front.proxy._brokers)
-    renewals.add("c", "G", replace(STORED, properties={"POP_CK": str(receipt.handle)}))
+    renewals.add("c", "G", STORED, receipt)
     (held,) = renewals._held["c", "G"].values()
     times_ms = []
     for _ in range(3):

@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from cometmq.io import descriptors
@@ -144,7 +145,8 @@ class Acceptor:
         except OSError as error:
             reason = reason_of(error) if isinstance(error, ssl.SSLError) else str(error)
             self.failed += 1
-            self._last_failure = f"{address[0]}: {reason or 'it ended the connection'}"
+            where = address[0] if address else "this machine"  # by a unix socket, which names no peer
+            self._last_failure = f"{where}: {reason or 'it ended the connection'}"
             self._failed_log.add()
             return False
         return True
@@ -230,5 +232,18 @@ async def listen(host: str, port: int, backlog: int, *, shares_port: bool = Fals
     except BaseException:
         for one in listening:
             one.close()
+        raise
+    return listening
+
+
+def listen_at(path: Path, backlog: int) -> socket.socket:
+    """Open a listening unix socket at a path that is not there yet. Raises OSError."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.setblocking(False)
+        listening.bind(str(path))
+        listening.listen(backlog)
+    except BaseException:
+        listening.close()
         raise
     return listening

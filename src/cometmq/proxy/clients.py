@@ -71,6 +71,11 @@ class Clients:
         client.heard_at = asyncio.get_running_loop().time()
         return client
 
+    def is_heard(self, client_id: str) -> bool:
+        """Return whether a client is known, and has not gone without a word."""
+        client = self._by_id.get(client_id)
+        return client is not None and not _is_silent(client)
+
     def end(self, client_id: str, exchange: Exchange) -> None:
         """Forget a stream that has ended."""
         client = self._by_id.get(client_id)
@@ -83,9 +88,13 @@ class Clients:
 
     def silent(self) -> list[ConnectedClient]:
         """Return the clients that have gone without a word."""
-        limit = asyncio.get_running_loop().time() - SILENT_S_MAX
-        return [client for client in self if not client.exchanges and client.heard_at < limit]
+        return [client for client in self if _is_silent(client)]
 
     def has_member(self, group: str) -> bool:
         """Return whether a client is a member of a group."""
         return any(client.group == group for client in self)
+
+
+def _is_silent(client: ConnectedClient) -> bool:
+    limit = asyncio.get_running_loop().time() - SILENT_S_MAX
+    return not client.exchanges and client.heard_at < limit

@@ -23,6 +23,7 @@ from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.access import ClientAccess
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.clients import Clients, ConnectedClient
+from cometmq.proxy.fellow_workers import FellowWorkers, WorkerPlace
 from cometmq.proxy.membership import ProxyMembership
 from cometmq.proxy.outcomes import CallCounts, Failure, status_of
 from cometmq.proxy.renewals import LOOK_S, Renewals
@@ -45,6 +46,9 @@ PORT: Final = 8081
 FINISH_S: Final = 5.0
 """How long a proxy that stops waits for calls under way; those that wait for messages are cancelled."""
 NO_TLS: Final = TlsSettings()
+
+UnaryRpc = Callable[[Any, Call], Awaitable[Any]]
+"""Answers a request with one answer. Raises CometMQError."""
 
 Admit = Callable[[str, Any, Call], Awaitable[None]]
 """Checks a call of the rpc with this name, and its request. Raises Failure to refuse it."""
@@ -105,6 +109,7 @@ class Proxy:
         self._renewals = Renewals(self._brokers)
         self._transactions = ClientTransactions(self._brokers, self._clients)
         self._relayed = RelayedRequests(self._clients, self._membership)
+        self._fellows = FellowWorkers()
         self._sessions = Sessions(
             self._brokers,
             self._clients,
@@ -112,9 +117,11 @@ class Proxy:
             self._renewals,
             self._transactions,
             self._relayed,
+            self._fellows,
             self._admitted,
         )
-        self._receiving = Receiving(self._brokers, self._membership, self._renewals.add)
+        self._receiving = Receiving(self._brokers, self._membership, self._fellows, self._renewals.add)
+        self._acknowledging = Acknowledging(self._brokers, self._renewals, self._fellows)
         self._routing = Routing(self._brokers)
         self.counts = CallCounts()
         self._server = GrpcServer(self._rpcs(), tls=server_tls(server_tls_settings, ALPN))
@@ -140,11 +147,11 @@ class Proxy:
         """The clients that have sent their settings."""
         return self._clients
 
-    async def start(self, *, shares_port: bool = False) -> None:
+    async def start(self, worker: WorkerPlace | None = None) -> None:
         """Begin to serve.
 
         Args:
-            shares_port: whether other processes may serve at the same port.
+            worker: which of the processes that serve at this port it is; None if there are no others.
 
         Raises:
             SettingsError: strangers could use it there, which ``authenticate`` and ``insecure`` allow.
@@ -159,7 +166,9 @@ class Proxy:
                 )
             _log.warning("the proxy is insecure: whoever reaches %s can send and receive all", self._host)
         await self._cluster.__aenter__()
-        await self._server.start(self._host, self._wanted_port, shares_port=shares_port)
+        if worker is not None:
+            await self._fellows.start(worker, self._rpcs_for_fellows())
+        await self._server.start(self._host, self._wanted_port, shares_port=worker is not None)
         self._routing.own_address = self.address
         self._tasks = [
             start_task(self._membership.run(), "heartbeats of groups"),
@@ -172,6 +181,7 @@ class Proxy:
         await self._sessions.send_away()
         await self._server.finish_calls(FINISH_S)
         await self._server.stop()
+        await self._fellows.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -194,9 +204,8 @@ class Proxy:
     def _rpcs(self) -> dict[str, Rpc]:
         """Return the rpcs by their names."""
         sending, pulling = Sending(self._brokers), PullingQueues(self._brokers)
-        acknowledging = Acknowledging(self._brokers, self._renewals)
-        sessions = self._sessions
-        unary: dict[str, Callable[[Any, Call], Awaitable[Any]]] = {
+        acknowledging, sessions = self._acknowledging, self._sessions
+        unary: dict[str, UnaryRpc] = {
             "QueryRoute": self._routing.query_route,
             "QueryAssignment": self._routing.query_assignment,
             "SendMessage": sending.send_message,
@@ -217,23 +226,40 @@ class Proxy:
             "Telemetry": sessions.telemetry,
         }
 
+    def _rpcs_for_fellows(self) -> dict[str, Rpc]:
+        """Return what this worker does for others, whose clients were admitted there."""
+        return {
+            name: _with_status(name, rpc)
+            for name, rpc in (
+                ("AckMessage", self._acknowledging.ack_message),
+                ("ChangeInvisibleDuration", self._acknowledging.change_invisible_duration),
+                (
+                    "ForwardMessageToDeadLetterQueue",
+                    self._acknowledging.forward_message_to_dead_letter_queue,
+                ),
+                ("Heartbeat", self._sessions.is_heard_here),
+                ("NotifyClientTermination", self._sessions.forget_here),
+            )
+        }
+
     async def _admitted(self, name: str, request: Any, call: Call) -> None:
         """Check a call. Raises Failure if it does not say who calls, or may not be served."""
         if not call.client_id:
             raise Failure(pb.CLIENT_ID_REQUIRED, "x-mq-client-id is missing from the metadata of the call")
         await self._admit(name, request, call)
 
-    def _answered(self, name: str, rpc: Callable[[Any, Call], Awaitable[Any]]) -> Rpc:
-        """Return an rpc whose failures are answers with a status."""
-        answer = GetMessageClass(METHODS[name].output_type)
+    def _answered(self, name: str, rpc: UnaryRpc) -> Rpc:
+        """Return an rpc that checks its callers, and is counted."""
+
+        async def admitted(request: Any, call: Call) -> Any:
+            await self._admitted(name, request, call)
+            return await rpc(request, call)
+
+        answer = _with_status(name, admitted)
 
         async def serve(request: Any, call: Call) -> Any:
             began = time.perf_counter()
-            try:
-                await self._admitted(name, request, call)
-                answered = await rpc(request, call)
-            except CometMQError as error:
-                answered = answer(status=status_of(error))
+            answered = await answer(request, call)
             self.counts.add(name, answered.status.code, time.perf_counter() - began)
             return answered
 
@@ -276,3 +302,16 @@ class Proxy:
             self._relayed.handle(connection, command)
         elif command.code != RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             refuse_request(connection, command)
+
+
+def _with_status(name: str, rpc: UnaryRpc) -> UnaryRpc:
+    """Return an rpc of this name whose failures are answers with a status."""
+    answer = GetMessageClass(METHODS[name].output_type)
+
+    async def serve(request: Any, call: Call) -> Any:
+        try:
+            return await rpc(request, call)
+        except CometMQError as error:
+            return answer(status=status_of(error))
+
+    return serve

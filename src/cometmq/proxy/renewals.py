@@ -15,8 +15,6 @@ from typing import Final
 
 from cometmq.client.consumer.pop.handling import retry_delay_ms
 from cometmq.errors import CometMQError
-from cometmq.format.pop.receipt import parse_receipt
-from cometmq.format.properties import POP_CK
 from cometmq.message import StoredMessage
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.messages.receipts import ClientReceipt, parse_client_receipt
@@ -63,9 +61,8 @@ class Renewals:
         self._clock = brokers.clock
         self._held: defaultdict[tuple[str, str], dict[str, _Held]] = defaultdict(dict)
 
-    def add(self, client_id: str, group: str, message: StoredMessage) -> None:
-        """Begin to prolong the invisible time of a message that was delivered to a client."""
-        receipt = ClientReceipt(parse_receipt(message.properties[POP_CK]), message.physical_offset)
+    def add(self, client_id: str, group: str, message: StoredMessage, receipt: ClientReceipt) -> None:
+        """Begin to prolong the invisible time of a message that was delivered to a client with a handle."""
         now_ms = self._clock.monotonic_ms()
         held = _Held(message, receipt, now_ms, now_ms + receipt.handle.invisible_ms)
         self._held[client_id, group][str(receipt)] = held

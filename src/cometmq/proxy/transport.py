@@ -5,11 +5,13 @@ or iterates over the answers. Which of these, the ``.proto`` file says.
 """
 
 import asyncio
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -31,7 +33,7 @@ from h2.settings import SettingCodes
 from hyperframe.frame import Frame, GoAwayFrame
 
 from cometmq.errors import NetworkError
-from cometmq.net.accepting import Acceptor, ConnectionCount, listen
+from cometmq.net.accepting import Acceptor, ConnectionCount, listen, listen_at
 from cometmq.net.address import address_text
 from cometmq.net.tls.server import ServerTls
 from cometmq.proxy import messaging_pb2 as pb
@@ -171,11 +173,14 @@ class GrpcServer:
             shares_port: whether other processes may listen there, too.
         """
         sockets = await listen(host, port, BACKLOG, shares_port=shares_port)
-        as_many_as_possible = None
-        self._acceptor = Acceptor(sockets, self._connect, as_many_as_possible, ConnectionCount(), self._tls)
+        self._accept(sockets)
         self.port = sockets[0].getsockname()[1]
         if self._tls is not None:
             self._tls.start()
+
+    async def start_at(self, path: Path) -> None:
+        """Listen at a unix socket. Raises OSError if it cannot."""
+        self._accept([listen_at(path, BACKLOG)])
 
     async def refuse_connections(self) -> None:
         """Listen no more; what is connected goes on."""
@@ -198,6 +203,10 @@ class GrpcServer:
             await connection.calls.wait_closed()
         if self._tls is not None:
             await self._tls.stop()
+
+    def _accept(self, sockets: list[socket.socket]) -> None:
+        as_many_as_possible = None
+        self._acceptor = Acceptor(sockets, self._connect, as_many_as_possible, ConnectionCount(), self._tls)
 
     def _connect(self, release: Callable[[], None]) -> "_Connection":
         """Create the protocol of a new connection."""

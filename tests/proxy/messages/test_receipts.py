@@ -34,6 +34,13 @@ def test_a_handle_without_the_place_is_accepted() -> None:
     assert parse_client_receipt(f"{HANDLE} x") == ClientReceipt(HANDLE, -1)
 
 
+def test_a_handle_names_the_worker_that_prolongs_the_message() -> None:
+    receipt = ClientReceipt(HANDLE, 6877, 2)
+    assert str(receipt) == "2 1795602428484 15000 3 0 broker-a 2 3 6877 2"
+    assert parse_client_receipt(str(receipt)) == receipt
+    assert parse_client_receipt(f"{HANDLE} 6877 x y") == ClientReceipt(HANDLE, 6877)
+
+
 @given(st.text())
 def test_any_text_is_a_handle_or_refused(text: str) -> None:
     with suppress(Failure):

@@ -16,6 +16,7 @@ from cometmq.cli.serve.tls import tls_settings
 
 PORT = 8081
 _FILE = NamedPath(dir_okay=False)
+_FOLDER = NamedPath(file_okay=False)
 
 
 @click.command()
@@ -45,7 +46,7 @@ _FILE = NamedPath(dir_okay=False)
     show_default=True,
     help="Processes that serve the port; each has its own metrics, on the following ports.",
 )
-@click.option("--share-port", is_flag=True, hidden=True, help="Listen where other workers do, too.")
+@click.option("--worker", type=(_FOLDER, int, int), hidden=True, help="Folder, number and count of workers.")
 @click.option("--while-input", is_flag=True, hidden=True, help="Stop at the end of the standard input.")
 @json_option
 def proxy(
@@ -64,7 +65,7 @@ def proxy(
     output names it. The --tls options are those of the connections to name servers and brokers.
     """
     metrics = take_metrics(server)
-    share_port, while_input = server.pop("share_port"), server.pop("while_input")
+    worker, while_input = server.pop("worker"), server.pop("while_input")
     options = {"insecure": insecure, "authenticate": authenticate, **access()}
 
     async def serve() -> None:
@@ -76,6 +77,7 @@ def proxy(
         from cometmq.cli.serve.child import stop_at_end_of_input  # noqa: PLC0415 - as below
         from cometmq.client.routes import parse_name_servers  # noqa: PLC0415 - the help must not wait for it
         from cometmq.net.tls.settings import TlsSettings, settings_from  # noqa: PLC0415 - as above
+        from cometmq.proxy.fellow_workers import WorkerPlace  # noqa: PLC0415 - as above
         from cometmq.proxy.metrics import endpoint_of  # noqa: PLC0415 - as above
         from cometmq.proxy.proxy import Proxy  # noqa: PLC0415 - as above
 
@@ -83,7 +85,7 @@ def proxy(
         async with AsyncExitStack() as stack:
             made = Proxy(parse_name_servers(namesrv), host, port, server_tls_settings=tls, **options)
             endpoint = None if metrics is None else endpoint_of(made, *metrics)
-            await made.start(shares_port=share_port)
+            await made.start(None if worker is None else WorkerPlace(*worker))
             stack.push_async_callback(made.stop)
             where = f"proxy {made.address}, name servers {namesrv}"
             fields = {"proxy": made.address, "proxy_port": made.port, "name_servers": namesrv}

@@ -1,13 +1,15 @@
 """Several processes of ``cometmq proxy`` on one port, over which the kernel spreads connections.
 
-All calls of a connection reach one of them, so a client's settings, streams and receipt handles are where it
-is. This process only holds the port and its children: if one of them ends, all do.
+All calls of a connection reach one of them, so a client's settings and streams are where it is. What else one
+of them knows, others ask for by unix sockets in a folder of this process (``proxy/fellow_workers.py``), which
+otherwise only holds the port and its children: if one of them ends, all do.
 """
 
 import asyncio
 import signal
 import socket
 import sys
+import tempfile
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -38,11 +40,18 @@ async def serve_by_workers(
     with await asyncio.to_thread(_reserve, host, port) as reserved:
         bound = reserved.getsockname()[1]
         async with AsyncExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cometmq-proxy-"))
             own = sys.argv[sys.argv.index("proxy") :]
-            shared = (*own, "--workers", str(FIRST), "--port", str(bound), "--share-port")
+            shared = (*own, "--workers", str(FIRST), "--port", str(bound))
             workers = [
                 await stack.enter_async_context(
-                    child_server(*shared, *_metrics_options(metrics, number), environment={}, on_end=end)
+                    child_server(
+                        *shared,
+                        *("--worker", folder, str(number), str(count)),
+                        *_metrics_options(metrics, number),
+                        environment={},
+                        on_end=end,
+                    )
                 )
                 for number in range(count)
             ]

@@ -5,13 +5,18 @@ Nine tokens between single blanks; the last one is for the dead letter, which a 
     begin_offset pop_time invisible_ms revive_queue_id retry_flag broker_name queue_id offset physical_offset
     2            1795602428484 15000   3               0          broker-a    2        3      6877
 
-Source: RocketMQ ``common/consumer/ReceiptHandle.java``.
+A tenth names the worker of the proxy that prolongs the message's invisible time, if there are several: it
+alone knows the newest handle (``fellow_workers.py``).
+
+Source: RocketMQ ``common/consumer/ReceiptHandle.java``, which ignores what follows the ninth.
 """
 
 from typing import Final, NamedTuple
 
 from cometmq.errors import FormatError
 from cometmq.format.pop.receipt import ReceiptHandle, parse_receipt
+from cometmq.format.properties import POP_CK
+from cometmq.message import StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.outcomes import Failure
 
@@ -26,14 +31,17 @@ class ClientReceipt(NamedTuple):
     Attributes:
         handle: the handle by which the broker knows the message.
         physical_offset: of the message's record; -1 if it is not known.
+        worker: the number of the worker that prolongs the message's invisible time; None for none.
     """
 
     handle: ReceiptHandle
     physical_offset: int
+    worker: int | None = None
 
     def __str__(self) -> str:
         """Encode the handle."""
-        return f"{self.handle} {self.physical_offset}"
+        text = f"{self.handle} {self.physical_offset}"
+        return text if self.worker is None else f"{text} {self.worker}"
 
     def check_valid(self, now_ms: int) -> None:
         """Raise Failure if the message's invisible time has passed."""
@@ -45,13 +53,22 @@ class ClientReceipt(NamedTuple):
             )
 
 
+def receipt_of(message: StoredMessage, worker: int | None = None) -> ClientReceipt:
+    """Return the handle of a message that was popped, which a worker prolongs, or none."""
+    return ClientReceipt(parse_receipt(message.properties[POP_CK]), message.physical_offset, worker)
+
+
 def parse_client_receipt(text: str) -> ClientReceipt:
-    """Decode a handle; what follows the ninth token is ignored. Raises Failure."""
+    """Decode a handle; what follows the tenth token is ignored. Raises Failure."""
     tokens = text.split(" ")
     try:
         handle = parse_receipt(" ".join(tokens[:_TOKENS]))
     except FormatError as error:
         raise Failure(pb.INVALID_RECEIPT_HANDLE, str(error)) from None
-    ninth = tokens[_TOKENS] if len(tokens) > _TOKENS else ""
-    is_offset = ninth.isdecimal() and ninth.isascii() and len(ninth) <= _DIGITS_MAX
-    return ClientReceipt(handle, int(ninth) if is_offset else _UNKNOWN)
+    ninth, tenth = (_number(token) for token in [*tokens[_TOKENS:], "", ""][:2])
+    return ClientReceipt(handle, _UNKNOWN if ninth is None else ninth, tenth)
+
+
+def _number(token: str) -> int | None:
+    is_number = token.isdecimal() and token.isascii() and len(token) <= _DIGITS_MAX
+    return int(token) if is_number else None

@@ -1,5 +1,7 @@
 """AckMessage, ChangeInvisibleDuration and ForwardMessageToDeadLetterQueue: what becomes of received messages.
 
+What concerns a message that another worker of this proxy prolongs is passed on to that.
+
 Source: RocketMQ ``proxy/grpc/v2/consumer/AckMessageActivity.java`` and its neighbours.
 """
 
@@ -8,6 +10,7 @@ import asyncio
 from cometmq.errors import CometMQError
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.fellow_workers import FellowWorkers
 from cometmq.proxy.names import checked_group, checked_invisible_ms, checked_topic
 from cometmq.proxy.outcomes import OK, Failure, code_of_broker, common_status, status_of
 from cometmq.proxy.renewals import Renewals
@@ -19,9 +22,10 @@ from cometmq.wire.codes import ResponseCode
 class Acknowledging:
     """Ends the deliveries of messages, or postpones their next ones."""
 
-    def __init__(self, brokers: Brokers, renewals: Renewals) -> None:
+    def __init__(self, brokers: Brokers, renewals: Renewals, fellows: FellowWorkers) -> None:
         self._brokers = brokers
         self._renewals = renewals
+        self._fellows = fellows
 
     async def ack_message(self, request: pb.AckMessageRequest, call: Call) -> pb.AckMessageResponse:
         """Acknowledge messages; the answer has an entry for each."""
@@ -39,6 +43,11 @@ class Acknowledging:
         """Hide a message for another time; the answer has its new handle."""
         group, topic = checked_group(request.group), checked_topic(request.topic)
         invisible_ms = checked_invisible_ms(request.invisible_duration, 0)
+        if (holder := self._fellows.holder_of(request.receipt_handle)) is not None:
+            answer: pb.ChangeInvisibleDurationResponse = await holder.call(
+                "ChangeInvisibleDuration", request, call.client_id
+            )
+            return answer
         pops = self._brokers.pops(group)
         try:
             async with self._renewals.present(call.client_id, group, request.receipt_handle) as receipt:
@@ -50,7 +59,7 @@ class Acknowledging:
             if status.code != pb.TOO_MANY_REQUESTS:
                 raise
             return pb.ChangeInvisibleDurationResponse(status=status, receipt_handle=request.receipt_handle)
-        changed = receipt._replace(handle=handle)
+        changed = receipt._replace(handle=handle, worker=None)  # it is prolonged no more
         return pb.ChangeInvisibleDurationResponse(status=OK, receipt_handle=str(changed))
 
     async def forward_message_to_dead_letter_queue(
@@ -58,6 +67,11 @@ class Acknowledging:
     ) -> pb.ForwardMessageToDeadLetterQueueResponse:
         """Store a message among the dead letters of its group."""
         group, topic = checked_group(request.group), checked_topic(request.topic)
+        if (holder := self._fellows.holder_of(request.receipt_handle)) is not None:
+            answer: pb.ForwardMessageToDeadLetterQueueResponse = await holder.call(
+                "ForwardMessageToDeadLetterQueue", request, call.client_id
+            )
+            return answer
         async with self._renewals.present(call.client_id, group, request.receipt_handle) as receipt:
             await forward_to_dead_letters(self._brokers, group, topic, receipt, request.message_id)
         status = pb.Status(code=code_of_broker(ResponseCode.SUCCESS), message=str(ResponseCode.SUCCESS.value))
@@ -68,6 +82,11 @@ class Acknowledging:
     ) -> pb.AckMessageResultEntry:
         status = OK
         try:
+            if (holder := self._fellows.holder_of(entry.receipt_handle)) is not None:
+                names = {"group": pb.Resource(name=group), "topic": pb.Resource(name=topic)}
+                request = pb.AckMessageRequest(entries=[entry], **names)
+                answer: pb.AckMessageResponse = await holder.call("AckMessage", request, client_id)
+                return answer.entries[0]
             async with self._renewals.present(client_id, group, entry.receipt_handle) as receipt:
                 await self._brokers.pops(group).ack(topic, receipt.handle)
         except CometMQError as error:

@@ -14,15 +14,14 @@ from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions, PopR
 from cometmq.cluster.assignment import ALL_QUEUES
 from cometmq.cluster.route import READ
 from cometmq.errors import CometMQError
-from cometmq.format.pop.receipt import parse_receipt
-from cometmq.format.properties import POP_CK
 from cometmq.format.stored import with_readable_body
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.fellow_workers import FellowWorkers
 from cometmq.proxy.filters import subscription_of
 from cometmq.proxy.membership import ProxyMembership
-from cometmq.proxy.messages.receipts import ClientReceipt
+from cometmq.proxy.messages.receipts import ClientReceipt, receipt_of
 from cometmq.proxy.messages.received import received_message, timestamp_of
 from cometmq.proxy.names import (
     INVISIBLE_MS_MIN,
@@ -46,7 +45,7 @@ ANSWER_MS: Final = 1_500
 HAND_BACK_MS: Final = 1_000
 """How soon messages are delivered again that could not be given to the client."""
 
-OnReceived = Callable[[str, str, StoredMessage], None]
+OnReceived = Callable[[str, str, StoredMessage, ClientReceipt], None]
 
 _log = logging.getLogger(__name__)
 
@@ -55,13 +54,21 @@ class Receiving:
     """Pops messages for clients.
 
     Args:
-        on_received: called with the client's id, the group and the message of each whose invisible time shall
-            be prolonged until it is handled.
+        fellows: this worker's number among them is told in the handles of such messages.
+        on_received: called with the client's id, the group, the message and its handle for each whose
+            invisible time shall be prolonged until it is handled.
     """
 
-    def __init__(self, brokers: Brokers, membership: ProxyMembership, on_received: OnReceived) -> None:
+    def __init__(
+        self,
+        brokers: Brokers,
+        membership: ProxyMembership,
+        fellows: FellowWorkers,
+        on_received: OnReceived,
+    ) -> None:
         self._brokers = brokers
         self._membership = membership
+        self._fellows = fellows
         self._on_received = on_received
         self._turn = count()
         self._abandoned: set[asyncio.Task[None]] = set()
@@ -90,16 +97,17 @@ class Receiving:
         except CometMQError as error:
             status = status_of(error)
         given = 0
+        holder = self._fellows.own_number if request.auto_renew else None
         try:
             yield pb.ReceiveMessageResponse(status=status)
             for message in messages:
-                receipt = ClientReceipt(parse_receipt(message.properties[POP_CK]), message.physical_offset)
+                receipt = receipt_of(message, holder)
                 yield pb.ReceiveMessageResponse(
                     message=received_message(with_readable_body(message), str(receipt))
                 )
                 given += 1
                 if request.auto_renew:
-                    self._on_received(call.client_id, group, message)
+                    self._on_received(call.client_id, group, message, receipt)
             now = timestamp_of(self._brokers.clock.now_ms())
             yield pb.ReceiveMessageResponse(delivery_timestamp=now)
         finally:
@@ -154,7 +162,7 @@ class Receiving:
                 chosen.append(message)
         if result.unwanted:
             topic = result.unwanted[0].topic
-            handles = [parse_receipt(message.properties[POP_CK]) for message in result.unwanted]
+            handles = [receipt_of(message).handle for message in result.unwanted]
             try:
                 await self._brokers.pops(group).ack_all(topic, handles)
             except CometMQError as error:
@@ -162,7 +170,7 @@ class Receiving:
         return chosen
 
     async def _bury(self, group: str, message: StoredMessage) -> None:
-        receipt = ClientReceipt(parse_receipt(message.properties[POP_CK]), message.physical_offset)
+        receipt = receipt_of(message)
         try:
             await forward_to_dead_letters(self._brokers, group, message.topic, receipt, message.message_id)
         except CometMQError as error:
@@ -175,7 +183,7 @@ class Receiving:
         """Show messages to others soon; this delivery does not count."""
         pops = self._brokers.pops(group)
         for message in messages:
-            handle = parse_receipt(message.properties[POP_CK])
+            handle = receipt_of(message).handle
             try:
                 await pops.change_invisible(message.topic, handle, HAND_BACK_MS, counts=False)
             except CometMQError as error:

@@ -15,6 +15,7 @@ from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.client_settings import merged_settings
 from cometmq.proxy.clients import CONSUMERS, Clients, ConnectedClient
+from cometmq.proxy.fellow_workers import FellowWorkers
 from cometmq.proxy.filters import subscription_of
 from cometmq.proxy.membership import ProxyMembership
 from cometmq.proxy.names import checked_group, checked_topic
@@ -43,6 +44,7 @@ class Sessions:
         renewals: Renewals,
         transactions: ClientTransactions,
         relayed: RelayedRequests,
+        fellows: FellowWorkers,
         admit: Callable[[str, pb.Settings, Call], Awaitable[None]],
     ) -> None:
         self._brokers = brokers
@@ -51,6 +53,7 @@ class Sessions:
         self._renewals = renewals
         self._transactions = transactions
         self._relayed = relayed
+        self._fellows = fellows
         self._admit = admit
 
     async def telemetry(self, exchange: Exchange, call: Call) -> None:
@@ -87,11 +90,24 @@ class Sessions:
         return pb.HeartbeatResponse(status=OK)
 
     async def notify_client_termination(
+        self, request: pb.NotifyClientTerminationRequest, call: Call
+    ) -> pb.NotifyClientTerminationResponse:
+        """Forget a client at all workers; its unacknowledged messages are delivered again soon."""
+        await self._fellows.tell_end(call.client_id)
+        return await self.forget_here(request, call)
+
+    async def forget_here(
         self, _request: pb.NotifyClientTerminationRequest, call: Call
     ) -> pb.NotifyClientTerminationResponse:
-        """Forget a client, whose unacknowledged messages are delivered again soon."""
+        """Forget a client at this worker. Raises Failure if it is not known."""
         await self._forget(self._clients.heard(call.client_id))
         return pb.NotifyClientTerminationResponse(status=OK)
+
+    async def is_heard_here(self, _request: pb.HeartbeatRequest, call: Call) -> pb.HeartbeatResponse:
+        """Answer OK to another worker if a client has not gone without a word here."""
+        if not self._clients.is_heard(call.client_id):
+            raise Failure(pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id!r} is not heard here")
+        return pb.HeartbeatResponse(status=OK)
 
     async def send_away(self) -> None:
         """Ask all clients to connect anew, which leads them to another proxy if there is one."""
@@ -106,9 +122,10 @@ class Sessions:
                 await asyncio.gather(*sends, return_exceptions=True)
 
     async def forget_silent(self) -> None:
-        """Forget the clients that have gone without a word."""
+        """Forget the clients that have gone without a word, and that no other worker hears."""
         for client in self._clients.silent():
-            await self._forget(client)
+            if not await self._fellows.hear(client.client_id):
+                await self._forget(client)
 
     async def _forget(self, client: ConnectedClient) -> None:
         self._clients.remove(client.client_id)
