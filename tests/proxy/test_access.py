@@ -3,12 +3,14 @@
 import hashlib
 import hmac
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from grpclib.client import Channel
 from grpclib.const import Status
-from grpclib.exceptions import GRPCError
+from grpclib.exceptions import GRPCError, StreamTerminatedError
 from tests.proxy.conftest import GrpcClient, message_of, receive_request
 from tests.proxy.rpcs.test_sessions import consumer
 
@@ -19,12 +21,17 @@ from cometmq.admin.cluster import ClusterAdmin
 from cometmq.errors import SettingsError
 from cometmq.net.address import parse_address
 from cometmq.proxy import messaging_pb2 as pb
-from cometmq.proxy.access import needs_of
+from cometmq.proxy.access import ClientAccess, needs_of
+from cometmq.proxy.connection import NEWCOMER_LIMITS
+from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.proxy import Proxy
-from cometmq.proxy.transport import METHODS
+from cometmq.proxy.transport import METHODS, Call
 from cometmq.testing.embedded_broker import EmbeddedBroker
 from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers.access import AclFilterHeader, UserHeader
 from cometmq.wire.requests import Action, Resource
 
 ADMIN, SHOP = Credentials("admin", "admin-secret"), Credentials("shop", "shop-secret")
@@ -48,6 +55,12 @@ class Guarded:
                 f"Signature={signature}"
             )
         return GrpcClient(self._channel, metadata)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator["Guarded"]:
+        """Make another connection."""
+        async with Channel(*parse_address(self.endpoint)) as channel:
+            yield Guarded(self.endpoint, channel)
 
     async def send(self, user: Credentials | None, topic: str = "T", *, upper: bool = False) -> pb.Status:
         request = pb.SendMessageRequest(messages=[message_of(topic)])
@@ -113,10 +126,57 @@ async def test_settings_on_a_stream_are_checked_too(guarded: Guarded) -> None:
     assert caught.value.status is Status.INVALID_ARGUMENT
 
 
-async def test_who_fails_too_often_waits(guarded: Guarded) -> None:
-    for _ in range(FAILURES_MAX + 1):
+async def test_of_who_fails_too_often_connections_are_closed_and_others_stay(guarded: Guarded) -> None:
+    assert (await guarded.send(SHOP)).code == pb.OK
+    for _ in range(FAILURES_MAX):
+        assert (
+            await guarded.send(None)
+        ).code == pb.UNAUTHORIZED  # it has been signed for, so it may fail often
+    async with guarded.connect() as other:
+        assert (await other.send(SHOP)).code == pb.OK
+        with pytest.raises(StreamTerminatedError):
+            await guarded.send(Credentials("nobody", "x"))
+        with pytest.raises(StreamTerminatedError):
+            await guarded.send(Credentials("shop", "wrong"))  # by a new connection
+        assert (await other.send(SHOP)).code == pb.OK
+    assert (await guarded.send(SHOP)).code == pb.OK
+
+
+async def test_who_has_not_signed_yet_may_fail_less_often(guarded: Guarded) -> None:
+    for _ in range(NEWCOMER_LIMITS.refused_max):
+        assert (await guarded.send(None)).code == pb.UNAUTHORIZED
+    with pytest.raises(StreamTerminatedError):
         await guarded.send(None)
-    assert "wait a minute" in (await guarded.send(SHOP)).message
+    assert (await guarded.send(SHOP)).code == pb.OK
+
+
+async def test_a_stream_that_nobody_known_has_signed_is_refused(guarded: Guarded) -> None:
+    with pytest.raises(GRPCError) as caught:
+        async with guarded.client(None).telemetry(consumer("G")):
+            pass
+    assert caught.value.status is Status.INVALID_ARGUMENT and "not signed" in (caught.value.message or "")
+    status, messages = await guarded.client(None).receive(receive_request("T", "G"))
+    assert status.code == pb.UNAUTHORIZED and messages == []
+
+
+async def test_nobody_new_is_looked_up_for_an_address_that_guesses() -> None:
+    asked: list[str] = []
+
+    class Nobody:
+        async def masters(self) -> dict[str, str]:
+            return {"broker": "127.0.0.1:1"}
+
+        async def ask(self, _: str, code: RequestCode, header: UserHeader | AclFilterHeader) -> Command:
+            if isinstance(header, UserHeader):
+                asked.append(header.username)
+            return Command(code)
+
+    guarding = ClientAccess(cast(ClusterAdmin, Nobody()), lambda: 0)
+    for number in range(FAILURES_MAX + 9):
+        authorization = f"MQv2-HMAC-SHA1 Credential={number}, SignedHeaders=x, Signature={'0' * 40}"
+        with pytest.raises(Failure):
+            await guarding.caller(Call({"authorization": authorization}, "127.0.0.2:1"))
+    assert len(asked) == FAILURES_MAX + 1
 
 
 async def test_without_credentials_of_its_own_the_proxy_cannot_look_up_users() -> None:

@@ -8,16 +8,13 @@
                     ├► sends too many requests that are refused  │
                     └► is the oldest of too many of its address  ┘
 
-Only a server that checks its requests has newcomers: see ``guarded.py``.
+Only a server that checks its requests has newcomers: see ``guarded.py``; of gRPC ``proxy/connection.py``.
 """
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from cometmq.net.occasional_log import OccasionalLog
-
-if TYPE_CHECKING:
-    from cometmq.net.session import Session
 
 _log = logging.getLogger(__name__)
 
@@ -30,12 +27,41 @@ class NewcomerLimits(NamedTuple):
         frame_ms_max: ms that its first frame, from when it was accepted, or a later frame may take.
         refused_max: requests that may be refused; 0 for any number.
         connections_max: such connections of one IP address; 0 for any number.
+        are_settings: whether they can be set, so that messages say by which settings.
     """
 
     frame_size_max: int
     frame_ms_max: int
     refused_max: int
     connections_max: int
+    are_settings: bool = True
+
+    def setting(self, name: str) -> str:
+        """Return what a message that ends with a limit says of the setting of that name."""
+        return f" ({name})" if self.are_settings else ""
+
+
+class Limited(Protocol):
+    """A connection that has these limits at first.
+
+    Attributes:
+        newcomers: its server's newcomers while it is one of them, else None.
+    """
+
+    newcomers: "Newcomers | None"
+
+    @property
+    def peer(self) -> tuple[str, int]:
+        """The peer's IP address and port."""
+        ...
+
+    def cut(self) -> None:
+        """Close it at once."""
+        ...
+
+    def abort(self, reason: str) -> None:
+        """Close it at once, and log the reason."""
+        ...
 
 
 class Newcomers:
@@ -47,12 +73,12 @@ class Newcomers:
 
     def __init__(self, limits: NewcomerLimits) -> None:
         self.limits = limits
-        self._refused: dict[str, dict[Session, int]] = {}  # by address, the oldest first
+        self._refused: dict[str, dict[Limited, int]] = {}  # by address, the oldest first
         self._last_cut = ""
         self._cut_log = OccasionalLog(self._log_cut)
 
-    def add(self, session: "Session") -> None:
-        """Add a session; close the oldest one of its address if there are too many."""
+    def add(self, session: Limited) -> None:
+        """Add a connection; close the oldest one of its address if there are too many."""
         session.newcomers = self
         neighbours = self._refused.setdefault(session.peer[0], {})
         neighbours[session] = 0
@@ -64,23 +90,23 @@ class Newcomers:
             self._last_cut = str(oldest)
             self._cut_log.add()
 
-    def remove(self, session: "Session") -> None:
-        """Remove a session: a known user has signed a request, or it is closed."""
+    def remove(self, session: Limited) -> None:
+        """Remove a connection: a known user has signed a request, or it is closed."""
         session.newcomers = None
         neighbours = self._refused[session.peer[0]]
         del neighbours[session]
         if not neighbours:
             del self._refused[session.peer[0]]
 
-    def count_refused(self, session: "Session") -> None:
-        """Count a refused request of a session; close it if there are too many."""
+    def count_refused(self, session: Limited) -> None:
+        """Count a refused request of a connection; close it if there are too many."""
         neighbours = self._refused[session.peer[0]]
         neighbours[session] += 1
         most = self.limits.refused_max
         if 0 < most < neighbours[session]:
             session.abort(
-                f"more than {most} of its requests were refused before one was signed by a known user "
-                "(unsignedRequestsMax)"
+                f"more than {most} of its requests were refused before one was signed by a known user"
+                f"{self.limits.setting('unsignedRequestsMax')}"
             )
 
     def close(self) -> None:
@@ -90,8 +116,9 @@ class Newcomers:
     def _log_cut(self, count: int) -> None:
         _log.warning(
             "closed %d connections at once, the last one of %s: no known user had signed a request on "
-            "them, and their address has more than %d such connections (unsignedConnectionsMax)",
+            "them, and their address has more than %d such connections%s",
             count,
             self._last_cut,
             self.limits.connections_max,
+            self.limits.setting("unsignedConnectionsMax"),
         )

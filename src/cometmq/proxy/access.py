@@ -40,6 +40,8 @@ FRESH_S: Final = 60.0
 USERS_MAX: Final = 1_000
 """Most users that are kept; with one more all are asked for anew."""
 NAME_LENGTH_MAX: Final = 128
+ASKED_MAX: Final = 8
+"""Most users that brokers are asked for at a time; calls of others wait."""
 
 _AUTHORIZATION: Final = re.compile(
     r"MQv2-HMAC-SHA1\s+Credential=([^,/]+)[^,]*,\s*SignedHeaders=[^,]*,\s*Signature=([0-9a-fA-F]{40})"
@@ -66,24 +68,31 @@ class ClientAccess:
     def __init__(self, cluster: ClusterAdmin, now_ms: Callable[[], int]) -> None:
         self._cluster = cluster
         self._known: dict[str, _Known] = {}
+        self._asking = asyncio.Semaphore(ASKED_MAX)
         self._failures = Failures(FAILURES_MAX, now_ms)
 
     async def check(self, rpc: str, request: Any, call: Call) -> None:
         """Raise Failure unless a call comes from a user who may do what it asks for."""
-        address = parse_address(call.peer)[0]
-        if self._failures.is_suspect(address):
-            raise Failure(
-                pb.UNAUTHORIZED, f"{address} has sent too many calls of no known user: wait a minute"
-            )
-        try:
-            known = await self._authentic(call)
-        except _Unauthentic as error:
-            self._failures.add(address)
-            raise Failure(pb.UNAUTHORIZED, str(error)) from None
+        user, acl = await self.caller(call)
         for need in needs_of(rpc, request):
-            ruling = decide(known[0], known[1], need, address)
+            ruling = decide(user, acl, need, _address_of(call))
             if ruling.refusal is not None:
                 raise Failure(pb.UNAUTHORIZED, ruling.refusal)
+
+    async def caller(self, call: Call) -> tuple[User, Acl | None]:
+        """Return the user who has signed a call, and its policies.
+
+        Raises Failure if no known user has, or no broker can be asked; a call from an address that has sent
+        too many such ones loses its connection, too.
+        """
+        try:
+            return await self._authentic(call)
+        except _Unauthentic as error:
+            address = _address_of(call)
+            self._failures.add(address)
+            if self._failures.is_suspect(address):
+                call.hang_up("too many calls from its address were not signed by a user that is known")
+            raise Failure(pb.UNAUTHORIZED, str(error)) from None
 
     async def _authentic(self, call: Call) -> tuple[User, Acl | None]:
         """Return the user who has signed a call. Raises _Unauthentic; Failure if no broker can be asked."""
@@ -91,9 +100,7 @@ class ClientAccess:
         if match is None or len(match[1]) > NAME_LENGTH_MAX:
             raise _Unauthentic("the call is not signed: give the client credentials")
         name, signature = match[1], match[2].lower()
-        known = self._known.get(name)
-        if known is None or known.until < asyncio.get_running_loop().time():
-            known = await self._ask(name)
+        known = self._fresh(name) or await self._look_up(name, _address_of(call))
         if known.user is None:
             raise _Unauthentic(f"User:{name} is not found.")
         if not known.user.is_enabled:
@@ -103,6 +110,20 @@ class ClientAccess:
         if not hmac.compare_digest(expected, signature):
             raise _Unauthentic("check signature failed.")
         return known.user, known.acl
+
+    def _fresh(self, name: str) -> _Known | None:
+        """Return what is known of a user, unless it is too old."""
+        known = self._known.get(name)
+        return None if known is None or known.until < asyncio.get_running_loop().time() else known
+
+    async def _look_up(self, name: str, address: str) -> _Known:
+        """Return what a broker knows of a user; nobody new is asked for on behalf of who only guesses."""
+        async with self._asking:
+            if (known := self._fresh(name)) is not None:
+                return known
+            if name not in self._known and self._failures.is_suspect(address):
+                raise _Unauthentic(f"{address} has sent too many calls of no known user: wait a minute")
+            return await self._ask(name)
 
     async def _ask(self, name: str) -> _Known:
         """Ask a broker for a user and its policies, and keep what it knows. Raises Failure."""
@@ -127,6 +148,10 @@ class ClientAccess:
         until = asyncio.get_running_loop().time() + FRESH_S
         known = self._known[name] = _Known(found, acl, until)
         return known
+
+
+def _address_of(call: Call) -> str:
+    return parse_address(call.peer)[0]
 
 
 class _Unauthentic(Exception):

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, Self
 
 from google.protobuf.message_factory import GetMessageClass
@@ -33,7 +34,7 @@ from cometmq.proxy.rpcs.receiving import Receiving
 from cometmq.proxy.rpcs.relayed import RelayedRequests
 from cometmq.proxy.rpcs.routing import Routing
 from cometmq.proxy.rpcs.sending import Sending
-from cometmq.proxy.rpcs.sessions import Sessions
+from cometmq.proxy.rpcs.sessions import TELEMETRY, Sessions, settings_refused
 from cometmq.proxy.rpcs.transactions import ClientTransactions
 from cometmq.proxy.transport import ALPN, METHODS, Call, GrpcServer, Rpc
 from cometmq.wire.acl import Credentials
@@ -101,9 +102,8 @@ class Proxy:
         self._insecure, self._authenticates = insecure, authenticate
         self._brokers = Brokers(name_servers, clock, self._on_request, credentials=credentials, tls=tls)
         self._cluster = ClusterAdmin(";".join(name_servers), credentials=credentials, tls=tls)
-        self._admit: Admit = admit_all
-        if authenticate:
-            self._admit = ClientAccess(self._cluster, clock.monotonic_ms).check
+        self._access = ClientAccess(self._cluster, clock.monotonic_ms) if authenticate else None
+        self._admit: Admit = admit_all if self._access is None else self._access.check
         self._clients = Clients()
         self._membership = ProxyMembership(self._brokers)
         self._renewals = Renewals(self._brokers)
@@ -124,7 +124,11 @@ class Proxy:
         self._acknowledging = Acknowledging(self._brokers, self._renewals, self._fellows)
         self._routing = Routing(self._brokers)
         self.counts = CallCounts()
-        self._server = GrpcServer(self._rpcs(), tls=server_tls(server_tls_settings, ALPN))
+        self._server = GrpcServer(
+            self._rpcs(),
+            tls=server_tls(server_tls_settings, ALPN),
+            identify=None if self._access is None else partial(self._identify, self._access),
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -223,7 +227,7 @@ class Proxy:
         return {name: self._answered(name, rpc) for name, rpc in unary.items()} | {
             "ReceiveMessage": self._streamed("ReceiveMessage", self._receiving.receive_message),
             "PullMessage": self._streamed("PullMessage", pulling.pull_message),
-            "Telemetry": sessions.telemetry,
+            TELEMETRY: sessions.telemetry,
         }
 
     def _rpcs_for_fellows(self) -> dict[str, Rpc]:
@@ -247,6 +251,18 @@ class Proxy:
         if not call.client_id:
             raise Failure(pb.CLIENT_ID_REQUIRED, "x-mq-client-id is missing from the metadata of the call")
         await self._admit(name, request, call)
+
+    async def _identify(self, access: ClientAccess, name: str, call: Call) -> Any:
+        """Return the answer to a call that no known user has signed; None if one has. Raises CallRefused."""
+        try:
+            await access.caller(call)
+        except CometMQError as error:
+            if name == TELEMETRY:
+                raise settings_refused(error) from None
+            status = status_of(error)
+            self.counts.add(name, status.code)
+            return GetMessageClass(METHODS[name].output_type)(status=status)
+        return None
 
     def _answered(self, name: str, rpc: UnaryRpc) -> Rpc:
         """Return an rpc that checks its callers, and is counted."""

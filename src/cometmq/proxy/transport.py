@@ -7,7 +7,7 @@ or iterates over the answers. Which of these, the ``.proto`` file says.
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,25 +18,20 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.message_factory import GetMessageClass
-from grpclib.config import Configuration
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.encoding.proto import ProtoCodec
 from grpclib.events import _DispatchServerEvents
 from grpclib.exceptions import GRPCError, StreamTerminatedError
-from grpclib.protocol import H2Protocol
 from grpclib.server import Handler as CallHandler
 from grpclib.server import Stream
-from h2.config import H2Configuration
-from h2.events import Event
 from h2.exceptions import ProtocolError as H2ProtocolError
-from h2.settings import SettingCodes
-from hyperframe.frame import Frame, GoAwayFrame
 
 from cometmq.errors import NetworkError
 from cometmq.net.accepting import Acceptor, ConnectionCount, listen, listen_at
-from cometmq.net.address import address_text
+from cometmq.net.newcomers import Newcomers
 from cometmq.net.tls.server import ServerTls
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.connection import NEWCOMER_LIMITS, GrpcConnection, connection_of
 
 SERVICE: Final = "apache.rocketmq.v2.MessagingService"
 """The name of the rpcs' service on the wire; that in our own ``.proto`` file differs."""
@@ -44,35 +39,13 @@ METHODS: Final[Mapping[str, MethodDescriptor]] = {
     method.name: method for method in pb.DESCRIPTOR.services_by_name["MessagingService"].methods
 }
 """The rpcs of the ``.proto`` file by their names."""
-WINDOW_BYTES: Final = 4 << 20
-"""How much of a call's request, and of all of a connection, may be under way unread."""
 REQUEST_BYTES_MAX: Final = 16 << 20
 """Largest request; a message of 4 MiB with its properties is far smaller."""
 ARRIVING_BYTES_MAX: Final = 256 << 20
 """Largest size of all requests together that have begun to arrive."""
-CALLS_MAX: Final = 1_000
-"""Most calls of one connection that are under way; clients keep further ones back."""
-PING_S: Final = 60.0
-"""How often a client is asked whether it is there; one that does not answer is gone."""
 BACKLOG: Final = 1_024
 ALPN: Final = ("h2",)
 """The name of HTTP/2 in TLS handshakes."""
-_CONFIG: Final = Configuration(
-    _keepalive_time=PING_S,
-    _keepalive_permit_without_calls=True,
-    _http2_max_pings_without_data=0,
-    _http2_min_sent_ping_interval_without_data=PING_S / 2,
-    http2_connection_window_size=WINDOW_BYTES,
-    http2_stream_window_size=WINDOW_BYTES,
-).__for_server__()
-_HTTP2: Final = H2Configuration(
-    client_side=False,
-    header_encoding="ascii",
-    validate_inbound_headers=False,
-    validate_outbound_headers=False,
-    normalize_inbound_headers=False,
-    normalize_outbound_headers=False,
-)
 _HEAD: Final = struct.Struct(">?I")
 """What stands before each message: whether it is compressed, and its size."""
 
@@ -93,6 +66,10 @@ class CallRefused(Exception):
         self.status = status
 
 
+def _stay(_reason: str) -> None:
+    """Close nothing: the call has no connection."""
+
+
 @dataclass(frozen=True)
 class Call:
     """What is known of a call beside its request.
@@ -101,11 +78,13 @@ class Call:
         metadata: the first value of each of the client's headers, by its name in small letters.
         peer: ``ip:port`` of the client.
         deadline: when the client stops waiting, by the event loop's clock; None if it waits for ever.
+        hang_up: closes the client's connection at once, and logs the reason.
     """
 
     metadata: Mapping[str, str]
     peer: str
     deadline: float | None = None
+    hang_up: Callable[[str], None] = _stay
 
     @property
     def client_id(self) -> str:
@@ -141,23 +120,34 @@ Rpc = Callable[[Any, Call], Any]
 function of an ``Exchange``."""
 
 
+Identify = Callable[[str, Call], Awaitable[ProtobufMessage | None]]
+"""Says by the metadata of a call of the rpc with this name who has signed it: None if that is a known user,
+else the answer. Raises CallRefused instead where that is how the rpc is refused."""
+
+
 class GrpcServer:
     """Serves rpcs on one port; those that are missing are answered with UNIMPLEMENTED.
 
     Args:
         rpcs: by their names in the ``.proto`` file.
         tls: decides which connections are TLS, made with ``ALPN``; None for plain ones only.
+        identify: judges the calls of connections on which no known user has signed one yet, before their
+            requests are read; None if all are welcome.
 
     Attributes:
         port: the port that it listens on.
     """
 
-    def __init__(self, rpcs: Mapping[str, Rpc], *, tls: ServerTls | None = None) -> None:
+    def __init__(
+        self, rpcs: Mapping[str, Rpc], *, tls: ServerTls | None = None, identify: Identify | None = None
+    ) -> None:
         self._rpcs = rpcs
         self._handlers = {f"/{SERVICE}/{name}": self._handler(one) for name, one in METHODS.items()}
         self._tls = tls
         self._acceptor: Acceptor | None = None
-        self._connections: set[_Connection] = set()
+        self._identify = identify
+        self._newcomers = None if identify is None else Newcomers(NEWCOMER_LIMITS)
+        self._connections: set[GrpcConnection] = set()
         self._unary: set[asyncio.Task[Any]] = set()
         self.port = 0
 
@@ -201,6 +191,8 @@ class GrpcServer:
             connection.end()
         for connection in connections:
             await connection.calls.wait_closed()
+        if self._newcomers is not None:
+            self._newcomers.close()
         if self._tls is not None:
             await self._tls.stop()
 
@@ -208,10 +200,10 @@ class GrpcServer:
         as_many_as_possible = None
         self._acceptor = Acceptor(sockets, self._connect, as_many_as_possible, ConnectionCount(), self._tls)
 
-    def _connect(self, release: Callable[[], None]) -> "_Connection":
+    def _connect(self, release: Callable[[], None]) -> GrpcConnection:
         """Create the protocol of a new connection."""
         calls = CallHandler(self._handlers, ProtoCodec(), None, _DispatchServerEvents())
-        return _Connection(calls, self._connections, release)
+        return GrpcConnection(calls, self._connections, release, self._newcomers)
 
     def _handler(self, method: MethodDescriptor) -> Handler:
         cardinality = _CARDINALITY[method.client_streaming, method.server_streaming]
@@ -225,7 +217,8 @@ class GrpcServer:
             if is_unary and task is not None:
                 self._unary.add(task)
             try:
-                await serve(stream, rpc)
+                if await self._is_welcome(method.name, stream):
+                    await serve(stream, rpc)
             except CallRefused as refused:
                 raise GRPCError(refused.status.value, str(refused)) from None
             finally:
@@ -235,6 +228,23 @@ class GrpcServer:
         return Handler(
             handle, cardinality, GetMessageClass(method.input_type), GetMessageClass(method.output_type)
         )
+
+    async def _is_welcome(self, name: str, stream: "Stream[Any, Any]") -> bool:
+        """Return whether a call's request may be read; answer it if no known user has signed one yet."""
+        connection = connection_of(stream)
+        if self._identify is None or connection.newcomers is None:
+            return True
+        try:
+            refusal = await self._identify(name, _call_of(stream))
+        except CallRefused:
+            connection.count_refused()
+            raise
+        if refusal is None:
+            connection.recognise()
+            return True
+        connection.count_refused()
+        await stream.send_message(refusal)
+        return False
 
 
 class _Arriving:
@@ -257,56 +267,6 @@ class _Arriving:
 
 
 _ARRIVING: Final = _Arriving()
-
-
-class _Connection(H2Protocol):
-    """A client's connection.
-
-    Args:
-        calls: starts its calls.
-        connections: those that are open.
-        release: called when it is lost.
-    """
-
-    def __init__(
-        self, calls: CallHandler, connections: "set[_Connection]", release: Callable[[], None]
-    ) -> None:
-        super().__init__(calls, _CONFIG, _HTTP2)
-        self.calls = calls
-        self._connections = connections
-        self._release = release
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Allow as many calls as are wanted: the default is 100."""
-        super().connection_made(transport)
-        self._connections.add(self)
-        http2 = self.connection._connection  # noqa: SLF001 it has no other way
-        http2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: CALLS_MAX})
-        http2._frame_dispatch_table[GoAwayFrame] = self._leave  # noqa: SLF001 as above
-        self.connection.flush()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Cancel its calls."""
-        super().connection_lost(exc)
-        self._connections.discard(self)
-        self._release()
-
-    def _leave(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
-        """Finish the calls of a client that leaves (RFC 9113, 6.8): h2 would end the connection at once.
-
-        The client closes the connection then; one that has met an error does not wait.
-        """
-        asyncio.get_running_loop().call_soon(self._close_unless_called, frame.error_code)
-        return [], []
-
-    def _close_unless_called(self, error_code: int) -> None:
-        """Close the connection of a client that leaves, unless it waits for answers."""
-        if error_code or not self.processor.streams:
-            self.processor.close("the client leaves")
-
-    def end(self) -> None:
-        """Cancel its calls, and close it."""
-        self.processor.close("the proxy stops")
 
 
 async def _receive(stream: "Stream[Any, Any]") -> Any:
@@ -368,5 +328,5 @@ def _call_of(stream: "Stream[Any, Any]") -> Call:
     deadline = None
     if stream.deadline is not None:
         deadline = asyncio.get_running_loop().time() + stream.deadline.time_remaining()
-    host, port = (stream.peer.addr() or ("", 0))[:2]
-    return Call(metadata, address_text(host, port), deadline)
+    connection = connection_of(stream)
+    return Call(metadata, str(connection), deadline, connection.abort)

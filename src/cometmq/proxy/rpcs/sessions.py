@@ -26,6 +26,8 @@ from cometmq.proxy.rpcs.transactions import ClientTransactions
 from cometmq.proxy.transport import Call, CallRefused, Exchange, GrpcStatus
 from cometmq.wire.bodies.group import GroupConfig
 
+TELEMETRY: Final = "Telemetry"
+"""The rpc whose requests and answers are streams."""
 _CLIENT_ERRORS: Final = range(40_000, 50_000)
 SEND_AWAY_S: Final = 1.0
 _NONCE_BYTES: Final = 16
@@ -72,10 +74,10 @@ class Sessions:
                         self._relayed.settle(getattr(command, kind).nonce, command)
                     continue
                 try:
-                    await self._admit("Telemetry", command.settings, call)
+                    await self._admit(TELEMETRY, command.settings, call)
                     merged = await self._accept(command.settings, exchange, call)
                 except CometMQError as error:
-                    raise _refused(error) from None
+                    raise settings_refused(error) from None
                 await exchange.send(pb.TelemetryCommand(status=OK, settings=merged))
         finally:
             self._clients.end(call.client_id, exchange)
@@ -169,7 +171,7 @@ class Sessions:
         return await self._brokers.group(name, data[0].topic)
 
 
-def _refused(error: CometMQError) -> CallRefused:
+def settings_refused(error: CometMQError) -> CallRefused:
     """Return what ends a stream whose settings fail."""
     status = status_of(error)
     kind = GrpcStatus.INVALID_ARGUMENT if status.code in _CLIENT_ERRORS else GrpcStatus.INTERNAL

@@ -1,0 +1,166 @@
+"""Connections on which no known user has signed a call yet, and others."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from grpclib.client import Channel
+from grpclib.exceptions import StreamTerminatedError
+from h2.connection import H2Connection
+from h2.settings import SettingCodes
+from tests.proxy.conftest import GrpcClient
+
+from cometmq.net.newcomers import NewcomerLimits
+from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy import transport
+from cometmq.proxy.connection import CALLS_MAX, NEWCOMER_LIMITS, WINDOW_BYTES
+from cometmq.proxy.transport import Call, GrpcServer
+
+LIMIT_S = 60
+REFUSED = pb.HeartbeatResponse(status=pb.Status(code=pb.UNAUTHORIZED))
+LARGE = pb.HeartbeatRequest(group=pb.Resource(name="x" * 1_000_000))
+
+
+async def beat(request: pb.HeartbeatRequest, _: Call) -> pb.HeartbeatResponse:
+    return pb.HeartbeatResponse(status=pb.Status(message=str(len(request.group.name))))
+
+
+async def identify(_: str, call: Call) -> Any:
+    return None if "authorization" in call.metadata else REFUSED
+
+
+@asynccontextmanager
+async def checking(
+    monkeypatch: pytest.MonkeyPatch, limits: NewcomerLimits = NEWCOMER_LIMITS
+) -> AsyncIterator[GrpcServer]:
+    monkeypatch.setattr(transport, "NEWCOMER_LIMITS", limits)
+    server = GrpcServer({"Heartbeat": beat}, identify=identify)
+    await server.start("127.0.0.1", 0)
+    async with asyncio.timeout(LIMIT_S):
+        yield server
+    await server.stop()
+
+
+def client_of(channel: Channel, *, signed: bool = False) -> GrpcClient:
+    return GrpcClient(channel, {"authorization": "me"} if signed else {})
+
+
+async def call(client: GrpcClient, request: pb.HeartbeatRequest | None = None) -> pb.HeartbeatResponse:
+    answer: pb.HeartbeatResponse = await client.call("Heartbeat", request or pb.HeartbeatRequest())
+    return answer
+
+
+async def closed(reader: asyncio.StreamReader) -> None:
+    """Read to the end."""
+    try:
+        while await reader.read(1 << 16):
+            pass
+    except ConnectionResetError:
+        pass
+
+
+async def test_who_says_nothing_is_closed_in_its_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with checking(monkeypatch, NEWCOMER_LIMITS._replace(frame_ms_max=20)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        await closed(reader)
+        writer.close()
+    assert "no known user has signed a call on it in 0.02 s" in caplog.text
+
+
+async def test_who_has_signed_a_call_may_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        checking(monkeypatch, NEWCOMER_LIMITS._replace(frame_ms_max=2_000)) as server,
+        Channel("127.0.0.1", server.port) as channel,
+    ):
+        await call(client_of(channel, signed=True))
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        await closed(reader)
+        writer.close()
+        assert server.connected == 1
+        assert await call(client_of(channel)) != REFUSED
+
+
+async def test_of_too_many_connections_of_an_address_the_oldest_is_closed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with checking(monkeypatch, NEWCOMER_LIMITS._replace(connections_max=2)) as server:
+        peers = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(3)]
+        await closed(peers[0][0])
+        assert server.connected == 2
+        for _, writer in peers:
+            writer.close()
+    (line,) = [one.getMessage() for one in caplog.records]
+    assert line.endswith("their address has more than 2 such connections")
+
+
+async def test_after_too_many_refused_calls_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with (
+        checking(monkeypatch, NEWCOMER_LIMITS._replace(refused_max=2)) as server,
+        Channel("127.0.0.1", server.port) as channel,
+    ):
+        for _ in range(2):
+            assert await call(client_of(channel)) == REFUSED
+        with pytest.raises(StreamTerminatedError):
+            await call(client_of(channel))
+    assert "more than 2 of its requests were refused before one was signed by a known user" in caplog.text
+    assert "unsignedRequestsMax" not in caplog.text
+
+
+async def test_a_request_that_nobody_known_has_signed_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        checking(monkeypatch) as server,
+        Channel("127.0.0.1", server.port) as channel,
+    ):
+        monkeypatch.setattr(transport, "REQUEST_BYTES_MAX", 0)  # would be told of one that is read
+        assert await call(client_of(channel), LARGE) == REFUSED
+
+
+async def test_the_first_signed_call_may_be_as_large_as_anybodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        checking(monkeypatch) as server,
+        Channel("127.0.0.1", server.port) as channel,
+    ):
+        assert (await call(client_of(channel, signed=True), LARGE)).status.message == "1000000"
+
+
+@pytest.mark.parametrize("checks", [False, True])
+async def test_the_client_is_told_how_much_may_be_under_way(
+    monkeypatch: pytest.MonkeyPatch, checks: bool
+) -> None:
+    monkeypatch.setattr(transport, "NEWCOMER_LIMITS", NEWCOMER_LIMITS)
+    server = GrpcServer({"Heartbeat": beat}, identify=identify if checks else None)
+    await server.start("127.0.0.1", 0)
+    async with Channel("127.0.0.1", server.port) as channel:
+
+        def told() -> tuple[int, int | None]:
+            http2: H2Connection = channel._protocol.connection._connection  # type: ignore[union-attr] # connected
+            settings = http2.remote_settings
+            return settings.initial_window_size, settings.get(SettingCodes.MAX_CONCURRENT_STREAMS)
+
+        await call(client_of(channel))
+        before = told()
+        await call(client_of(channel, signed=True))
+        await call(client_of(channel, signed=True), LARGE)
+        assert before == ((NEWCOMER_LIMITS.frame_size_max, 100) if checks else told())
+        assert told() == (WINDOW_BYTES, CALLS_MAX)
+    await server.stop()
+
+
+async def test_nothing_is_kept_of_connections_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with checking(monkeypatch) as server:
+        async with Channel("127.0.0.1", server.port) as channel:
+            await call(client_of(channel))
+            assert server._newcomers is not None and len(server._newcomers._refused) == 1
+        async with Channel("127.0.0.1", server.port) as channel:
+            await call(client_of(channel, signed=True))
+            assert server._newcomers._refused == {}
