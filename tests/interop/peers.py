@@ -260,6 +260,17 @@ def cometmq(
 
 
 @contextlib.contextmanager
+def cometmq_of(
+    program: Path, store: Path, settings: Mapping[str, object], *, ended_by: signal.Signals
+) -> Iterator[Peer]:
+    """Run ``dev`` of a ``cometmq`` program, such as that of another checkout's environment."""
+    port, namesrv_port = free_port(), free_port()
+    _, *arguments = cometmq_command(store, port=port, namesrv_port=namesrv_port)
+    with _cometmq_process([str(program), *arguments], store, settings, ended_by) as broker:
+        yield Peer("cometmq", f"{HOST}:{namesrv_port}", f"{HOST}:{port}", broker.pid, store)
+
+
+@contextlib.contextmanager
 def cometmq_broker(
     store: Path,
     namesrv: str,

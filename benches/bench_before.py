@@ -1,0 +1,120 @@
+"""This checkout beside an earlier one, by the loads of ``python -m benches --quick``, in turn and in one run.
+
+    python -m benches.bench_before CHECKOUT [--rounds 9] [--seconds 3] [--cells TEXT …]
+
+CHECKOUT has another commit and an environment of its own (``.venv``); ``--cells`` leaves out what that one
+cannot do. Both brokers are up all the time, and one Java client sends to them in turn, so what the machine
+does meanwhile, or how warm the client is, is the same for both. The order changes from round to round.
+
+The table gives the medians of the windows, messages a second and microseconds of the broker's CPU for each,
+and the ratios of these medians.
+"""
+
+import argparse
+import contextlib
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from signal import SIGKILL
+from typing import Any, Final
+
+from benches.cells import QUEUES, QUICK, Cell, Stage
+from benches.load import Load
+from rich.console import Console
+from rich.table import Table
+from tests.interop import jvm, peers
+from tests.interop.peers import Peer
+
+BEFORE, NOW = "before", "now"
+WARM_UPS: Final = 2
+FIGURES: Final = (("messages/s", "perSecond", 0), ("CPU µs/message", "cpuMicros", 2))
+"""Title, field of a window, digits."""
+Found = dict[tuple[str, str], list[dict[str, Any]]]
+"""Windows by cell and broker."""
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(prog="python -m benches.bench_before", description="two commits in turn")
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument(
+        "--cells", action="append", help="only cells with this text in their names; repeatable"
+    )
+    options = parser.parse_args()
+    program = options.checkout / ".venv" / "bin" / "cometmq"
+    if not program.exists():
+        parser.error(f"{program} is not there: run `make setup` in {options.checkout}")
+    for python in (program.with_name("python"), Path(sys.executable)):
+        subprocess.run([python, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    found: Found = defaultdict(list)
+    for stage in QUICK:
+        chosen = tuple(
+            cell for cell in stage.cells if any(text in cell.name for text in options.cells or ("",))
+        )
+        with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
+            if chosen:
+                measure(stage._replace(cells=chosen), program, Path(folder), options, found)
+    Console().print(table_of(found))
+
+
+def measure(stage: Stage, program: Path, folder: Path, options: argparse.Namespace, found: Found) -> None:
+    """Put the cells of a stage on both brokers in turn."""
+    with both(folder, program, stage) as brokers, Load.for_rocketmq(folder, "JSON") as load:
+        if stage.stored:
+            for peer in brokers.values():
+                load.fill(peer, stage.topics, stage.stored)
+        for cell in stage.cells:
+            for number in range(WARM_UPS + options.rounds):
+                for name in (BEFORE, NOW) if number % 2 else (NOW, BEFORE):
+                    window = load.window(brokers[name], cell, options.seconds)
+                    if number >= WARM_UPS:
+                        found[cell.name, name].append(window)
+                        print(line_of(cell, name, window), flush=True)
+
+
+@contextlib.contextmanager
+def both(folder: Path, program: Path, stage: Stage) -> Iterator[dict[str, Peer]]:
+    """Run both brokers, with the topics of a stage."""
+    with (
+        peers.cometmq_of(program, folder / BEFORE, stage.settings, ended_by=SIGKILL) as before,
+        peers.cometmq(folder / NOW, stage.settings, ended_by=SIGKILL) as now,
+    ):
+        names = [f"bench-{number}" for number in range(stage.topics)]
+        for peer in (before, now):
+            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *names, home=folder)
+        yield {BEFORE: before, NOW: now}
+
+
+def line_of(cell: Cell, name: str, window: dict[str, Any]) -> str:
+    """Say a window in a line."""
+    text = f"{name:>6} {cell.name:<20} {window['perSecond']:>9,.0f}/s {window['cpuMicros']:6.2f} µs"
+    trouble = f"  {window['failed']} failed, {window['lost']} lost: {window['errors']}"
+    return text + (trouble if window["failed"] or window["lost"] else "")
+
+
+def table_of(found: Found) -> Table:
+    """Make the table of medians and their ratios."""
+    table = Table(title="medians")
+    table.add_column("load")
+    for title, _, _ in FIGURES:
+        for name in (f"{title}, {BEFORE}", NOW, "ratio"):
+            table.add_column(name, justify="right")
+    for cell in dict.fromkeys(cell for cell, _ in found):
+        row = [cell]
+        for _, field, digits in FIGURES:
+            before, now = (
+                statistics.median(window[field] for window in found[cell, name]) for name in (BEFORE, NOW)
+            )
+            row += [f"{before:,.{digits}f}", f"{now:,.{digits}f}", f"{now / before:.2f}"]
+        table.add_row(*row)
+    return table
+
+
+if __name__ == "__main__":
+    main()
