@@ -7,7 +7,7 @@ ENDS := --max-worker-restart 0
 # Most of these tests wait most of the time: four processes keep two cores busy.
 INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
-.PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues proxies intruders console-tour report-pages dists servers docs lock setup clean
+.PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues proxies partitions intruders console-tour report-pages dists servers docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
@@ -28,6 +28,7 @@ soak: setup ; $(BIN)/python -m tests.soak
 splits: setup ; $(BIN)/python -m tests.splits
 streams: setup ; $(BIN)/python -m tests.streams && $(BIN)/python -m tests.streams.brokers
 clusters: setup ; $(BIN)/python -m tests.clusters
+partitions: setup ; $(BIN)/python -m tests.partitions
 proxies: setup ; $(BIN)/python -m tests.proxies
 console-tour: setup ; $(BIN)/pytest tests/console_tour -m browser $(ENDS)
 report-pages: setup ; $(BIN)/python -m tests.report_pages
