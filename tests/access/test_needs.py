@@ -6,7 +6,6 @@ from cometmq.access.needs import NAMELESS, Needs
 from cometmq.message import MessageQueue
 from cometmq.wire import bodies
 from cometmq.wire.bodies import Body
-from cometmq.wire.bodies.controller import SyncStateSet
 from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.bodies.heartbeat import ConsumerData, SubscriptionData
 from cometmq.wire.codes import RequestCode
@@ -28,7 +27,6 @@ BODIES: dict[type[Body], Body] = {
     bodies.TopicConfigs: bodies.TopicConfigs([bodies.TopicConfig(TOPIC)]),
     bodies.GroupConfig: bodies.GroupConfig(GROUP),
     GroupConfigList: GroupConfigList([bodies.GroupConfig(GROUP)]),
-    SyncStateSet: SyncStateSet(frozenset({1}), 1),
 }
 """A body of each type, with GROUP and TOPIC."""
 

@@ -15,6 +15,7 @@ from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.wire import batch, bodies
 from cometmq.wire.bodies import Body, ConsumerData, Heartbeat, ProducerData, SubscriptionData
 from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from cometmq.wire.bodies.controller import SyncStateSet
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.requests import TO_BROKERS, TO_NAME_SERVERS, Access, Action, Request, Resource
 
@@ -145,6 +146,7 @@ _BODIES: Final[dict[type[Body], Body]] = {
     Heartbeat: Heartbeat("CLIENT", consumers=[ConsumerData(GROUP, [SubscriptionData(TOPIC)])]),
     UserInfo: UserInfo(SUBJECT_USER, "12345678", "Normal", "enable"),
     AclInfo: _ACL,
+    SyncStateSet: SyncStateSet(frozenset({1}), 1),
 }
 
 
