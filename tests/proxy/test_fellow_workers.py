@@ -96,6 +96,7 @@ async def test_what_one_worker_has_renewed_is_hidden_by_another_for_another_time
     assert answer.status.code == pb.OK
     changed = parse_client_receipt(answer.receipt_handle)
     assert changed.handle.invisible_ms == 60_000 and changed.worker is None
+    assert not workers.first.proxy._renewals._held["c", "G"]
     assert not await workers.comes_again()
 
 
