@@ -32,7 +32,9 @@ BOTH: dict[str, Any] = {
 }
 
 
-def switching(root: Path, names: str, controller: Controller, **settings: Any) -> SwitchingBroker:
+def switching(
+    root: Path, names: str, controller: Controller, *, pool: bool = False, **settings: Any
+) -> SwitchingBroker:
     """Make a broker with its store under ``root``."""
     own = {
         "listen_port": free_port(),
@@ -40,7 +42,7 @@ def switching(root: Path, names: str, controller: Controller, **settings: Any) -
         "controller_addr": controller.address,
         "store_path_root_dir": str(root),
     }
-    both = BrokerSettings(**BOTH | own | settings), StoreSettings(**SMALL)
+    both = BrokerSettings(**BOTH | own | settings), StoreSettings(**SMALL, transient_store_pool_enable=pool)
     return SwitchingBroker(*both, load_kernels=False)
 
 

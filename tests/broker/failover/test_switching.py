@@ -108,6 +108,18 @@ async def test_what_only_the_old_master_has_is_cut_off_and_set_aside(tmp_path: P
     assert list(log_bytes(tmp_path / "1")) == list(log_bytes(tmp_path / "2"))
 
 
+async def test_only_a_master_writes_through_the_pool_in_whichever_order_roles_come(tmp_path: Path) -> None:
+    async with (
+        name_server() as names,
+        controllers(1) as ([controller], _),
+        started(tmp_path / "1", names, controller, pool=True) as first,
+        started(tmp_path / "2", names, controller, pool=True) as second,
+    ):
+        await until(lambda: controller.state.in_sync == BOTH)
+        assert running(first).store.settings.transient_store_pool_enable
+        assert not running(second).store.settings.transient_store_pool_enable
+
+
 async def test_a_master_whose_epoch_ends_goes_on_in_the_next_one(tmp_path: Path) -> None:
     async with (
         name_server() as names,

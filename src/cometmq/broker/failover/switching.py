@@ -248,6 +248,9 @@ class SwitchingBroker:
         )
         self._membership, self._news = membership, news
         opened, self._opened = self._opened, None
+        if opened is not None and settings.is_slave and opened.settings.transient_store_pool_enable:
+            await asyncio.to_thread(opened.close)  # the broker opens it without the pool, as slaves have none
+            opened = None
         await broker.start(opened)
         self.running = self.started = broker
         _log.info("broker %s is %s of epoch %d", self.address, settings.broker_role, news.epoch)
