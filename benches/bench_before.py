@@ -92,7 +92,7 @@ def both(folder: Path, program: Path, stage: Stage) -> Iterator[dict[str, Peer]]
 
 
 def line_of(cell: Cell, name: str, window: dict[str, Any]) -> str:
-    """Say a window in a line."""
+    """Describe a window in a line."""
     text = f"{name:>6} {cell.name:<20} {window['perSecond']:>9,.0f}/s {window['cpuMicros']:6.2f} µs"
     trouble = f"  {window['failed']} failed, {window['lost']} lost: {window['errors']}"
     return text + (trouble if window["failed"] or window["lost"] else "")

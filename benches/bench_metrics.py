@@ -131,7 +131,7 @@ class Watchers:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Let all look meanwhile, each at once and then at its interval."""
+        """Run the lookers meanwhile, each at once and then at its interval."""
         over = threading.Event()
         os.kill(self._console_pid, signal.SIGCONT)
         with ThreadPoolExecutor(len(self._urls)) as at_once:

@@ -88,7 +88,7 @@ def cometmq_proxy(namesrv: str, *options: str) -> Iterator[tuple[str, list[int]]
 
 
 async def measure(what: str, pids: list[int], work: Callable[[int], Awaitable[int]], messages: int) -> None:
-    """Have so many messages sent or received at least; print the rate, and the servers' CPU time."""
+    """Wait until so many messages are sent or received; print the rate, and the servers' CPU time."""
 
     def cost_s() -> float:
         return sum(map(cpu_seconds, pids))

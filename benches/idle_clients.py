@@ -69,7 +69,7 @@ async def idle(address: str, pid: int, seconds: float) -> Idle:
 
 
 async def _stay(client: GrpcClient, seconds: float) -> None:
-    """Have a telemetry stream, and send heartbeats."""
+    """Keep a telemetry stream open, and send heartbeats."""
     async with client.open("Telemetry", seconds + ENDS_S) as stream:
         await stream.send_message(pb.TelemetryCommand(settings=producer(QUIET)))
         await stream.recv_message()

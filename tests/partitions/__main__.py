@@ -84,7 +84,7 @@ async def one_history(cluster: Cluster, topic: str, seed: int, size: Size) -> Ve
 
 
 def described(verdict: Verdict) -> str:
-    """Say what a history showed."""
+    """Describe what a history showed."""
     text = f"{verdict.acknowledged:,} acknowledged, {len(verdict.lost)} lost, {verdict.doubled} doubled"
     return text if verdict.is_right else f"{text}: WRONG: {verdict}"
 

@@ -138,7 +138,7 @@ class Cluster:
         return [host.name for host in self._network.hosts]
 
     async def carry_out(self, step: Step) -> None:
-        """Have something happen."""
+        """Carry out a step of a history."""
         match step.kind:
             case Kind.CUT:
                 self._silence({(step.one, step.other), (step.other, step.one)})

@@ -40,7 +40,7 @@ class Step(NamedTuple):
     other: int
 
     def text(self, names: list[str]) -> str:
-        """Say what happens."""
+        """Describe the step."""
         return f"{self.pause_s:.1f} s, {self.kind.value.format(one=names[self.one], other=names[self.other])}"
 
 

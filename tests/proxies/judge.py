@@ -54,16 +54,16 @@ class History:
         self._confirmed: set[Handling] = set()
 
     def handle(self, handling: Handling) -> None:
-        """Note that a consumer got a message."""
+        """Record that a consumer got a message."""
         self.handled.append(handling)
         self.numbers.add(handling.number)
 
     def confirm(self, handling: Handling) -> None:
-        """Note that its acknowledgement was confirmed."""
+        """Record that its acknowledgement was confirmed."""
         self._confirmed.add(handling)
 
     def judge(self) -> Verdict:
-        """Give the verdict."""
+        """Return the verdict."""
         last: dict[str, Handling] = {}
         numbers: set[int] = set()
         stored_twice = unconfirmed = 0

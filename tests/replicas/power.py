@@ -144,7 +144,7 @@ class MasterLife(Life):
         super().__init__(strategy, RecordedDisk(), Mark(0, [], 0, 0), chance, BEGIN_MS, 0)
 
     def live(self, steps: int) -> None:
-        """Take some steps, in each of which the power fails once, and stop."""
+        """Run some steps, in each of which the power fails once, and stop."""
         choices = [self.append] * 4 + [self.replicate] * 4
         choices += [self.flush, self.keep_up, self.restart, self.kill, self.follower.restart]
         choices += [self.follower.keep_up]
@@ -159,7 +159,7 @@ class MasterLife(Life):
         self.store.close()
 
     def replicate(self) -> None:
-        """Let the slave get some of what it lacks, and acknowledge it, if its report comes through."""
+        """Send the slave some of what it lacks; its report acknowledges it, if that comes through."""
         for _ in range(self.chance.randint(1, 5)):
             self.follower.receive(self.store, self.chance.randint(1, PIECE_MAX))
         if self.chance.random() < UNREPORTED:
@@ -176,13 +176,13 @@ class MasterLife(Life):
 
 
 def campaign(seed: int) -> Iterator[Outcome]:
-    """Let the power of master after master fail, each way of writing in turn; without end."""
+    """Cut the power of master after master, each way of writing in turn; without end."""
     for number in itertools.count(seed):
         yield from fail_in_a_life(STRATEGIES[number % len(STRATEGIES)], number)
 
 
 def fail_in_a_life(strategy: Strategy, seed: int) -> Iterator[Outcome]:
-    """Let a master live, and its power fail. Its seed is all that is needed to do it again."""
+    """Run a master until its power fails. Its seed is all that is needed to do it again."""
     chance = Random(seed)
     life = MasterLife(strategy, chance)
     life.live(STEPS)
