@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 import signal
 import tarfile
 from collections.abc import Generator, Iterator, Mapping
@@ -41,6 +42,34 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    logging.getLogger("asyncio").addHandler(LOST_ERRORS)
+
+
+class LostErrors(logging.Handler):
+    """Errors that asyncio could only log: of tasks whose result nobody took, of callbacks."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record: the traceback is formatted later, a garbage collection may run this anywhere."""
+        self._records.append(record)
+
+    def check(self) -> None:
+        """Raise AssertionError if there was any since the last check."""
+        records, self._records = self._records, []
+        assert not records, "\n".join(map(self.format, records))
+
+
+LOST_ERRORS = LostErrors()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, None, None]:
+    """Fail a test after which an error turned up that nobody had taken; it may be an earlier test's."""
+    yield
+    LOST_ERRORS.check()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling | None":

@@ -1,8 +1,10 @@
 """A queue with messages that were pulled, without any broker: what tests of handling begin with."""
 
+import asyncio
+
 from cometmq.client.consumer.offset_store import RemoteOffsets
 from cometmq.client.consumer.pulling import Pulling, PullSource
-from cometmq.client.consumer.queue_requests import QueueRequests
+from cometmq.client.consumer.queue_requests import Pulled, QueuePull, QueueRequests
 from cometmq.client.consumer.start import Start
 from cometmq.client.routes import Routes
 from cometmq.cluster.process_queue import ProcessQueue, PulledItem
@@ -36,10 +38,22 @@ def stored(queue_offset: int, topic: str = "Orders") -> StoredMessage:
     )
 
 
+class HeldRequests(QueueRequests):
+    """Pulls for which no broker ever has a message."""
+
+    def __init__(self) -> None:
+        connections = Connections()
+        super().__init__(connections, Routes(connections, []), "readers", 1)
+
+    async def pull_stored(self, _: QueuePull) -> Pulled:
+        """Wait until the pull is cancelled."""
+        never: asyncio.Future[Pulled] = asyncio.get_running_loop().create_future()
+        return await never
+
+
 def pulled(*messages: StoredMessage) -> Pulling:
     """Give a queue whose messages have come; nothing more is pulled."""
-    connections = Connections()
-    requests = QueueRequests(connections, Routes(connections, []), "readers", 1)
+    requests = HeldRequests()
     source = PullSource(requests, RemoteOffsets(requests), Start.FIRST)
     pulling = Pulling(QUEUE, source, lambda *_: None)
     pulling.waiting = ProcessQueue(0)

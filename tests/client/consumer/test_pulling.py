@@ -127,6 +127,20 @@ async def test_it_pauses_at_the_limit_and_continues_when_messages_are_done() -> 
     await one.stop()
 
 
+async def test_a_pull_that_ends_by_a_fault_of_ours_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    class Defective(ScriptedPulls):
+        async def pull_stored(self, _: QueuePull) -> Pulled:
+            raise ZeroDivisionError
+
+    one = pulling_of(Defective(), Arrivals())
+    one.begin()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    await one.stop()
+    (logged,) = caplog.records
+    assert logged.getMessage() == f"the pull of {QUEUE} has failed and stands still from now on"
+
+
 async def test_the_span_of_offsets_limits_only_queues_without_an_order() -> None:
     for ordered, count in ((False, 3), (True, 10)):
         pulls, arrived = ScriptedPulls(), Arrivals()

@@ -15,6 +15,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from cometmq.client.background import start_task
 from cometmq.client.consumer.outcome import DeadLetter, Retry
 from cometmq.client.consumer.pulling import Pulling
 from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack
@@ -65,7 +66,7 @@ class Workers(ABC, Generic[SourceT]):
 
     def start(self) -> None:
         """Start the workers."""
-        self._tasks = [asyncio.create_task(self._run(), name=f"worker {i}") for i in range(self._workers)]
+        self._tasks = [start_task(self._run(), f"worker {i}") for i in range(self._workers)]
 
     def request_stop(self) -> None:
         """Start no further handler."""

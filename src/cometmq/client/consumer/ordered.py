@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from cometmq.client.background import start_task
 from cometmq.client.consumer.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.consumer.pulling import AFTER_FAILURE_S, Pulling
 from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack
@@ -70,7 +71,7 @@ class OrderedHandling:
         self._failures = 0
         self._failed: list[int] = []
         """The queue offsets of the batch that failed last: it is retried with exactly these messages."""
-        self._task = asyncio.create_task(self._run(), name=f"handle {pulling.queue}")
+        self._task = start_task(self._run(), f"handling of {pulling.queue}")
 
     def wake(self) -> None:
         """Look for messages: some have arrived."""

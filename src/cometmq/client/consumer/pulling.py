@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from cometmq.arguments import check, instance_of, number
+from cometmq.client.background import start_task
 from cometmq.client.consumer.offset_store import OffsetStore
 from cometmq.client.consumer.queue_requests import (
     PULL_COUNT,
@@ -114,7 +115,7 @@ class Pulling:
 
     def begin(self, settle_s: float = 0.0) -> None:
         """Start to pull after ``settle_s`` seconds, in which a previous owner may commit."""
-        self._task = asyncio.create_task(self._run(settle_s), name=f"pull {self.queue}")
+        self._task = start_task(self._run(settle_s), f"pull of {self.queue}")
 
     async def stop(self) -> None:
         """Stop pulling."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import Final, NamedTuple
 
+from cometmq.client.background import start_task
 from cometmq.client.idempotence.store import ClaimStore
 from cometmq.cluster.claims import Mark
 from cometmq.message import StoredMessage
@@ -48,7 +49,7 @@ class Renewal:
         self._timer = loop.call_later(self._lease_ms / 1000 / RENEWALS_PER_LEASE, self._begin)
 
     def _begin(self) -> None:
-        self._task = asyncio.create_task(self._renew())
+        self._task = start_task(self._renew(), "renewal of claims")
 
     async def _renew(self) -> None:
         for key, one in self._claimed.items():

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
+from cometmq.client.background import start_task
 from cometmq.client.calling import call
 from cometmq.client.producer.transaction import Check, TransactionState, checked_state, end_request
 from cometmq.errors import CometMQError
@@ -70,7 +71,7 @@ class Checks:
             return
         self._waiting.append(PendingCheck(connection.address, header, message))
         if self._working is None or self._working.done():
-            self._working = asyncio.create_task(self._work(), name="checks")
+            self._working = start_task(self._work(), "work on checks")
 
     async def close(self, timeout_s: float) -> None:
         """Drop waiting checks, and cancel the running one if it does not end within ``timeout_s``."""

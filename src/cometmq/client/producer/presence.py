@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
+from cometmq.client.background import start_task
 from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
@@ -81,7 +82,7 @@ class Presence:
 
     def _send_soon(self) -> None:
         self._has_new.set()
-        self._task = self._task or asyncio.create_task(self._run(), name="presence")
+        self._task = self._task or start_task(self._run(), "presence")
 
     async def _run(self) -> None:
         while True:
