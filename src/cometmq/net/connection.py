@@ -282,6 +282,7 @@ class Connection(asyncio.Protocol):
             if not waiting.answer.done():
                 error = NetworkError(f"lost {self.address}: {reason}") if isinstance(reason, str) else reason
                 waiting.answer.set_exception(error)
+                waiting.answer.exception()  # who waits gets it; else asyncio would log that nobody did
         self._pending.clear()
 
     def _expect_less_than(self, unsent: int) -> None:

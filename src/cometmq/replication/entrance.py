@@ -24,6 +24,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from cometmq.client.background import start_task
 from cometmq.errors import NetworkError, ProtocolError, SettingsError
 from cometmq.net.accepting import Acceptor, ConnectionCount, listen
 from cometmq.net.address import address_text, remedy_of
@@ -88,14 +89,19 @@ class SlaveEntrance:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _protocol(self, release: Callable[[], None]) -> asyncio.BaseProtocol:
-        return _Entering(self._enter, release)
+        return _Entering(self._begin, release)
 
-    async def _enter(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Admit a slave, if it may be one, and serve it."""
-        task = asyncio.current_task()
-        assert task is not None, "a protocol calls this in a task"
-        self._tasks.add(task)
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Start to serve a connection, in a task that ``stop`` cancels: asyncio's own would log that."""
         host, port = writer.get_extra_info("peername")[:2]
+        task = start_task(self._enter(host, port, reader, writer), f"slave's connection {host}:{port}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _enter(
+        self, host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Admit a slave, if it may be one, and serve it."""
         try:
             try:
                 await self._check(host, reader, writer)
@@ -104,7 +110,6 @@ class SlaveEntrance:
                 return
             await self._serve(reader, writer)
         finally:
-            self._tasks.discard(task)
             writer.transport.abort()
 
     async def _check(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -174,8 +179,10 @@ class SlaveEntrance:
 class _Entering(asyncio.StreamReaderProtocol):
     """The protocol of a connection, which tells when it is lost."""
 
-    def __init__(self, enter: Serve, release: Callable[[], None]) -> None:
-        super().__init__(asyncio.StreamReader(), enter)
+    def __init__(
+        self, begin: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None], release: Callable[[], None]
+    ) -> None:
+        super().__init__(asyncio.StreamReader(), begin)
         self._release = release
 
     def connection_lost(self, exc: Exception | None) -> None:
