@@ -177,7 +177,7 @@ def rss_mib(pid: int) -> float:
 
 
 def one_line(broker: str, cell: Cell, window: Window) -> str:
-    """Say a window in a line."""
+    """Describe a window in a line."""
     text = f"{broker:>8} {cell.name:<24} {window['perSecond']:>9,.0f} messages/s"
     if window["othersCores"] > DISTURBED_CORES:
         text += f"  (others used {window['othersCores']:.1f} cores)"
