@@ -46,9 +46,10 @@ def test_slices_grow_to_what_a_broker_gives_at_once(tmp_path: Path) -> None:
     with in_thread(tmp_path, store=generous) as live:
         topics = Topics(live.name_server)
         topics.create("many", queues=1)
-        topics.send("many", [b"%d" % n for n in range(4_000)])
-        (pieces,) = pull(topics.options(subscribe="many"), QueueRange(queue("many"), 3, 3_990))
-    assert bodies(pieces) == [b"%d" % n for n in range(3, 3_990)]
+        topics.send("many", [b"%d" % n for n in range(12_000)])
+        many = QueueRange(queue("many"), 3, 11_990)
+        (pieces,) = pull(topics.options(subscribe="many"), many, bytes_max=10_000_000)
+    assert bodies(pieces) == [b"%d" % n for n in range(3, 11_990)]
     at_once = [len(list(decode_many(body))) for piece in pieces for body in piece.bodies]
     assert at_once[0] == 32 and max(at_once) == 200
 
