@@ -174,6 +174,6 @@ def path_of(name: str) -> str:
     home = os.environ.get("JAVA_HOME")
     found = (home and shutil.which(name, path=f"{home}/bin")) or shutil.which(name)
     assert found, (
-        f"{name} is not on PATH: interop tests need a JDK (11 or newer) and Maven, long ones Node.js"
+        f"{name} is not on PATH: interop tests need a JDK (11 or newer) and Maven, long ones Node.js, cargo"
     )
     return found
