@@ -84,3 +84,12 @@ def test_reserved_names_are_those_of_the_java_client() -> None:
     assert len(properties.RESERVED) == 50
     assert {properties.TAGS, properties.KEYS, properties.UNIQ_KEY} <= properties.RESERVED
     assert properties.CHECK_IMMUNITY_TIME not in properties.RESERVED
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "ab", "\x01", "\x02", "é", "\udcff"]), max_size=12),
+    st.sampled_from(["a", "b", "ab"]),
+)
+def test_the_value_of_one_is_that_of_all(pieces: list[str], name: str) -> None:
+    data = "".join(pieces).encode("utf-8", "surrogateescape")
+    assert properties.value_of(data, name) == properties.decode(data).get(name)

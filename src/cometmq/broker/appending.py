@@ -1,15 +1,17 @@
 """Appending of the broker's own messages, of which one that is illegal must not keep the others out."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from cometmq.errors import MessageIllegal
-from cometmq.store.append import NewMessage
+
+MessageT = TypeVar("MessageT")
 
 
 def append_legal(
-    append: Callable[[Sequence[NewMessage]], object],
-    messages: Sequence[NewMessage],
-    on_illegal: Callable[[NewMessage, MessageIllegal], None],
+    append: Callable[[Sequence[MessageT]], object],
+    messages: Sequence[MessageT],
+    on_illegal: Callable[[MessageT, MessageIllegal], None],
 ) -> None:
     """Append messages together, or one by one if one of them is illegal. Raises StoreNotWritable.
 

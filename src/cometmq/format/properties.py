@@ -24,6 +24,7 @@ MAX_LENGTH: Final = 32767
 NAME_END: Final = "\x01"
 VALUE_END: Final = "\x02"
 KEY_SEPARATOR: Final = " "
+_PIECE_END: Final = VALUE_END.encode()
 
 TAGS: Final = "TAGS"
 KEYS: Final = "KEYS"
@@ -205,6 +206,20 @@ def parse(text: str) -> dict[str, str]:
         if name and value:
             found[name] = value
     return found
+
+
+def value_of(data: bytes, name: str) -> str | None:
+    """Return the value of one property of a properties string, as ``decode`` finds it; None without it."""
+    marked = f"{name}{NAME_END}".encode()
+    at = data.rfind(_PIECE_END + marked) + len(_PIECE_END)
+    if not at and not data.startswith(marked):
+        return None
+    begin = at + len(marked)
+    end = data.find(_PIECE_END, begin)
+    value = data[begin:] if end < 0 else data[begin:end]
+    return (
+        str(value, "utf-8", "replace") if value else decode(data).get(name)
+    )  # one before it may have a value
 
 
 def split_keys(keys: str) -> list[str]:

@@ -20,7 +20,7 @@ from cometmq.broker.timed.delays import (
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.delay_level import DelayLevels
-from cometmq.format.record import Record, decode, encode_fields
+from cometmq.format.record import Record, decode, encode, encode_fields
 from cometmq.format.timer.log import DEFAULT, ROLL, Unit
 from cometmq.io.clock import ManualClock
 from cometmq.store.append import NewMessage
@@ -184,15 +184,16 @@ def test_properties_without_room_for_what_is_added_are_refused() -> None:
 
 def test_the_timers_entry_has_its_time_and_topic() -> None:
     waiting = stored(timed(message(TIMER_DELAY_SEC="10"), SETTINGS, NOW))
-    entry = timer_entry(waiting)
+    entry = timer_entry(encode(waiting))
     assert (entry.time, entry.physical_offset, entry.topic, entry.is_delete) == (
         1_700_000_010_000,
         4_000,
         "Orders",
         False,
     )
-    assert timer_entry(stored(message())).time == 0
-    assert timer_entry(stored(message(TIMER_OUT_MS="soon", TIMER_DEL_UNIQKEY="T+1"))).is_delete
+    assert timer_entry(encode(stored(message()))).time == 0
+    recalling = stored(message(TIMER_OUT_MS="soon", TIMER_DEL_UNIQKEY="T+1"))
+    assert timer_entry(encode(recalling)).is_delete
 
 
 def test_what_comes_out_has_its_topic_queue_and_properties() -> None:

@@ -235,13 +235,37 @@ async def test_check_points_that_a_java_broker_left_are_honoured(tmp_path: Path)
         revive_log = bench.parts.revive._revive_log
         now_ms = bench.clock.now_ms()
         old = CheckPoint("T", "g", 0, 0, now_ms, INVISIBLE_MS, (0, 1, 2), "broker-a")
-        message = revive_log.check_point(old, 3)
+        stored = revive_log.check_point(old, 3)
         body = b'{"bm":0,"c":"g","it":%d,"n":3,"pt":%d,"q":0,"ro":0,"so":0,"t":"T"}' % (INVISIBLE_MS, now_ms)
         ack = revive_log.ack(HandlePoint(old.key, old.revive_time_ms, 3), (0, 2))
-        revive_log.append([message._replace(body=body), ack])
+        revive_log.append([stored._replace(message=stored.message._replace(body=body)), ack])
         await pass_time(bench, INVISIBLE_MS + 1_500)
         assert bodies(bench) == [b"1"]
         assert bench.parts.offsets.committed(REVIVE_GROUP, REVIVE, 3) == 1
+
+
+async def test_what_is_acknowledged_in_time_is_not_even_delivered(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0", b"1", b"2")
+        for handle in await pop(bench):
+            await acknowledge(bench, handle)
+        await pass_time(bench, INVISIBLE_MS + 1_500)
+        assert bodies(bench) == []
+        assert not any(bench.store.max_queue_offset(REVIVE, number) for number in range(8))
+        assert bench.parts.timed_messages.count == 0
+
+
+async def test_what_is_acknowledged_while_its_check_point_is_delivered_counts(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await begin(bench, b"0", b"1")
+        first, second = await pop(bench)
+        await acknowledge(bench, first)
+        await pass_time(bench, INVISIBLE_MS - 400)  # the check point has come due, and is in the revive topic
+        assert sum(bench.store.max_queue_offset(REVIVE, number) for number in range(8)) == 1
+        await acknowledge(bench, second)
+        await pass_time(bench, 3_000)
+        assert bodies(bench) == []
+        assert sum(bench.store.max_queue_offset(REVIVE, number) for number in range(8)) == 3
 
 
 async def test_what_the_disk_refuses_is_tried_again(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.format.java.java_hash import index_key_hash, java_hash, tags_code
+from cometmq.format.java.java_hash import index_key_hash, java_hash, tags_code, topic_hash
 
 any_text = st.text(st.characters(codec=None), max_size=40)
 
@@ -73,3 +73,8 @@ def key_that_makes_least_number(prefix: str) -> str:
 def test_no_tags_have_code_zero() -> None:
     assert tags_code(None) == tags_code("") == 0
     assert tags_code("TagA") == 2598919
+
+
+@given(any_text)
+def test_a_topic_s_hash_is_that_of_its_name(topic: str) -> None:
+    assert topic_hash(topic) == java_hash(topic)

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cometmq.format import layout
+from cometmq.format.timer import wheel
 from cometmq.format.timer.checkpoint import TimerCheckpoint
 from cometmq.format.timer.log import DELETE, ROLL, SIZE
 from cometmq.io.files import Disk, FileLayer
@@ -143,6 +144,23 @@ def test_a_slot_that_is_being_given_out_at_a_save_comes_again_after_a_kill() -> 
     assert timer.take(NOW + 9_000) is not None
     save(timer, NOW + 9_000)
     assert given_out(opened(disk.after_kill()), NOW + 9_000) == [0, 1, 2]
+
+
+def test_a_kill_while_slots_are_saved_leaves_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, states = MemoryDisk(), list[MemoryDisk]()
+    timer, position_of = opened(disk), wheel.position_of
+    put(timer, 3, 1, 2)
+    save(timer)
+    assert given_out(timer, NOW + 9_000) == [1, 2, 0]
+
+    def killed_before(time: int) -> int:
+        states.append(disk.after_kill())
+        return position_of(time)
+
+    monkeypatch.setattr(wheel, "position_of", killed_before)
+    save(timer, NOW + 9_000)
+    monkeypatch.undo()
+    assert [given_out(opened(state), NOW + 9_000) for state in states] == [[1, 2, 0], [2, 0], [0]]
 
 
 def test_units_of_messages_that_the_commit_log_lost_are_cut_off() -> None:

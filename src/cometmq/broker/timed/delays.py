@@ -28,11 +28,13 @@ from cometmq.format.properties import (
     TIMER_OUT_MS,
     TIMER_ROLL_TIMES,
     UNIQ_KEY,
+    value_of,
 )
 from cometmq.format.property_numbers import number, number_or
-from cometmq.format.record import Record, size_of
+from cometmq.format.record import Record, read_head
 from cometmq.format.timer.log import ROLL, TIMER_TOPIC, Unit
 from cometmq.io.clock import Clock
+from cometmq.message import Buffer
 from cometmq.store.append import NewMessage, once_more
 from cometmq.store.settings import StoreSettings
 from cometmq.store.timer.timer import Timed
@@ -200,16 +202,20 @@ def timer_due(waiting: Record, unit: Unit, now: int) -> NewMessage | None:
     return message
 
 
-def timer_entry(waiting: Record) -> Timed:
-    """Return the timer's entry of a timed message; it is due at once if its properties name no time."""
-    named = properties.decode(waiting.properties)
-    time = named.get(TIMER_OUT_MS, "")
+def timer_entry(waiting: Buffer) -> Timed:
+    """Return the timer's entry of a timed message's record; it is due at once if its properties name no time.
+
+    Raises DamagedRecord.
+    """
+    head = read_head(waiting, 0)
+    named = bytes(waiting[head.properties_position :])
+    time = value_of(named, TIMER_OUT_MS) or ""
     return Timed(
         int(time) if time.isdecimal() else 0,
-        waiting.physical_offset,
-        size_of(waiting),
-        named.get(REAL_TOPIC, ""),
-        TIMER_DEL_UNIQKEY in named,
+        head.physical_offset,
+        head.size,
+        value_of(named, REAL_TOPIC) or "",
+        value_of(named, TIMER_DEL_UNIQKEY) is not None,
     )
 
 

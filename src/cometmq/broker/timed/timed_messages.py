@@ -44,7 +44,12 @@ _log = logging.getLogger(__name__)
 
 
 class TimedMessages:
-    """Moves timed messages into the timer, and delivers them when they are due."""
+    """Moves timed messages into the timer, and delivers them when they are due.
+
+    Attributes:
+        is_needless: called with the place in the log of each message that is due, once for each time that its
+            slot is read; returns whether it need not be delivered.
+    """
 
     def __init__(self, store: MessageStore, timer: Timer, clock: Clock) -> None:
         self._store = store
@@ -60,6 +65,7 @@ class TimedMessages:
         self._delivered_ms: int | None = None
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
+        self.is_needless: Callable[[int], bool] = lambda _: False
 
     async def load(self) -> None:
         """Load the timer, and find its next message in the timer topic. Raises StoreDamaged or OSError."""
@@ -201,7 +207,7 @@ class TimedMessages:
         if found.status is not GetStatus.FOUND and found.next_offset <= offset:
             self._pause()
             return False
-        entries = [timer_entry(decode(data)) for data in found.records]
+        entries = [timer_entry(data) for data in found.records]
         now_ms = self._clock.now_ms()
         self._timer.put(entries, found.next_offset, now_ms)
         slot_ms = now_ms - now_ms % self._store.settings.timer_precision_ms
@@ -231,7 +237,8 @@ class TimedMessages:
         units = await asyncio.to_thread(self._timer.units, slot)
         records = [await self._read(unit) for unit in units if _is_recall(unit)]
         self._recalled = {name for record in records if record is not None for name in recalled_by(record)}
-        return deque(unit for unit in units if not _is_recall(unit))
+        is_needless = self.is_needless
+        return deque(unit for unit in units if not (_is_recall(unit) or is_needless(unit.physical_offset)))
 
     async def _message(self, unit: Unit) -> list[NewMessage]:
         """Return the message to deliver of a unit in a list, empty if there is none or it is recalled."""

@@ -37,6 +37,12 @@ def tags_code(tags: str | None) -> int:
 
 
 @lru_cache(_CACHED)
+def topic_hash(topic: str) -> int:
+    """Return Java's hash of a topic's name, by which the timer's log holds it."""
+    return java_hash(topic)
+
+
+@lru_cache(_CACHED)
 def _topic_prefix(topic: str) -> int:
     return _extend(0, topic + "#")
 

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from cometmq.errors import FormatError
 from cometmq.format import layout
-from cometmq.format.java.java_hash import java_hash
+from cometmq.format.java.java_hash import topic_hash
 from cometmq.format.timer import wheel as timer_wheel
 from cometmq.format.timer.checkpoint import SIZE as CHECKPOINT_SIZE
 from cometmq.format.timer.checkpoint import TimerCheckpoint
@@ -131,10 +131,18 @@ class Timer:
         units = []
         positions = self._log.next_positions(len(waiting))
         for message, position in zip(waiting, positions, strict=True):
-            unit = self._unit(message, now)
-            time = unit.time // self._precision_ms
+            written, time, magic = self._times_of(message, now)
             slot = slots.get(time) or self._slots.get(time) or EMPTY
-            units.append(unit._replace(previous=slot.last))
+            unit = Unit(
+                slot.last,
+                magic,
+                written * self._precision_ms,
+                (time - written) * self._precision_ms,
+                message.physical_offset,
+                message.record_size,
+                topic_hash(message.topic),
+            )
+            units.append(unit)
             slots[time] = _with(slot, time, position, unit)
         if units:
             self._log.append(positions, units)
@@ -216,12 +224,16 @@ class Timer:
         return Changes(slots, self._log.take_unsynced(), checkpoint)
 
     def save(self, changes: Changes) -> None:
-        """Save changes and wait for the disk. Safe from any thread. Raises OSError."""
+        """Save changes and wait for the disk. Safe from any thread. Raises OSError.
+
+        Slots are written in the order of their times: if a kill interrupts that, some come again, and all
+        later ones with them.
+        """
         layer = self._files.layer
         layer.sync_all(changes.log_paths)
         if changes.slots:
             wheel = self._file(self._wheel_path, timer_wheel.SIZE)
-            for time, slot in changes.slots.items():
+            for time, slot in sorted(changes.slots.items()):
                 wheel.write(timer_wheel.position_of(time), slot.pack())
             layer.sync(self._wheel_path)
         self._file(self._checkpoint_path, CHECKPOINT_SIZE).write(0, changes.checkpoint.pack())
@@ -261,8 +273,11 @@ class Timer:
         now = now_ms // self._precision_ms
         return min([now, *self._times[:1]]) * self._precision_ms
 
-    def _unit(self, message: Timed, now: int) -> Unit:
-        """Build the unit of a message, without its previous one; ``now`` is in units of the precision."""
+    def _times_of(self, message: Timed, now: int) -> tuple[int, int, int]:
+        """Return when a message's unit counts as written, its slot, and its magic.
+
+        Both times are in units of the precision, as ``now`` is.
+        """
         time, magic = message.time // self._precision_ms, DEFAULT
         if time in self._slots:
             now = min(now, time)
@@ -273,15 +288,7 @@ class Timer:
             time = now + (self._window // 2 if beyond < self._window // 3 else self._window)
         if message.is_delete:
             magic |= DELETE
-        return Unit(
-            NO_PREVIOUS,
-            magic,
-            now * self._precision_ms,
-            (time - now) * self._precision_ms,
-            message.physical_offset,
-            message.record_size,
-            java_hash(message.topic),
-        )
+        return now, time, magic
 
     def _replay(self, log_end: int) -> Unit | None:
         """Add the log's units behind the checkpoint to the wheel; return the last one. Raises OSError."""

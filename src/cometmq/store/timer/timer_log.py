@@ -13,6 +13,8 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.store.file_chain import FileChain
 
 SETTING: Final = "mappedFileSizeTimerLog"
+READ_SIZE: Final = 65_536
+"""Most bytes that are read at once: the units of a slot are next to each other, nearly always."""
 REMEDY: Final = "remove timerlog, timerwheel and config/timercheck: timed messages are delivered again then"
 
 
@@ -85,14 +87,8 @@ class TimerLog:
 
     def unit(self, position: int) -> Unit | None:
         """Return the unit at a position, or None. Safe from any thread. Raises OSError."""
-        start = self._chain.start_of(position)
-        if start is None:
-            return None
-        try:
-            with self._chain.held(start) as file:
-                return timer_log.unpack(file.read(position - start, timer_log.SIZE))
-        except FileNotFoundError:  # it has just expired
-            return None
+        begin, data = self._up_to(position, timer_log.SIZE)
+        return timer_log.unpack(data, position - begin)
 
     def chained(self, last: int) -> list[Unit]:
         """Read the units of the slot whose last one is at ``last``, in their order; waits for the disk.
@@ -100,8 +96,12 @@ class TimerLog:
         Units in expired files are left out. Safe from any thread. Raises OSError.
         """
         units: list[Unit] = []
-        position = last
-        while position != NO_PREVIOUS and (unit := self.unit(position)) is not None:
+        position, begin, data = last, last, b""
+        while position != NO_PREVIOUS:
+            if not begin <= position <= begin + len(data) - timer_log.SIZE:
+                begin, data = self._up_to(position)
+            if (unit := timer_log.unpack(data, position - begin)) is None:
+                break
             units.append(unit)
             if unit.previous >= position:  # damage, which must not make a cycle
                 break
@@ -127,3 +127,19 @@ class TimerLog:
                 break
             end = start + self._chain.file_size
         return self._chain.detach_before(end)
+
+    def _up_to(self, position: int, size_max: int = READ_SIZE) -> tuple[int, bytes]:
+        """Read a file's bytes up to the end of the unit at a position; return where they begin, and them.
+
+        There are none if there is no such file any more. Raises OSError.
+        """
+        start = self._chain.start_of(position)
+        if start is None:
+            return position, b""
+        end = position + timer_log.SIZE
+        begin = max(start, end - size_max)
+        try:
+            with self._chain.held(start) as file:
+                return begin, bytes(file.read(begin - start, end - begin))
+        except FileNotFoundError:  # it has just expired
+            return position, b""

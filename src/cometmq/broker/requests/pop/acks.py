@@ -38,7 +38,7 @@ from cometmq.broker.requests.pop.handles import (
     point_of,
 )
 from cometmq.broker.requests.pop.in_order import OrderedPops
-from cometmq.broker.requests.pop.stored import ReviveLog
+from cometmq.broker.requests.pop.stored import ReviveLog, ReviveMessage
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import FormatError, MessageIllegal, StoreNotWritable
@@ -59,7 +59,6 @@ from cometmq.kernels.acks.rows import (
 )
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
-from cometmq.store.append import NewMessage
 from cometmq.store.queue.queue_ends import QueueEnds
 from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -84,7 +83,7 @@ class _AckRequest(NamedTuple):
 
     session: Session
     command: Command
-    messages: list[NewMessage]
+    messages: list[ReviveMessage]
 
 
 _Joined: TypeAlias = defaultdict[HandlePoint, set[int]]
@@ -192,7 +191,7 @@ class Acks:
 
     def _store_joined(self, joined: _Joined) -> None:
         """Store the acknowledgements of some check points, one record for each."""
-        messages: list[NewMessage] = []
+        messages: list[ReviveMessage] = []
         for point, offsets in joined.items():
             messages += self._messages(point, sorted(offsets))
         self._store(messages)
@@ -228,7 +227,7 @@ class Acks:
         messages = [one for entry in request.acks for one in self._of_entry(entry, broker_name)]
         self._add(_AckRequest(session, command, messages))
 
-    def _of_entry(self, entry: BatchAckEntry, broker_name: str) -> list[NewMessage]:
+    def _of_entry(self, entry: BatchAckEntry, broker_name: str) -> list[ReviveMessage]:
         """Return what is stored of a batch's entry; nothing if it names no message. Raises FormatError."""
         flag = _FLAGS.get(entry.retry, RetryFlag.NONE)
         topic = retry_topic(entry.topic, entry.consumer_group, flag)
@@ -251,7 +250,7 @@ class Acks:
         point = HandlePoint(key, entry.pop_time + entry.invisible_time, entry.revive_queue_id)
         return self._messages(point, offsets)
 
-    def _messages(self, point: HandlePoint, offsets: Sequence[int]) -> list[NewMessage]:
+    def _messages(self, point: HandlePoint, offsets: Sequence[int]) -> list[ReviveMessage]:
         """Return what is stored of an acknowledgement; nothing if its check point is revived nowhere."""
         if not self._handles.has_revive_queue(point.revive_queue_id):
             return []
@@ -272,7 +271,7 @@ class Acks:
         for request in waiting:
             self._answers.send(request.session, request.command, _DONE.encode(request.command, (), 0))
 
-    def _store(self, messages: list[NewMessage]) -> None:
+    def _store(self, messages: list[ReviveMessage]) -> None:
         """Store acknowledgements, but for those that the store refuses."""
         if not messages:
             return
@@ -297,5 +296,5 @@ def _point_of_texts(text: str, topic_at: int, handle_at: int, queue_id: int) -> 
     return point_of(parse_receipt(handle + "0"), topic, group, queue_id)
 
 
-def _log_illegal(_: NewMessage, error: MessageIllegal) -> None:
+def _log_illegal(_: ReviveMessage, error: MessageIllegal) -> None:
     _log.warning("an acknowledgement is not stored: %.500s", error)

@@ -8,10 +8,11 @@ AckMessageProcessor.java.)
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from cometmq.broker.requests.pop.handles import POINTS_KNOWN_MAX, HandlePoint
 from cometmq.broker.timed.delays import Delays
+from cometmq.cluster.pop.settled import SettledPoints
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.pop.check_point import (
@@ -23,6 +24,7 @@ from cometmq.format.pop.check_point import (
     encode_ack,
 )
 from cometmq.format.properties import TAGS, TIMER_DELIVER_MS, UNIQ_KEY
+from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.io.clock import Clock
 from cometmq.store.append import NewMessage
 from cometmq.store.store import MessageStore
@@ -45,10 +47,23 @@ Before them is the tag: see ``_TAGGED``.
 """
 
 
+class ReviveMessage(NamedTuple):
+    """A check point or an acknowledgement, and the message by which it is stored.
+
+    Attributes:
+        offsets: the queue offsets of its messages.
+    """
+
+    message: NewMessage
+    point: HandlePoint
+    offsets: Sequence[int]
+
+
 class ReviveLog:
     """Stores check points and acknowledgements.
 
     Attributes:
+        settled: what of them need not be delivered when it comes due.
         topic: the revive topic.
         host: the broker's address as records hold it.
     """
@@ -58,6 +73,7 @@ class ReviveLog:
         self._delays = delays
         self._clock = clock
         self._remembered = lru_cache(POINTS_KNOWN_MAX)(self._around_acks)
+        self.settled = SettledPoints[HandlePoint]()
         self.topic = topic
         self.host = host
 
@@ -65,16 +81,18 @@ class ReviveLog:
         """Return the time, ms since the epoch."""
         return self._clock.now_ms()
 
-    def check_point(self, check_point: CheckPoint, revive_queue_id: int) -> NewMessage:
-        """Return the message to store of a check point. Raises Refused, MessageIllegal."""
+    def check_point(self, check_point: CheckPoint, revive_queue_id: int) -> ReviveMessage:
+        """Return what is to be stored of a check point. Raises Refused, MessageIllegal."""
         now_ms, due_ms = self._clock.now_ms(), check_point.revive_time_ms - AHEAD_MS
         waits = self._delays.waits(due_ms, now_ms)
         around = self._around(check_point.key, CHECK_POINT_TAG, due_ms, revive_queue_id, waits)
         body = check_point.encode()
-        return self._message(around, CHECK_POINT_TAG, check_point.begin_offset, body, now_ms)
+        message = self._message(around, CHECK_POINT_TAG, check_point.begin_offset, body, now_ms)
+        point = HandlePoint(check_point.key, check_point.revive_time_ms, revive_queue_id)
+        return ReviveMessage(message, point, check_point.offsets)
 
-    def ack(self, point: HandlePoint, offsets: Sequence[int]) -> NewMessage:
-        """Return the message to store of an acknowledgement. Raises Refused, MessageIllegal.
+    def ack(self, point: HandlePoint, offsets: Sequence[int]) -> ReviveMessage:
+        """Return what is to be stored of an acknowledgement. Raises Refused, MessageIllegal.
 
         Args:
             offsets: the queue offsets of the acknowledged messages of the check point.
@@ -83,7 +101,8 @@ class ReviveLog:
         waits = self._delays.waits(point.revive_time_ms, now_ms)
         is_short = len(point.key.group) + len(point.key.broker_name) <= NAMES_LENGTH_MAX
         around, members = (self._remembered if is_short else self._around_acks)(point, waits)
-        return self._message(around, *encode_ack(offsets, members), now_ms)
+        message = self._message(around, *encode_ack(offsets, members), now_ms)
+        return ReviveMessage(message, point, offsets)
 
     def can_wait(self, due_ms: int) -> bool:
         """Check whether what is due at a time, ms since the epoch, can be stored."""
@@ -119,6 +138,14 @@ class ReviveLog:
         before, behind = _BEFORE_KEY + before, behind + _BEHIND_KEY % due_ms + added
         return topic, queue_id, before.encode("utf-8", "replace"), behind.encode("utf-8", "replace")
 
-    def append(self, messages: Sequence[NewMessage]) -> None:
-        """Store messages, all or none. Raises StoreNotWritable, MessageIllegal."""
-        self._store.append(messages)
+    def append(self, messages: Sequence[ReviveMessage]) -> None:
+        """Store check points and acknowledgements, all or none. Raises StoreNotWritable, MessageIllegal."""
+        appended = self._store.append([one.message for one in messages])
+        settled = self.settled
+        for (message, point, offsets), (place, *_) in zip(messages, appended, strict=True):
+            if message.topic != TIMER_TOPIC:
+                continue  # it is in the revive topic
+            if message.tags == CHECK_POINT_TAG:
+                settled.open(point, offsets, place)
+            else:
+                settled.acknowledge(point, offsets, place)

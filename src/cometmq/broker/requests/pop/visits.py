@@ -23,7 +23,7 @@ from cometmq.broker.requests.pop.in_order import OrderedPops, PopInOrder
 from cometmq.broker.requests.pop.pop_offsets import PopOffsets
 from cometmq.broker.requests.pop.popped import Popped, ReadQueue, queue_offsets
 from cometmq.broker.requests.pop.sources import PopSources, Source
-from cometmq.broker.requests.pop.stored import ReviveLog
+from cometmq.broker.requests.pop.stored import ReviveLog, ReviveMessage
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.offsets import SEPARATOR, key_of
@@ -31,7 +31,6 @@ from cometmq.broker.state.subscriptions import PullFilter
 from cometmq.errors import CometMQError
 from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.pop.names import ORDER_REVIVE_QUEUE_ID
-from cometmq.store.append import NewMessage
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.read.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
@@ -299,7 +298,7 @@ class Visits:
             self._in_flight.add(one.key, one.queue_id, len(one.offsets))
         return True
 
-    def _check_point(self, popped: Popped, read: ReadQueue) -> NewMessage:
+    def _check_point(self, popped: Popped, read: ReadQueue) -> ReviveMessage:
         begin = read.begin_offset
         check_point = CheckPoint(
             *(read.source.topic, popped.group, read.queue_id, begin),

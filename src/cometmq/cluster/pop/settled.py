@@ -1,0 +1,107 @@
+"""Check points whose messages are all acknowledged before they come due: nothing of them is to be delivered.
+
+A check point and its acknowledgements wait in the timer, each as a message of its own. When they come due
+they are delivered to the revive topic, and there what is acknowledged is taken off the check point. Where all
+is acknowledged before, as nearly always, none of them need go there: they are *settled*::
+
+    check point stored ──► open ──► all acknowledged ──► settled: it and its acknowledgements come due, and
+                             │                           are dropped
+                             └────► comes due ─────────► forgotten: all that belongs to it is delivered
+
+What is not known here is delivered: what was stored before the broker started, or is too much to remember.
+After a kill the timer delivers again what it had not saved as done, which is what came due last: so a check
+point comes with its acknowledgements, or those without it, which are forgotten.
+
+Pure: no clock, no store. (RocketMQ has no such thing, but a buffer of check points before they are stored:
+PopBufferMergeService.java.)
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Final, Generic, TypeVar
+
+OPEN_MAX: Final = 20_000
+"""Most check points that are followed."""
+SETTLED_MAX: Final = 300_000
+"""Most places that are remembered until they come due."""
+
+PointT = TypeVar("PointT", bound=Hashable)
+
+
+class _OpenPoint:
+    """A check point with unacknowledged messages.
+
+    Attributes:
+        named: the queue offsets of its messages.
+        left: those that are not acknowledged.
+        places: where it is stored, and what was stored for it.
+    """
+
+    __slots__ = ("left", "named", "places")
+
+    def __init__(self) -> None:
+        self.named: set[int] = set()
+        self.left: set[int] = set()
+        self.places: list[int] = []
+
+
+class SettledPoints(Generic[PointT]):
+    """Knows what need not be delivered of what waits in the timer.
+
+    Places are those of messages in the log: a place comes due once, and a check point's before those of its
+    acknowledgements.
+    """
+
+    def __init__(self, *, open_max: int = OPEN_MAX, settled_max: int = SETTLED_MAX) -> None:
+        self._open_max = open_max
+        self._settled_max = settled_max
+        self._open: dict[PointT, _OpenPoint] = {}
+        self._at: dict[int, PointT] = {}  # the open check points by their places
+        self._settled: set[int] = set()
+
+    def open(self, point: PointT, offsets: Iterable[int], place: int) -> None:
+        """Follow a check point that is stored; one that is stored twice is followed as one.
+
+        Args:
+            offsets: the queue offsets of its messages.
+            place: where it is stored.
+        """
+        known = self._open.get(point)
+        if known is None:
+            if len(self._open) >= self._open_max:
+                return
+            known = self._open[point] = _OpenPoint()
+        more = set(offsets) - known.named
+        known.named |= more
+        known.left |= more
+        known.places.append(place)
+        self._at[place] = point
+
+    def acknowledge(self, point: PointT, offsets: Iterable[int], place: int) -> None:
+        """Mark messages of a check point as acknowledged; settle it if those are the last.
+
+        Args:
+            offsets: their queue offsets.
+            place: where the acknowledgement is stored.
+        """
+        known = self._open.get(point)
+        if known is None:
+            return
+        known.left.difference_update(offsets)
+        known.places.append(place)
+        if not known.left:
+            self._forget(point)
+            if len(self._settled) + len(known.places) <= self._settled_max:
+                self._settled.update(known.places)
+
+    def come_due(self, place: int) -> bool:
+        """Return whether what is stored at a place, and comes due now, need not be delivered."""
+        if place in self._settled:
+            self._settled.remove(place)
+            return True
+        if (point := self._at.get(place)) is not None:
+            self._forget(point)
+        return False
+
+    def _forget(self, point: PointT) -> None:
+        for place in self._open.pop(point).places:
+            self._at.pop(place, None)

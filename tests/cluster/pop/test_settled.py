@@ -1,0 +1,101 @@
+from collections import defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cometmq.cluster.pop.settled import SettledPoints
+
+OFFSETS = st.sets(st.integers(0, 4), min_size=1)
+
+
+def settled(**limits: int) -> SettledPoints[str]:
+    return SettledPoints[str](**limits)
+
+
+def due(points: SettledPoints[str], *places: int) -> list[int]:
+    """Return what is delivered of what comes due."""
+    return [place for place in places if not points.come_due(place)]
+
+
+def test_a_check_point_whose_messages_are_all_acknowledged_is_not_delivered_nor_are_they() -> None:
+    points = settled()
+    points.open("p", (0, 1, 2), 10)
+    points.open("q", (0,), 20)
+    points.acknowledge("p", (0, 2), 30)
+    points.acknowledge("p", (1,), 40)
+    assert due(points, 10, 20, 30, 40) == [20]
+    assert due(points, 10, 30, 40) == [10, 30, 40], "each comes due once"
+
+
+def test_one_that_comes_due_before_is_delivered_with_all_that_belongs_to_it() -> None:
+    points = settled()
+    points.open("p", (0, 1), 10)
+    points.acknowledge("p", (0,), 20)
+    assert due(points, 10) == [10]
+    points.acknowledge("p", (1,), 30)
+    assert due(points, 20, 30) == [20, 30]
+
+
+def test_an_acknowledgement_of_no_known_check_point_is_delivered() -> None:
+    points = settled()
+    points.acknowledge("p", (0,), 10)
+    assert due(points, 10) == [10]
+
+
+def test_a_check_point_that_is_stored_twice_is_one() -> None:
+    points = settled()
+    points.open("p", (0,), 10)
+    points.open("p", (0, 1), 20)
+    points.acknowledge("p", (0,), 30)
+    points.acknowledge("p", (1,), 40)
+    assert due(points, 10, 20, 30, 40) == []
+
+
+def test_of_one_that_is_stored_twice_neither_is_dropped_once_one_has_been_delivered() -> None:
+    points = settled()
+    points.open("p", (0,), 10)
+    points.open("p", (1,), 20)
+    assert due(points, 10) == [10]
+    points.acknowledge("p", (0, 1), 30)
+    assert due(points, 20, 30) == [20, 30]
+
+
+def test_what_is_too_much_to_remember_is_delivered() -> None:
+    points = settled(open_max=1, settled_max=2)
+    for place, point in enumerate("pq"):
+        points.open(point, (0,), place)
+        points.acknowledge("q", (0,), 10 + place)
+    points.acknowledge("p", (0,), 20)
+    points.open("r", (0,), 30)
+    points.acknowledge("r", (0,), 40)
+    assert due(points, 1, 0, 10, 11, 20, 30, 40) == [1, 10, 11, 30, 40]
+
+
+@given(st.lists(st.tuples(st.sampled_from("oad"), st.sampled_from("pqr"), OFFSETS)))
+def test_what_comes_back_is_the_same_as_if_all_were_delivered(
+    steps: list[tuple[str, str, set[int]]],
+) -> None:
+    points = settled()
+    stored: dict[str, list[tuple[str, int, set[int]]]] = defaultdict(list)
+    waiting: dict[str, int] = {}
+    delivered: set[int] = set()
+    for place, (step, point, offsets) in enumerate(steps):
+        if step == "o" and point not in stored:
+            points.open(point, offsets, place)
+            stored[point].append(("ck", place, offsets))
+            waiting[point] = place
+        elif step == "a" and point in stored:
+            points.acknowledge(point, offsets, place)
+            stored[point].append(("ack", place, offsets))
+        elif step == "d" and point in waiting:
+            delivered.update(due(points, waiting.pop(point)))
+    delivered.update(due(points, *waiting.values()))
+    delivered.update(
+        due(points, *(place for of in stored.values() for kind, place, _ in of if kind == "ack"))
+    )
+    for of_point in stored.values():
+        (_, check_point, named), *acks = of_point
+        expected = named.difference(*(offsets for _, _, offsets in acks))
+        known = (offsets for _, place, offsets in acks if place in delivered)
+        found = named.difference(*known) if check_point in delivered else set[int]()
+        assert found == expected
