@@ -7,8 +7,9 @@ messages in one queue, which are in memory; ``pop of 1`` finds one. ``ack``: one
 check points of 32 messages each or of one, some requests in a read. ``batch ack of 32``: one request for all
 messages of a check point. ``change of a time``: one request for each message. ``send`` is there for
 comparison, and the null answers show what is possible: they parse requests and answer them at once, and store
-nothing. What the timer and the revive do later is not in it. Figures are µs of the loop's thread for a
-request, the least of some rounds.
+nothing. ``later`` is what the timer and the revive do, for a stored check point or acknowledgement: of pops
+that were acknowledged in time, and of others. Figures are µs of the loop's thread for a request, the least of
+some rounds.
 """
 
 import asyncio
@@ -23,10 +24,15 @@ import uvloop
 from benches.bench_bulk_sends import connected, frame_of, wait_for_topics
 from benches.bench_pulls import cut, rounds
 from benches.null_broker import NullAcks, answer_null_pop
+from tests.broker.conftest import serving
 
 from cometmq import kernels
 from cometmq.broker.handlers import Requests
+from cometmq.broker.requests.pop.handles import HandlePoint
+from cometmq.broker.timed.revive import Revive
+from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.format.pop.bit_set import encode as encode_bits
+from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.pop.names import RetryFlag
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.net.server import Server, Session
@@ -43,6 +49,9 @@ POPPED: Final = 32
 MESSAGES: Final = 1_024
 """How many messages a round is about."""
 QUEUES: Final = 8
+POINTS_LATER: Final = 500
+ROUNDS_LATER: Final = 6
+INVISIBLE_MS: Final = 5_000
 GROUP: Final = "bench-consumer"
 TOPIC: Final = "bench-0"
 
@@ -54,6 +63,9 @@ def main() -> None:
     for cases in (real_cases, timed_cases, null_cases):
         with tempfile.TemporaryDirectory(prefix="cometmq-pops-") as folder:
             costs |= uvloop.run(measure(Path(folder), cases))
+    for name, is_in_time in (("later, acknowledged in time", True), ("later, not", False)):
+        with tempfile.TemporaryDirectory(prefix="cometmq-pops-") as folder:
+            costs[name] = uvloop.run(later(Path(folder), is_in_time=is_in_time))
     costs["pop of 32, a message"] = costs["pop of 32"] / 32
     for name, cost in costs.items():
         print(f"{name:<48}{cost:>8.2f} µs", flush=True)
@@ -189,6 +201,42 @@ class Bench:
                 self._server.turn.handle()
             await asyncio.sleep(0)  # what is left to the end of the turn
         return (time.thread_time_ns() - began) / 1000 / len(frames)
+
+
+async def later(directory: Path, *, is_in_time: bool) -> float:
+    """Return what the timer and the revive cost for a record, µs: a check point or one of its two others."""
+    costs = []
+    async with serving(directory) as broker:
+        timed, revive = broker.parts.timed_messages, broker.parts.revive
+        log = revive.log
+        await timed.load()
+        for _ in range(ROUNDS_LATER):
+            now_ms = broker.clock.now_ms()
+            for number in range(POINTS_LATER):
+                begin, queue_id = number * POPPED, number % QUEUES
+                names = (TOPIC, GROUP, queue_id, begin, now_ms, INVISIBLE_MS)
+                point = CheckPoint(*names, tuple(range(POPPED)), "bench")
+                handle = HandlePoint(point.key, point.revive_time_ms, queue_id)
+                end = begin + (POPPED if is_in_time else POPPED - 1)
+                acks = (range(begin, begin + 24), range(begin + 24, end))
+                messages = [log.check_point(point, queue_id), *(log.ack(handle, list(one)) for one in acks)]
+                log.append(messages)
+            cost_ns = await _spent(timed)
+            broker.clock.advance(INVISIBLE_MS + 2_000)
+            cost_ns += await _spent(timed)
+            await asyncio.wrap_future(broker.store.wait_flushed())
+            timed.delivered_ms()
+            cost_ns += await _spent(revive)
+            costs.append(cost_ns / 1000 / (3 * POINTS_LATER))
+    return min(costs)
+
+
+async def _spent(work: TimedMessages | Revive) -> int:
+    """Do all that is to be done now; return the ns of this thread that it takes."""
+    began = time.thread_time_ns()
+    while work.wait_ms() == 0:
+        await work.round()
+    return time.thread_time_ns() - began
 
 
 def _handles(popped: int) -> list[ReceiptHandle]:

@@ -232,7 +232,7 @@ async def test_check_points_that_a_java_broker_left_are_honoured(tmp_path: Path)
     async with serving(tmp_path) as bench:
         await begin(bench, b"0", b"1", b"2")
         await bench.heartbeat("g", "T")
-        revive_log = bench.parts.revive._revive_log
+        revive_log = bench.parts.revive.log
         now_ms = bench.clock.now_ms()
         old = CheckPoint("T", "g", 0, 0, now_ms, INVISIBLE_MS, (0, 1, 2), "broker-a")
         stored = revive_log.check_point(old, 3)

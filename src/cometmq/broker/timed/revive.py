@@ -66,6 +66,7 @@ class Revive:
     """Reads the revive topic, and stores messages again whose invisible time is over.
 
     Attributes:
+        log: where check points are stored.
         topic: the revive topic.
     """
 
@@ -86,7 +87,7 @@ class Revive:
         self._groups = groups
         self._offsets = offsets
         self._in_flight = in_flight
-        self._revive_log = revive_log
+        self.log = revive_log
         self.topic = revive_log.topic
         self._clock = store.clock
         self._before: StoredBefore | None = StoredBefore(store, store.clock.now_ms())
@@ -239,7 +240,7 @@ class Revive:
                 _log.error("popped messages of %s cannot be read, tried again later: %s", point.topic, error)
                 now_ms = self._clock.now_ms()
                 again = [put_again(point, offset, now_ms) for offset in sorted(left)]
-                self._revive_log.append([self._revive_log.check_point(one, number) for one in again])
+                self.log.append([self.log.check_point(one, number) for one in again])
                 return
             await self._store_again(point, records)
         self._in_flight.remove(point.group, point.topic, point.queue_id, point.pop_time_ms, len(left))
@@ -270,7 +271,7 @@ class Revive:
         except IllegalName as error:
             _log.error("messages of %s cannot come back to group %s: %s", point.topic, point.group, error)
             return
-        host = self._revive_log.host
+        host = self.log.host
         queue_id = point.queue_id if self._has_separate_queues else 0
         again = [(record, _retry_message(record, point, topic.topic, queue_id, host)) for record in records]
         if (before := self._before) is not None:
