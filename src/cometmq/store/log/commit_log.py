@@ -103,7 +103,7 @@ class CommitLog:
         appended: list[Appended] = []
         writes: list[tuple[int, Buffer]] = []  # offset, bytes: one for each file
         begin = offset = self.written_offset
-        end = self._file_end(offset)
+        end = offset + self.file_room
         parts: list[bytes] = []
         for message, queue_offset in zip(messages, queue_offsets, strict=True):
             record = self._encode(message, queue_offset, offset, store_time)
@@ -206,11 +206,6 @@ class CommitLog:
             log.error("%s, byte %d: the record is damaged: %s", self.chain.path(start), where, found.detail)
         return None
 
-    def _file_end(self, offset: int) -> int:
-        """Return the end of the file that holds ``offset``; ``offset`` itself if it is not created yet."""
-        start = self.chain.start_of(offset)
-        return offset if start is None else start + self.chain.file_size
-
     def _check_fits(self, record: bytes) -> None:
         most = self.chain.file_size - END_FILE_MIN_BLANK
         if len(record) > most:
@@ -279,21 +274,35 @@ def describe(error: OSError, directory: Path) -> str:
 
 
 def _encode(message: NewMessage, queue_offset: int, physical_offset: int, store_time: int) -> bytes:
+    (
+        topic,
+        queue_id,
+        body,
+        properties,
+        born_time,
+        born_host,
+        store_host,
+        _tags,
+        flag,
+        sys_flag,
+        reconsume_times,
+        prepared_transaction_offset,
+    ) = message  # at once: an attribute of a tuple costs as much as two of these
     return encode_fields(
-        message.topic,
-        message.body,
-        message.properties,
-        message.queue_id,
+        topic,
+        body,
+        properties,
+        queue_id,
         queue_offset,
         physical_offset,
-        message.flag,
-        message.sys_flag,
-        message.born_time,
-        message.born_host,
+        flag,
+        sys_flag,
+        born_time,
+        born_host,
         store_time,
-        message.store_host,
-        message.reconsume_times,
-        message.prepared_transaction_offset,
+        store_host,
+        reconsume_times,
+        prepared_transaction_offset,
     )
 
 

@@ -7,8 +7,7 @@ appends that queue's entries only.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from struct import pack_into
+from struct import Struct
 from typing import Final
 
 import numpy as np
@@ -36,6 +35,7 @@ RUNS_FEW: Final = 256
 
 _COLUMNS: Final = TAGS_CODE + 1
 """Numbers of a row, 8 bytes each."""
+_ROW: Final = Struct(f"{_COLUMNS}q")
 _PUT: Final = -1
 """Queue number of a run that was appended before older ones."""
 
@@ -75,13 +75,16 @@ class Staged:
 
     def add(self, rows: Longs | Sequence[tuple[int, ...]]) -> None:
         """Add readable rows (n x 5) before those not yet readable, which are of later messages."""
-        self.with_room(len(rows))
+        if self.end + len(rows) > len(self.rows):
+            self.with_room(len(rows))
         begin, end = self.count, self.end
         self.count, self.end = begin + len(rows), end + len(rows)
         if begin < end:
             self.rows[self.count : self.end] = self.rows[begin:end]
-        numbers = chain.from_iterable(rows)  # packed, as numpy takes thrice as long to convert a few
-        pack_into(f"{_COLUMNS * len(rows)}q", self.rows.data, 8 * _COLUMNS * begin, *numbers)
+        data, at = self.rows.data, begin * _ROW.size
+        for row in rows:  # packed, as numpy takes thrice as long to convert a few
+            _ROW.pack_into(data, at, *row)
+            at += _ROW.size
 
     def put(self) -> None:
         """Append all readable entries to their queues."""

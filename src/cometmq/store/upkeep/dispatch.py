@@ -142,11 +142,10 @@ class Dispatcher:
             queues: the numbers of the messages' queues, NO_QUEUE for a message that goes to none.
         """
         end_offset, time = self._log.written_offset, self._log.written_time
-        batch = _AppendedBatch(end_offset, time, queues, messages, appended)
         if self._waiting or end_offset > readable_offset:
-            self._waiting.append(batch)
+            self._waiting.append(_AppendedBatch(end_offset, time, queues, messages, appended))
             self.dispatch(readable_offset)
-        elif arrivals := self._stage(batch):
+        elif arrivals := self._stage(end_offset, time, queues, messages, appended):
             self.on_arrival(arrivals)
 
     def add_sends(self, count: int, readable_offset: int) -> None:
@@ -183,7 +182,7 @@ class Dispatcher:
             elif isinstance(batch, _ReceivedRecords):
                 arrivals += self._put_received(*batch)
             else:
-                arrivals += self._stage(batch)
+                arrivals += self._stage(*batch)
         if arrivals:
             self.on_arrival(arrivals)
 
@@ -257,25 +256,34 @@ class Dispatcher:
         if is_earlier or end_offset - self._indexed_offset >= INDEX_LAG_BYTES:
             self.follow()
 
-    def _stage(self, batch: _AppendedBatch) -> list[Arrival]:
+    def _stage(
+        self,
+        end_offset: int,
+        store_time: int,
+        queues: Sequence[int],
+        messages: Sequence[NewMessage],
+        appended: Sequence[Appended],
+    ) -> list[Arrival]:
         """Stage the queue entries of messages, which makes them readable; return them if anybody waits."""
         arrivals, rows, codes, watched = [], [], self._tags_codes, set()
         is_awaited = any(self.awaiting)
-        for number, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
+        for number, message, at in zip(queues, messages, appended, strict=True):
             if number == NO_QUEUE:
                 continue
+            topic = message.topic
+            physical_offset, queue_offset, size, _ = at
             code = codes.get(message.tags)
-            if code is None or message.topic == SCHEDULE_TOPIC:
-                code = self._tags_code(message, at.store_time)
+            if code is None or topic == SCHEDULE_TOPIC:
+                code = self._tags_code(message, store_time)
             held = code if self.calculate_bitmap is None else self._extended(number, message, at, code)
-            rows.append((number, at.queue_offset, at.physical_offset, at.size, held))
+            rows.append((number, queue_offset, physical_offset, size, held))
             if is_awaited:
-                arrivals.append(Arrival(message.topic, message.queue_id, at.queue_offset + 1, code))
-            if message.topic in self.on_arrival_of:
-                watched.add(message.topic)
+                arrivals.append(Arrival(topic, message.queue_id, queue_offset + 1, code))
+            if topic in self.on_arrival_of:
+                watched.add(topic)
         if rows:
             self._staged.add(rows)
-        self._advance(batch.end_offset, batch.store_time)
+        self._advance(end_offset, store_time)
         for topic in watched:
             self.on_arrival_of[topic]()
         return arrivals
