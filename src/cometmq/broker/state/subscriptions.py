@@ -4,7 +4,8 @@ The checks are in RocketMQ's order, with its codes. (RocketMQ: PullMessageProces
 """
 
 from collections.abc import Callable, Container
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.consumer_filters import ConsumerFilters, compile_filter, is_tag
@@ -21,6 +22,11 @@ from cometmq.store.read.get import RecordFilter
 from cometmq.wire.bodies import GroupConfig, TopicConfig
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.headers import PullFlag, PullHeader
+
+EXPRESSIONS_KNOWN_MAX: Final = 1_024
+"""Most tag expressions whose filters are remembered: each pop brings its group's."""
+EXPRESSION_KNOWN_LENGTH_MAX: Final = 256
+"""Longest one that is remembered, in characters."""
 
 
 class PullFilter(NamedTuple):
@@ -118,8 +124,9 @@ class Subscriptions:
         """Return the filter of an expression that came with a request. Raises Refused."""
         if (compiled := self.compile(expression_type, expression)) is not None:
             return PullFilter(record_filter=SqlFilter(compiled))
+        is_short = expression is None or len(expression) <= EXPRESSION_KNOWN_LENGTH_MAX
         try:
-            return PullFilter(tag.codes(tag.parse(expression)))
+            return (_tag_filter if is_short else _tag_filter.__wrapped__)(expression)
         except FormatError as error:
             raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
 
@@ -217,6 +224,12 @@ class Subscriptions:
                 "The broker does not support consumer to filter message by "
                 f"{str(expression_type)[:20]}: set enablePropertyFilter",
             )
+
+
+@lru_cache(EXPRESSIONS_KNOWN_MAX)
+def _tag_filter(expression: str | None) -> PullFilter:
+    """Return the filter of a tag expression. Raises FormatError."""
+    return PullFilter(tag.codes(tag.parse(expression)))
 
 
 def _no_queue(queue_id: int, topic: TopicConfig) -> Refused:

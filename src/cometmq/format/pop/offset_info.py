@@ -15,8 +15,10 @@ No list has the same queue twice: clients refuse that.
 Source: RocketMQ ``remoting/protocol/header/ExtraInfoUtil.java``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from cometmq.errors import FormatError
 from cometmq.format.pop.names import RetryFlag
@@ -27,6 +29,7 @@ QueueKey: TypeAlias = tuple[RetryFlag, int]
 _OFFSET_PREFIX: Final = "qo"
 _OFFSET_MARK: Final = "%"
 _TOKENS: Final = 3
+_ENCODER: Final = msgspec.json.Encoder()
 _FLAGS: Final = {str(int(flag)): flag for flag in RetryFlag}
 _SHOWN_LENGTH: Final = 100
 """Longest part in an error's text, in characters; longer ones are cut."""
@@ -65,9 +68,7 @@ def encode_begin_offsets(queues: Iterable[PoppedQueue]) -> str:
 
 def encode_offsets(queues: Iterable[PoppedQueue]) -> str:
     """Encode the offsets of messages."""
-    return ";".join(
-        [f"{one.retry_flag:d} {one.queue_id} {','.join(map(str, one.offsets))}" for one in queues]
-    )
+    return ";".join([f"{one.retry_flag:d} {one.queue_id} {_joined(one.offsets)}" for one in queues])
 
 
 def encode_order_counts(counts: Mapping[PoppedQueue, Mapping[int, int]]) -> str:
@@ -104,6 +105,11 @@ def parse_order_counts(text: str) -> OrderCounts:
         else:
             counts.by_queue[flag, _number(queue, text)] = _number(value, text)
     return counts
+
+
+def _joined(offsets: Sequence[int]) -> str:
+    """Join numbers by commas: as JSON does, which is several times as fast as a join of their texts."""
+    return _ENCODER.encode(offsets)[1:-1].decode()
 
 
 def _parts(text: str) -> Iterator[tuple[RetryFlag, str, str]]:

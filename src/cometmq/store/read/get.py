@@ -135,21 +135,22 @@ def _read_resident(
     ops = kernels.pulls_for(commit_log.crc)
     choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
     if choice.outcome is ReadOutcome.MISSING:
-        places, sizes = chosen[MISSING_AT : MISSING_SIZE + 1, : choice.missing_count]
-        if not are_ready(mapped, places, sizes):
+        missing = chosen[MISSING_AT : MISSING_SIZE + 1, : choice.missing_count]
+        if not are_ready(mapped, *missing):
             chain = commit_log.chain
-            stretches = list(zip(places.tolist(), sizes.tolist(), strict=True))
+            stretches = list(zip(*missing.tolist(), strict=True))
             return ReadStep(chain.files, chain.path(file.begin), stretches)
         choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
     if choice.outcome in (ReadOutcome.LEFT, ReadOutcome.MISSING):
         return None
-    runs = zip(*chosen[RUN_AT : RUN_SIZE + 1, : choice.run_count].tolist(), strict=True)
+    places, sizes = chosen[RUN_AT : RUN_SIZE + 1, : choice.run_count].tolist()
+    view = mapped.view
     return GetResult(
         GetStatus.FOUND if choice.record_count else GetStatus.NO_MATCHED_MESSAGE,
         queue_offset + choice.looked_at,
         queue.min_offset,
         queue.max_offset,
-        [mapped.view[place : place + size] for place, size in runs],
+        [view[place : place + size] for place, size in zip(places, sizes, strict=True)],
         chosen[RECORD_SIZE, : choice.record_count].tolist(),
         choice.last < commit_log.written_offset - limits.memory_bytes,
     )

@@ -1,5 +1,6 @@
 """Upper limits of one read."""
 
+from array import array
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -42,7 +43,8 @@ class GetLimits(NamedTuple):
     def numbers(self, file: LogBytes, written_offset: int, max_count: int, max_bytes: int) -> Longs:
         """Return the bounds of such a read of one file, int64[7]: columns from ``pulls.FILE_BEGIN`` on."""
         near_offset, memory, disk = self.within(written_offset, max_count, max_bytes)
-        return np.array((file.begin, file.end, near_offset, *memory, *disk), np.int64)
+        numbers = array("q", (file.begin, file.end, near_offset, *memory, *disk))
+        return np.frombuffer(numbers, np.int64)  # which takes half as long as numpy's own conversion
 
     def room(self) -> Longs:
         """Return an empty array for the choice of a read, int64[CHOSEN_SIZE, n]: see ``pulls.RECORD_AT``."""

@@ -60,18 +60,16 @@ class Readings:
         tags_codes: Container[int] | None = None,
         record_filter: RecordFilter | None = None,
     ) -> Reading[GetResult]:
-        """Read messages of one queue: see ``get.get_messages``."""
-        return (
-            yield from get_messages(
-                self._log,
-                self._queues.find(topic, queue_id),
-                queue_offset,
-                self._limits,
-                max_count=max_count,
-                max_bytes=max_bytes,
-                tags_codes=tags_codes,
-                record_filter=record_filter,
-            )
+        """Read messages of one queue as it is now: see ``get.get_messages``."""
+        return get_messages(
+            self._log,
+            self._queues.find(topic, queue_id),
+            queue_offset,
+            self._limits,
+            max_count=max_count,
+            max_bytes=max_bytes,
+            tags_codes=tags_codes,
+            record_filter=record_filter,
         )
 
     def is_young(self, topic: str, queue_id: int) -> Reading[bool]:

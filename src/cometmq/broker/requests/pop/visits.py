@@ -29,7 +29,7 @@ from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.offsets import SEPARATOR, key_of
 from cometmq.broker.state.subscriptions import PullFilter
 from cometmq.errors import CometMQError
-from cometmq.format.pop.check_point import CheckPoint
+from cometmq.format.pop.check_point import OFFSETS_MAX, CheckPoint
 from cometmq.format.pop.names import ORDER_REVIVE_QUEUE_ID
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.read.reading import PAUSE, Reading
@@ -56,6 +56,9 @@ _PASSED_OVER: Final = frozenset(
     }
 )
 """Nothing is found, but the offset moves."""
+
+_WHOLE: Final = [tuple(range(count)) for count in range(OFFSETS_MAX + 1)]
+"""The distances of so many messages that follow each other from a read's beginning on."""
 
 Place = tuple[str, int]
 """The key of group and topic, and the queue id."""
@@ -299,11 +302,16 @@ class Visits:
         return True
 
     def _check_point(self, popped: Popped, read: ReadQueue) -> ReviveMessage:
-        begin = read.begin_offset
+        begin, offsets = read.begin_offset, read.offsets
+        is_whole = offsets[-1] - begin < len(offsets)  # nearly always
         check_point = CheckPoint(
-            *(read.source.topic, popped.group, read.queue_id, begin),
-            *(popped.pop_time_ms, popped.invisible_ms),
-            tuple([offset - begin for offset in read.offsets]),
+            read.source.topic,
+            popped.group,
+            read.queue_id,
+            begin,
+            popped.pop_time_ms,
+            popped.invisible_ms,
+            _WHOLE[len(offsets)] if is_whole else tuple([offset - begin for offset in offsets]),
             popped.broker_name,
         )
         return self._log.check_point(check_point, popped.revive_queue_id)
