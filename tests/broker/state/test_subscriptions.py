@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 from tests.broker.conftest import Bench, bodies, pull_header, serving
 
+from cometmq.broker.state.subscriptions import EXPRESSION_KNOWN_LENGTH_MAX
 from cometmq.wire.bodies import (
     ConsumerData,
     GroupConfig,
@@ -26,6 +27,15 @@ async def test_a_pull_without_a_subscription_gets_what_its_group_registered(tmp_
         await bench.send("T", b"b", TAGS="B")
         await bench.heartbeat("cg", "T", tags="B")
         answer = await bench.ask(PULL, replace(pull_header("T"), **REGISTERED))
+        assert bodies(answer) == [b"b"]
+
+
+@pytest.mark.parametrize("other", ["C", "x" * EXPRESSION_KNOWN_LENGTH_MAX])
+async def test_a_tag_expression_of_any_length_chooses_its_tags(tmp_path: Path, other: str) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"a", TAGS="A")
+        await bench.send("T", b"b", TAGS="B")
+        answer = await bench.ask(PULL, replace(pull_header("T"), subscription=f"B || {other}"))
         assert bodies(answer) == [b"b"]
 
 

@@ -85,6 +85,19 @@ def test_a_cold_store_gives_the_answers_of_a_warm_one(store: MessageStore, disk:
         assert fetched(ask())[0] == warm
 
 
+@pytest.mark.parametrize("queue_offset", [3, COUNT - 2, COUNT, COUNT + 1])
+def test_what_need_not_be_waited_for_is_read_at_once(
+    store: MessageStore, disk: MemoryDisk, queue_offset: int
+) -> None:
+    disk.cold = False
+    found = store.readings.get_resident("Orders", 0, queue_offset, 8, 1 << 20, None)
+    assert found == run(store.readings.get("Orders", 0, queue_offset, 8))
+
+
+def test_what_must_be_waited_for_is_not_read_at_once(store: MessageStore) -> None:
+    assert store.readings.get_resident("Orders", 0, 3, 8, 1 << 20, None) is None
+
+
 def test_a_cold_pull_waits_once_for_entries_and_once_for_records_of_a_file(store: MessageStore) -> None:
     result, waits = fetched(store.readings.get("Orders", 0, 3, 8))
     assert (result.status, len(result.records), waits) == (GetStatus.FOUND, 8, 2)

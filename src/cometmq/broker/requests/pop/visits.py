@@ -197,11 +197,12 @@ class Visits:
     ) -> Reading[GetResult | None]:
         """Read a queue at an offset; return None if that has become wrong while the disk was waited for."""
         source, key, queue_id = where
+        readings, max_count = self._store.readings, header.max_msg_nums - popped.count
+        what = source.topic, queue_id, offset, max_count, BYTES_MAX - popped.size, wanted.tags_codes
+        if wanted.record_filter is None and (found := readings.get_resident(*what)) is not None:
+            return found  # nearly always
         deleted_before = self._store.deleted_before(source.topic)
-        reading = self._store.readings.get(
-            *(source.topic, queue_id, offset, header.max_msg_nums - popped.count, BYTES_MAX - popped.size),
-            *(wanted.tags_codes, wanted.record_filter),
-        )
+        reading = readings.get(*what, wanted.record_filter)
         result: GetResult = yield from self._tracked(popped, (key, queue_id), reading)
         if popped.paused and (
             self._offsets.has_reset(key, queue_id)
