@@ -16,7 +16,7 @@ Pure: no clock, no store. (RocketMQ has no such thing, but a buffer of check poi
 PopBufferMergeService.java.)
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 OPEN_MAX: Final = 20_000
@@ -38,10 +38,10 @@ class _OpenPoint:
 
     __slots__ = ("left", "named", "places")
 
-    def __init__(self) -> None:
-        self.named: set[int] = set()
-        self.left: set[int] = set()
-        self.places: list[int] = []
+    def __init__(self, offsets: Collection[int], place: int) -> None:
+        self.named = offsets
+        self.left = set(offsets)
+        self.places = [place]
 
 
 class SettledPoints(Generic[PointT]):
@@ -58,7 +58,7 @@ class SettledPoints(Generic[PointT]):
         self._at: dict[int, PointT] = {}  # the open check points by their places
         self._settled: set[int] = set()
 
-    def open(self, point: PointT, offsets: Iterable[int], place: int) -> None:
+    def open(self, point: PointT, offsets: Collection[int], place: int) -> None:
         """Follow a check point that is stored; one that is stored twice is followed as one.
 
         Args:
@@ -66,14 +66,14 @@ class SettledPoints(Generic[PointT]):
             place: where it is stored.
         """
         known = self._open.get(point)
-        if known is None:
-            if len(self._open) >= self._open_max:
-                return
-            known = self._open[point] = _OpenPoint()
-        more = set(offsets) - known.named
-        known.named |= more
-        known.left |= more
-        known.places.append(place)
+        if known is not None:
+            known.left |= set(offsets).difference(known.named)
+            known.named = {*known.named, *offsets}
+            known.places.append(place)
+        elif len(self._open) < self._open_max:
+            self._open[point] = _OpenPoint(offsets, place)
+        else:
+            return
         self._at[place] = point
 
     def acknowledge(self, point: PointT, offsets: Iterable[int], place: int) -> None:

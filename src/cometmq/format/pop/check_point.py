@@ -104,7 +104,8 @@ class CheckPoint(NamedTuple):
     @property
     def offsets(self) -> tuple[int, ...]:
         """The queue offsets of its messages."""
-        return tuple(self.begin_offset + distance for distance in self.distances)
+        begin = self.begin_offset
+        return tuple([begin + distance for distance in self.distances])
 
     @property
     def key(self) -> PopKey:
