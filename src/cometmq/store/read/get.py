@@ -103,24 +103,6 @@ def get_messages(
     return (yield from _read_step_by_step(commit_log, queue, queue_offset, limits, wanted, record_filter))
 
 
-def get_resident(
-    commit_log: CommitLog,
-    queue: ConsumeQueue | None,
-    queue_offset: int,
-    limits: GetLimits,
-    *,
-    max_count: int,
-    max_bytes: int,
-    tags_codes: Container[int] | None,
-) -> GetResult | None:
-    """Read like ``get_messages``, but at once; None if that has to wait, or the fast path does not apply."""
-    if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
-        return outside(queue, queue_offset)
-    wanted = _Wanted(max_count, max_bytes, tags_codes)
-    found = _read_resident(commit_log, queue, queue_offset, limits, wanted)
-    return found if isinstance(found, GetResult) else None
-
-
 class _Wanted(NamedTuple):
     """The parameters of a read: see ``get_messages``."""
 

@@ -9,7 +9,7 @@ from cometmq.message import Buffer
 from cometmq.store.parts import Parts
 from cometmq.store.read.bulk_finds import BulkFinds
 from cometmq.store.read.bulk_reads import BulkReads
-from cometmq.store.read.get import RecordFilter, get_messages, get_resident
+from cometmq.store.read.get import RecordFilter, get_messages
 from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import record_at
@@ -70,26 +70,6 @@ class Readings:
             max_bytes=max_bytes,
             tags_codes=tags_codes,
             record_filter=record_filter,
-        )
-
-    def get_resident(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        max_count: int,
-        max_bytes: int,
-        tags_codes: Container[int] | None,
-    ) -> GetResult | None:
-        """Read messages of one queue at once: see ``get.get_resident``."""
-        return get_resident(
-            self._log,
-            self._queues.find(topic, queue_id),
-            queue_offset,
-            self._limits,
-            max_count=max_count,
-            max_bytes=max_bytes,
-            tags_codes=tags_codes,
         )
 
     def is_young(self, topic: str, queue_id: int) -> Reading[bool]:

@@ -32,7 +32,7 @@ from cometmq.errors import CometMQError
 from cometmq.format.pop.check_point import OFFSETS_MAX, CheckPoint
 from cometmq.format.pop.names import ORDER_REVIVE_QUEUE_ID
 from cometmq.store.read.get_result import GetResult, GetStatus
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.read.reading import PAUSE, Reading, at_once
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.frame import FRAME_LENGTH_MAX
@@ -199,7 +199,7 @@ class Visits:
         source, key, queue_id = where
         readings, max_count = self._store.readings, header.max_msg_nums - popped.count
         what = source.topic, queue_id, offset, max_count, BYTES_MAX - popped.size, wanted.tags_codes
-        if wanted.record_filter is None and (found := readings.get_resident(*what)) is not None:
+        if wanted.record_filter is None and (found := at_once(readings.get(*what))) is not None:
             return found  # nearly always
         deleted_before = self._store.deleted_before(source.topic)
         reading = readings.get(*what, wanted.record_filter)
