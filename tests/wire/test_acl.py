@@ -105,10 +105,16 @@ def test_fields_are_signed_alike_in_whatever_order_they_come(names: list[str], v
     assert content == flag + b"<a><b><z>!"
 
 
+def test_of_one_field_or_none_what_is_signed_is_its_value_and_the_body() -> None:
+    for _ in range(2):
+        assert signed_content({"name": "value"}, b"!", 479) == b"value!"
+        assert signed_content({SIGNATURE: "value"}, b"!", 479) == signed_content({}, b"!", 479) == b"!"
+
+
 def test_the_orders_of_fields_that_peers_send_take_little_memory() -> None:
-    for number in range(acl._ORDERS_MAX + 10):
+    for number in range(acl._SIGNED_VALUES_MAX + 10):
         assert signed_content({f"k{number}": "1", "a": "2"}, b"", 479) == b"21"
-    assert len(acl._ORDERS) <= acl._ORDERS_MAX
-    kept = len(acl._ORDERS)
-    signed_content({"k" * acl._ORDER_LENGTH_MAX: "1", "a": "2"}, b"", 479)
-    assert len(acl._ORDERS) == kept
+    assert len(acl._SIGNED_VALUES) <= acl._SIGNED_VALUES_MAX
+    kept = len(acl._SIGNED_VALUES)
+    signed_content({"k" * acl._NAMES_LENGTH_MAX: "1", "a": "2"}, b"", 479)
+    assert len(acl._SIGNED_VALUES) == kept

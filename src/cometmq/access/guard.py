@@ -12,7 +12,6 @@ RocketMQ: ``AuthenticationPipeline.java``, ``AuthorizationPipeline.java``; the t
 ``DefaultAuthenticationHandler.java`` and ``AclAuthorizationHandler.java``.
 """
 
-import hmac
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
@@ -20,9 +19,10 @@ from cometmq.access.decision import Permission, decide
 from cometmq.access.directory import Directory
 from cometmq.access.failures import Failures
 from cometmq.access.needs import Needs
+from cometmq.access.repeats import Repeats
 from cometmq.access.users import User
 from cometmq.errors import CometMQError
-from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, signature_of, signed_content
+from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, is_signature, signed_content
 from cometmq.wire.command import Command
 
 REMEMBERED_MAX: Final = 10_000
@@ -54,6 +54,9 @@ class Guard:
 
     Args:
         failures: counts requests whose sender is not known.
+
+    Attributes:
+        repeats: what it has allowed, for requests that are like them.
     """
 
     def __init__(self, directory: Directory, needs: Needs, rules: GuardRules, failures: Failures) -> None:
@@ -62,6 +65,7 @@ class Guard:
         self._needs = needs
         self._rules = rules
         self._remembered: dict[tuple[object, ...], str | None] = {}
+        self.repeats = Repeats(directory)
         directory.on_change.append(self._remembered.clear)
 
     def refusal(self, command: Command, address: str) -> str | None:
@@ -161,10 +165,7 @@ def _unauthentic(command: Command, name: str | None, user: User | None) -> str |
     if not user.is_enabled:
         return f"User:{name} is disabled."
     content = signed_content(command.ext_fields, command.body, command.version)
-    signature = command.ext_fields.get(SIGNATURE, "")
-    # The time of the comparison must not tell how much of a guess is right.
-    if not hmac.compare_digest(
-        signature.encode(errors="replace"), signature_of(user.password, content).encode()
-    ):
-        return "check signature failed."
-    return None
+    signature = command.ext_fields.get(SIGNATURE, "").encode(errors="replace")
+    if is_signature(signature, user.password, content):
+        return None
+    return "check signature failed."

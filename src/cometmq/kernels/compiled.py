@@ -18,6 +18,7 @@ from cometmq.kernels.records.scan import scan
 from cometmq.kernels.records.selection import select
 from cometmq.kernels.records.text import java_hash_many
 from cometmq.kernels.sends import compiled as sends
+from cometmq.kernels.signed import compiled as signed
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "scan",
     "select",
     "sends",
+    "signed",
 ]
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cometmq.kernels.pulls.rows import PullOps
     from cometmq.kernels.queries.rows import QueryOps
     from cometmq.kernels.sends.rows import SendOps
+    from cometmq.kernels.signed.rows import SignedOps
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ints: TypeAlias = NDArray[np.int32]
@@ -166,6 +167,7 @@ class Ops(Protocol):
         pulls: the operations on pulls.
         queries: the operations on queries by id and key.
         acks: the operation on acknowledgements of popped messages.
+        signed: the operation on signed requests.
     """
 
     @property
@@ -186,6 +188,11 @@ class Ops(Protocol):
     @property
     def acks(self) -> "AckOps":
         """The operation on acknowledgements of popped messages."""
+        ...
+
+    @property
+    def signed(self) -> "SignedOps":
+        """The operation on signed requests."""
         ...
 
     def crc32(self, buffer: Buffer | Bytes) -> int:

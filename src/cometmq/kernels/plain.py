@@ -36,6 +36,7 @@ from cometmq.kernels.ops import (
 from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.kernels.queries.plain import PlainQueries
 from cometmq.kernels.sends.plain import PlainSends
+from cometmq.kernels.signed.plain import PlainSigned
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ queries: Final = PlainQueries(Crc.BODY)
 """The plain operations on queries."""
 acks: Final = PlainAcks()
 """The plain operation on acknowledgements."""
+signed: Final = PlainSigned()
+"""The plain operation on signed requests."""
 
 _LONG_SIGN: Final = 2**63
 _INT_SIGN: Final = 2**31

@@ -10,9 +10,11 @@ RocketMQ: ``AclClientRPCHook.java``, ``AclUtils.java``, ``AclSigner.java``; how 
 
 import binascii
 import hashlib
-from collections.abc import Mapping
+import hmac
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -67,10 +69,10 @@ def signed_content(ext_fields: Mapping[str, str], body: Buffer, version: int) ->
         version: the version of the request's sender.
     """
     names = tuple(ext_fields)
-    signed_names = _ORDERS.get(names) if version > Version.V4_9_3 else None
-    if signed_names is None:
-        signed_names = _signed_names(names, version)
-    return b"".join((signed_text("".join([ext_fields[name] for name in signed_names])), body))
+    signed_values = _SIGNED_VALUES.get(names) if version > _LAST_OLD_VERSION else None
+    if signed_values is None:
+        signed_values = _signed_values(names, version)
+    return b"".join((signed_text("".join(signed_values(ext_fields))), body))
 
 
 def signed_text(values: str) -> bytes:
@@ -80,11 +82,15 @@ def signed_text(values: str) -> bytes:
 
 def signature_of(secret: str, content: bytes) -> str:
     """Return the signature of a request's signed content."""
-    inner, outer = _keyed(secret)
-    inner, outer = inner.copy(), outer.copy()
-    inner.update(content)
-    outer.update(inner.digest())
-    return binascii.b2a_base64(outer.digest(), newline=False).decode()
+    return _signature_of(secret, content).decode()
+
+
+def is_signature(signature: Buffer, secret: str, *content: Buffer) -> bool:
+    """Return whether a text is the signature of a request's signed content, which may come in parts.
+
+    The time of the comparison does not tell how much of a guess is right.
+    """
+    return hmac.compare_digest(signature, _signature_of(secret, *content))
 
 
 def signed_fields(
@@ -96,27 +102,48 @@ def signed_fields(
     return fields
 
 
-_ORDERS: Final[dict[tuple[str, ...], list[str]]] = {}
-"""For the names of fields as they came, the signed ones in their order: a client always writes the same."""
-_ORDERS_MAX: Final = 256
-_ORDER_LENGTH_MAX: Final = 256
+_LAST_OLD_VERSION: Final = int(Version.V4_9_3)
+"""The last version whose clients add a field after they have signed."""
+
+_SignedValues: TypeAlias = Callable[[Mapping[str, str]], Iterable[str]]
+"""Returns the values of fields that are signed, in their order."""
+
+_SIGNED_VALUES: Final[dict[tuple[str, ...], _SignedValues]] = {}
+"""By the names of fields as they came: a client always writes the same."""
+_SIGNED_VALUES_MAX: Final = 256
+_NAMES_LENGTH_MAX: Final = 256
 """Most characters of names that are kept: a peer could send any."""
 
 
-def _signed_names(names: tuple[str, ...], version: int) -> list[str]:
-    """Return the names of signed fields in the order in which their values are signed; keep them if usual."""
-    is_old = version <= Version.V4_9_3
+def _signed_values(names: tuple[str, ...], version: int) -> _SignedValues:
+    """Return what finds the signed values of fields with these names; keep it if they are usual."""
+    is_old = version <= _LAST_OLD_VERSION
     left_out = (SIGNATURE, ADDED_AFTER_SIGNING) if is_old else (SIGNATURE,)
     signed_names = [name for name in sorted(names) if name not in left_out]
-    if not is_old and sum(map(len, names)) <= _ORDER_LENGTH_MAX:
-        if len(_ORDERS) >= _ORDERS_MAX:
-            _ORDERS.clear()
-        _ORDERS[names] = signed_names
-    return signed_names
+    # Of one name it returns a text instead of a tuple with it, which joins to the same.
+    signed_values = itemgetter(*signed_names) if signed_names else _no_values
+    if not is_old and sum(map(len, names)) <= _NAMES_LENGTH_MAX:
+        if len(_SIGNED_VALUES) >= _SIGNED_VALUES_MAX:
+            _SIGNED_VALUES.clear()
+        _SIGNED_VALUES[names] = signed_values
+    return signed_values
+
+
+def _no_values(_: Mapping[str, str]) -> Iterable[str]:
+    return ()
 
 
 _BLOCK_SIZE: Final = 64
 """Bytes of a block of SHA-1."""
+
+
+def _signature_of(secret: str, *content: Buffer) -> bytes:
+    inner, outer = _keyed(secret)
+    inner, outer = inner.copy(), outer.copy()
+    for part in content:
+        inner.update(part)
+    outer.update(inner.digest())
+    return binascii.b2a_base64(outer.digest(), newline=False)
 
 
 @lru_cache(maxsize=1_024)

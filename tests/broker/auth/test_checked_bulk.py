@@ -16,6 +16,7 @@ from tests.kernels.querying import BY_KEY
 
 from cometmq import kernels
 from cometmq.access.directory import Directory
+from cometmq.access.guard import Guard
 from cometmq.access.policies import Acl, PolicyEntry
 from cometmq.access.users import User, UserType
 from cometmq.broker.auth.guarding import guard_of, serve
@@ -24,7 +25,6 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.format.pop.check_point import decode_ack
 from cometmq.format.record import Record, decode_many
 from cometmq.io.clock import ManualClock
-from cometmq.net.guarded import RequestCheck
 from cometmq.net.server import Session
 from cometmq.store.read.reading import Run
 from cometmq.testing.memory_disk import MemoryDisk
@@ -212,12 +212,15 @@ async def test_a_header_with_two_objects_of_fields_is_read_in_one_way_only() -> 
 
 
 class Failing:
-    """A check that fails at one topic."""
+    """A guard that fails at one topic; it counts what it checks."""
 
-    def __init__(self, check: RequestCheck) -> None:
-        self._check = check
+    def __init__(self, guard: Guard) -> None:
+        self._check = guard
+        self.repeats = guard.repeats
+        self.checked = 0
 
     def refusal(self, command: Command, address: str) -> str | None:
+        self.checked += 1
         if command.ext_fields.get("b") == "TopicB":
             raise KeyError("a fault")
         return self._check.refusal(command, address)
@@ -232,13 +235,60 @@ class Failing:
 async def test_a_check_that_fails_lets_nothing_pass_and_harms_no_other_connection() -> None:
     with checked() as made:
         guard: Any = made.server.bulk
-        serve(made.server, made.parts.requests, made.bulk, Failing(guard._check))  # type: ignore[arg-type]  # as a check
+        failing: Any = Failing(guard._check)
+        serve(made.server, made.parts.requests, made.bulk, failing)
         other = Session(made.server)
         other.connection_made(made.wire)  # type: ignore[arg-type]  # it is one as far as a session cares
         other.data_received(send(opaque=4))
         made.read(send(opaque=1) + send("TopicB", 2) + send(opaque=3))
         assert answers(made) == {1: SUCCESS, 2: ResponseCode.SYSTEM_ERROR, 3: SUCCESS, 4: SUCCESS}
         made.server.remove(other)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+async def test_of_a_request_like_one_that_was_allowed_only_the_signature_is_checked(
+    *, compiled: bool
+) -> None:
+    with checked(compiled=compiled) as made:
+        guard: Any = made.server.bulk
+        counting: Any = Failing(guard._check)
+        serve(made.server, made.parts.requests, made.bulk, counting)
+        queues = [signed(json_frame(USUAL | {"e": str(number % 4)}, number)) for number in range(20)]
+        made.read(b"".join(queues))
+        assert counting.checked == 1
+        made.read(send(opaque=20) + signed(json_frame(USUAL, 21), Credentials("ann", "a guess")) + pull(22))
+        assert counting.checked == 3
+        assert {number for number, code in answers(made).items() if code == NO_PERMISSION} == {21}
+
+
+async def test_what_was_allowed_is_refused_once_users_or_policies_change() -> None:
+    with checked() as made:
+        guard: Any = made.server.bulk
+        directory = guard._check._directory
+        sent = send(opaque=1)
+        changes: list[Callable[[], None]] = [
+            lambda: directory.update("ann", password="another"),
+            lambda: directory.update("ann", password=ANN.secret_key),
+            lambda: directory.put_acl(
+                Acl("ann", (PolicyEntry.parse("Topic:TopicA", ["Pub"], None, "Deny"),))
+            ),
+        ]
+        codes = []
+        for change in changes:
+            made.read(sent + sent)
+            codes += [answers(made)[1]]
+            change()
+        made.read(sent)
+        assert [*codes, answers(made)[1]] == [SUCCESS, NO_PERMISSION, SUCCESS, NO_PERMISSION]
+
+
+async def test_a_body_that_was_changed_is_refused_however_often_its_like_was_allowed() -> None:
+    with checked() as made:
+        made.read(send(opaque=1) * 3)
+        before = made.store.written_offset
+        made.read(send(opaque=2)[:-1] + b"?")
+        assert answers(made) == {1: SUCCESS, 2: NO_PERMISSION}
+        assert made.store.written_offset == before
 
 
 async def test_a_suspects_connection_is_closed_in_bulk_too() -> None:

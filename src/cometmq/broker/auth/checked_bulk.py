@@ -8,19 +8,24 @@
                │       └ refused: answered here, and cut out of the read
                └ allowed
 
-A frame is decoded here and read again by bulk handling, so both must see the same fields in the same bytes:
-bulk handling leaves each header that is unusual (a name twice, an escape in one) to the commands.
+A frame is read here and again by bulk handling, so both must see the same fields in the same bytes: bulk
+handling leaves each header that is unusual (a name twice, an escape in one) to the commands. What is like a
+request that was allowed is never decoded here: a leaf operation reads what its signature covers.
 """
 
 from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
+from cometmq import kernels
+from cometmq.access.repeats import Repeats
 from cometmq.broker.requests.bulk import SEND_STARTS, is_likely_rare, starts_of
+from cometmq.kernels.signed.rows import CODES, FRAME_END, KEY_AT, KEY_END, SignedRows
 from cometmq.net.boundary import attempt
 from cometmq.net.guarded import RequestCheck, recognise, refuse
+from cometmq.net.session import Session
 from cometmq.net.turn import BulkHandler, Read
-from cometmq.wire.codes import RequestCode
+from cometmq.wire.acl import ACCESS_KEY
 from cometmq.wire.frame import (
     HEADER_LENGTH_MASK,
     PREFIX_SIZE,
@@ -29,19 +34,8 @@ from cometmq.wire.frame import (
     decode_parts,
     frame_end,
 )
-from cometmq.wire.requests import SENDS
 
-_CODES: Final = frozenset(
-    (
-        *SENDS,
-        RequestCode.PULL_MESSAGE,
-        RequestCode.LITE_PULL_MESSAGE,
-        RequestCode.QUERY_MESSAGE,
-        RequestCode.ACK_MESSAGE,
-    )
-)
-"""All that bulk handling takes but for VIEW_MESSAGE_BY_ID, which is checked again by what it finds."""
-_STARTS: Final = starts_of(*_CODES)
+_STARTS: Final = starts_of(*CODES)
 _JSON_START: Final = b'{"code":'
 _WORD: Final = Struct(">I")
 
@@ -49,12 +43,15 @@ _WORD: Final = Struct(">I")
 class CheckedBulk:
     """Bulk handling behind a check (a ``net.turn.BulkHandler``)."""
 
-    def __init__(self, bulk: BulkHandler, check: RequestCheck) -> None:
+    def __init__(self, bulk: BulkHandler, check: RequestCheck, repeats: Repeats) -> None:
         self._bulk = bulk
         self._check = check
+        self._repeats = repeats
+        self._rows = SignedRows()
+        self._texts = self._rows.texts.data
 
     def take(self, reads: Sequence[Read]) -> None:
-        """Check requests of ``_CODES``, and leave those that are allowed to bulk handling."""
+        """Check requests of ``CODES``, and leave those that are allowed to bulk handling."""
         passed: list[Read] = []
         parts: list[tuple[Read, Read]] = []
         for read in reads:
@@ -86,24 +83,57 @@ class CheckedBulk:
         data, session, position = read.data, read.session, max(read.position, read.checked_end)
         kept: list[bytes] = []
         begin = 0
-        is_newcomer = session.newcomers is not None
-        while (end := frame_end(data, position)) >= 0:
-            command = _bulk_request(data, position, end)
-            if command is None:
+        address = session.peer[0]
+        rows = iter(self._read_rows(data, position) if session.newcomers is None else ())
+        while True:
+            row = next(rows, None)
+            end = frame_end(data, position) if row is None else row[FRAME_END]
+            if end < 0:
                 break
-            refusal = self._check.refusal(command, session.peer[0])
-            if refusal is not None:
-                kept.append(data[begin:position])
-                refuse(session, command, refusal, self._check)
-                begin = end = len(data) if session.closed else end
-            elif is_newcomer:
-                recognise(session, command, self._check)
+            if row is None or not self._is_repeat(data, row, address):
+                command = _bulk_request(data, position, end)
+                if command is None:
+                    break
+                if not self._is_allowed(session, command, row):
+                    kept.append(data[begin:position])
+                    begin = end
+                    if session.closed:
+                        begin = position = len(data)
+                        break
             position = end
         if kept:
             kept.append(data[begin:])
             read.data = b"".join(kept)
             position -= len(data) - len(read.data)
         read.checked_end = position
+
+    def _is_allowed(self, session: Session, command: Command, row: list[int] | None) -> bool:
+        """Check a request: refuse it, or remember what its row, if it has one, was allowed."""
+        address = session.peer[0]
+        refusal = self._check.refusal(command, address)
+        if refusal is not None:
+            refuse(session, command, refusal, self._check)
+            return False
+        if row is not None:
+            self._repeats.add(address, self._key(row), command.ext_fields.get(ACCESS_KEY, ""))
+        recognise(session, command, self._check)
+        return True
+
+    def _read_rows(self, data: bytes, position: int) -> list[list[int]]:
+        """Return the rows of the usual frames from a position on, whose texts stay until the next call."""
+        count = kernels.current().signed.read(data, position, self._rows)
+        rows: list[list[int]] = self._rows.rows[:count].tolist()
+        return rows
+
+    def _key(self, row: list[int]) -> bytes:
+        return bytes(self._texts[row[KEY_AT] : row[KEY_END]])
+
+    def _is_repeat(self, data: bytes, row: list[int], address: str) -> bool:
+        """Return whether a row's frame is like one that was allowed, and is signed."""
+        end, body, signed, signature, key, _ = row
+        texts = self._texts
+        parts = texts[signed:signature], data[body:end]
+        return self._repeats.has(address, self._key(row), texts[signature:key], *parts)
 
 
 def _bulk_request(data: bytes, position: int, end: int) -> Command | None:
@@ -113,12 +143,13 @@ def _bulk_request(data: bytes, position: int, end: int) -> Command | None:
     """
     (word,) = _WORD.unpack_from(data, position + 4)
     header = position + PREFIX_SIZE
-    is_known = word >> 24 == SerializeType.ROCKETMQ or data.startswith(_JSON_START, header)
-    if is_known and not data.startswith(_STARTS, header):
+    if not data.startswith(_STARTS, header) and (
+        word >> 24 == SerializeType.ROCKETMQ or data.startswith(_JSON_START, header)
+    ):
         return None
     body = header + (word & HEADER_LENGTH_MASK)
     command = decode_parts(word, data[header:body], data[body:end])
-    return None if command.is_response or command.code not in _CODES else command
+    return None if command.is_response or command.code not in CODES else command
 
 
 def _end_of_others(data: bytes, position: int) -> int:

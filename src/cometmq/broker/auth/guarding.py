@@ -69,4 +69,4 @@ def serve(server: Server, handler: RequestHandler, bulk: BulkHandler | None, gua
         server.handler, server.bulk = handler, bulk
     else:
         server.handler = Guarded(handler, guard)
-        server.bulk = None if bulk is None else CheckedBulk(bulk, guard)
+        server.bulk = None if bulk is None else CheckedBulk(bulk, guard, guard.repeats)

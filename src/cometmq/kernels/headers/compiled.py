@@ -87,10 +87,10 @@ def readers_of(names: tuple[bytes, ...], unescaped: int = NO_FIELD) -> tuple[Any
     """
     assert len(names) <= FIELD_COUNT
     are_letters = names == tuple(bytes((names[0][0] + number,)) for number in range(len(names)))
-    field_of = _letter_finder(names[0][0], len(names)) if are_letters else _finder(names)
+    field_of = _letter_finder(names[0][0], len(names)) if are_letters else finder(names)
     read_text, copy_text = _text_readers(unescaped)
     return (
-        _json_reader(_fields_reader(field_of, read_text, are_letters=are_letters)),
+        json_reader(_fields_reader(field_of, read_text, are_letters=are_letters)),
         _binary_reader(field_of, copy_text),
     )
 
@@ -107,7 +107,7 @@ def _letter_finder(first: int, count: int) -> Any:
     return field_of
 
 
-def _finder(names: tuple[bytes, ...]) -> Any:
+def finder(names: tuple[bytes, ...]) -> Any:
     """Build a look-up of field numbers by name, whose length and first letter are unique among ``names``."""
     longest = max(map(len, names))
     sizes = np.array([len(name) for name in names])
@@ -146,12 +146,12 @@ def _text_readers(unescaped: int) -> tuple[Any, Any]:
     def read_plain(data: Bytes, field: int, begin: int, end: int, places: Longs, _: Bytes) -> Any:
         """Return where a text in JSON ends, at its quote; -1 if it is unusual."""
         text_end = plain_end(data, begin, end)
-        return text_end if text_end >= 0 and _put_place(places, field, begin, text_end) else int64(-1)
+        return text_end if text_end >= 0 and put_place(places, field, begin, text_end) else int64(-1)
 
     @inlined
     def check_plain(data: Bytes, field: int, begin: int, end: int, places: Longs, _: Bytes) -> bool:
         """Check a text between two positions; return False if it is unusual."""
-        return is_plain(data, begin, end) and _put_place(places, field, begin, end)
+        return is_plain(data, begin, end) and put_place(places, field, begin, end)
 
     @inlined
     def read_text(data: Bytes, field: int, begin: int, end: int, places: Longs, texts: Bytes) -> Any:
@@ -159,19 +159,19 @@ def _text_readers(unescaped: int) -> tuple[Any, Any]:
         if field != unescaped:
             return read_plain(data, field, begin, end, places, texts)
         text_end, unescaped_end = unescape(data, begin, end, texts, 0)
-        return text_end if text_end >= 0 and _put_place(places, field, 0, unescaped_end) else int64(-1)
+        return text_end if text_end >= 0 and put_place(places, field, 0, unescaped_end) else int64(-1)
 
     @inlined
     def copy_text(data: Bytes, field: int, begin: int, end: int, places: Longs, texts: Bytes) -> bool:
         """Return the same as ``check_plain``; copy one field, of any bytes."""
         if field != unescaped:
             return check_plain(data, field, begin, end, places, texts)
-        return _put_place(places, field, 0, copy_bytes(data, begin, end, texts, 0))
+        return put_place(places, field, 0, copy_bytes(data, begin, end, texts, 0))
 
     return (read_plain, check_plain) if unescaped == NO_FIELD else (read_text, copy_text)
 
 
-def _json_reader(read_fields: Any) -> Any:
+def json_reader(read_fields: Any) -> Any:
     """Build a parser of JSON headers; ``read_fields`` parses ``extFields`` after its brace."""
 
     @inlined
@@ -184,11 +184,11 @@ def _json_reader(read_fields: Any) -> Any:
         while position < end and byte_at(data, position) == _QUOTE:
             name = position + 1
             name_end = plain_end(data, name, end)
-            position = _value_at(data, name_end, end)
+            position = value_at(data, name_end, end)
             if position < 0:
                 return False
             if byte_at(data, position) == _OPEN:
-                if has_fields or not _is_name(data, name, name_end, _EXT_FIELDS):
+                if has_fields or not is_name(data, name, name_end, _EXT_FIELDS):
                     return False
                 has_fields = True
                 position = read_fields(data, position + 1, end, places, texts)
@@ -220,7 +220,7 @@ def _json_reader(read_fields: Any) -> Any:
 
 
 @inlined
-def _value_at(data: Bytes, name_end: int, end: int) -> Any:
+def value_at(data: Bytes, name_end: int, end: int) -> Any:
     """Return where the value of the name that ends at ``name_end`` begins, -1 if there is none."""
     if name_end < 0:
         return -1
@@ -245,7 +245,8 @@ def _next_member(data: Bytes, position: int, end: int) -> Any:
 
 
 @inlined
-def _is_name(data: Bytes, position: int, end: int, name: Bytes) -> bool:
+def is_name(data: Bytes, position: int, end: int, name: Bytes) -> bool:
+    """Return whether the bytes from ``position`` to ``end`` are a name."""
     if end - position != len(name):
         return False
     for i in range(len(name)):
@@ -257,15 +258,15 @@ def _is_name(data: Bytes, position: int, end: int, name: Bytes) -> bool:
 @inlined
 def _number_place(data: Bytes, name: int, name_end: int) -> Any:
     """Return the position in ``places`` of a header's number; -1 for ``extFields``, 0 for any other name."""
-    if _is_name(data, name, name_end, _CODE_NAME):
+    if is_name(data, name, name_end, _CODE_NAME):
         return CODE
-    if _is_name(data, name, name_end, _FLAG_NAME):
+    if is_name(data, name, name_end, _FLAG_NAME):
         return FLAG
-    if _is_name(data, name, name_end, _OPAQUE_NAME):
+    if is_name(data, name, name_end, _OPAQUE_NAME):
         return OPAQUE
-    if _is_name(data, name, name_end, _VERSION_NAME):
+    if is_name(data, name, name_end, _VERSION_NAME):
         return PLACES_SIZE  # outside the array: it is ignored
-    return -1 if _is_name(data, name, name_end, _EXT_FIELDS) else 0
+    return -1 if is_name(data, name, name_end, _EXT_FIELDS) else 0
 
 
 def _fields_reader(field_of: Any, read_text: Any, *, are_letters: bool) -> Any:
@@ -283,7 +284,7 @@ def _fields_reader(field_of: Any, read_text: Any, *, are_letters: bool) -> Any:
                     return int64(-1)
                 name = position + 1
                 name_end = plain_end(data, name, end)
-                position = _value_at(data, name_end, end)
+                position = value_at(data, name_end, end)
                 if position < 0 or byte_at(data, position) != _QUOTE:
                     return int64(-1)
                 value = position + 1
@@ -310,7 +311,7 @@ def _is_letter_field(data: Bytes, position: int, end: int) -> bool:
 
 
 @inlined
-def _put_place(places: Longs, field: int, begin: int, end: int) -> bool:
+def put_place(places: Longs, field: int, begin: int, end: int) -> bool:
     """Store a field's positions; return False if the field occurred before. Other fields are ignored."""
     if field == NO_FIELD:
         return True

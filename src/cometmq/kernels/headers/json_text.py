@@ -77,6 +77,25 @@ def plain_end(data: Bytes, position: int, end: int) -> Any:
 
 
 @inlined
+def text_end(data: Bytes, position: int, end: int) -> Any:
+    """Return where the text at ``position`` ends, at its quote, whatever it has; -1 if there is none."""
+    while position < end:
+        while position + 8 <= end:
+            unplain = _unplain(word_at(data, position))
+            if unplain:
+                position += int64(lowest_bit(unplain)) >> 3
+                break
+            position += 8
+        if position >= end:
+            break
+        byte = byte_at(data, position)
+        if byte == _QUOTE:
+            return position
+        position += 2 if byte == _BACKSLASH else 1
+    return int64(-1)
+
+
+@inlined
 def is_plain(data: Bytes, position: int, end: int) -> bool:
     """Return whether the bytes from ``position`` to ``end`` are ASCII."""
     while position < end:

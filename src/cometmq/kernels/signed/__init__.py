@@ -1,0 +1,1 @@
+"""The leaf operation on signed requests."""

@@ -1,0 +1,104 @@
+"""What both bodies of the operation on signed requests read of frames."""
+
+import json
+import struct
+from typing import Any
+
+import pytest
+from tests.kernels.frames import framed, java_header
+from tests.kernels.pulling import binary_frame
+from tests.kernels.signing import ANN, USUAL, read_signed, signed_frame
+
+from cometmq.kernels.ops import Ops
+from cometmq.kernels.signed.rows import FIELDS_MAX, SignedOps, SignedRows
+from cometmq.wire.acl import ADDED_AFTER_SIGNING, is_signature, signed_content
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import decode
+
+
+@pytest.fixture
+def signed(ops: Ops) -> SignedOps:
+    return ops.signed
+
+
+def test_what_is_signed_is_read_as_the_signer_has_written_it(signed: SignedOps) -> None:
+    frame = signed_frame({"i": 'KEYS\x01"k\\\u00e9\u4e2d\x02'}, b"what it brings")
+    (row,) = read_signed(signed, b"x" + frame, 1)
+    command = decode(frame)
+    assert row.end == 1 + len(frame) and (b"x" + frame)[row.body_at :] == command.body
+    assert row.signed + command.body == signed_content(command.ext_fields, command.body, command.version)
+    assert row.signature.decode() == command.ext_fields["Signature"]
+    assert is_signature(row.signature, ANN.secret_key, row.signed, command.body)
+
+
+def test_fields_are_signed_in_the_order_of_their_names_in_whatever_order_they_come(signed: SignedOps) -> None:
+    fields = dict(sorted(decode(signed_frame()).ext_fields.items(), reverse=True))
+    frame = framed(json.dumps(java_header(310, 7, fields)).encode(), b"body")
+    assert [row.signed for row in read_signed(signed, frame)] == [
+        read_signed(signed, signed_frame())[0].signed
+    ]
+
+
+def key(code: int, flag: int, *names: str | None) -> bytes:
+    return struct.pack(">ii", code, flag) + b"".join(map(packed, names))
+
+
+def packed(text: str | None) -> bytes:
+    encoded = (text or "").encode()
+    return struct.pack(">i", -1 if text is None else len(encoded)) + encoded
+
+
+def test_a_key_has_the_sender_the_code_and_what_is_named(signed: SignedOps) -> None:
+    pull = {"topic": "T", "consumerGroup": ""}
+    data = signed_frame() + signed_frame(pull, code=11, flag=2) + signed_frame({"e": "4"})
+    assert [row.key for row in read_signed(signed, data)] == [
+        key(310, 0, "ann", None, "orders", None),
+        key(11, 2, "ann", "T", "orders", ""),
+        key(310, 0, "ann", None, "orders", None),
+    ]
+
+
+def test_an_unsigned_request_is_read_too_and_has_no_signature(signed: SignedOps) -> None:
+    frame = framed(json.dumps(java_header(310, 7, USUAL)).encode(), b"body")
+    (row,) = read_signed(signed, frame)
+    assert (row.signature, row.key) == (b"", key(310, 0, None, None, "orders", None))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        signed_frame(code=RequestCode.HEART_BEAT),
+        signed_frame(code=RequestCode.VIEW_MESSAGE_BY_ID),
+        signed_frame(flag=1),
+        signed_frame({ADDED_AFTER_SIGNING: "true"}),
+        signed_frame({f"f{number}": "" for number in range(FIELDS_MAX)}),
+        framed(json.dumps(java_header(310, 7, {})).encode()),
+        framed(b'{"code":310}'),
+        framed(b'{"code":310,'),
+        framed(b""),
+        binary_frame(),
+    ],
+)
+def test_reading_ends_before_what_is_left(signed: SignedOps, other: bytes) -> None:
+    assert len(read_signed(signed, signed_frame() * 2 + other + signed_frame())) == 2
+
+
+@pytest.mark.parametrize("size", [-1, 5])
+def test_a_frame_that_is_cut_off_is_left(signed: SignedOps, size: int) -> None:
+    assert len(read_signed(signed, signed_frame() * 2 + signed_frame()[:size])) == 2
+
+
+def test_no_more_are_read_than_there_is_room_for(signed: SignedOps) -> None:
+    data = signed_frame() * 10
+    assert len(read_signed(signed, data, into=SignedRows(4))) == 4
+    some = read_signed(signed, data, into=SignedRows(texts_size=3 * len(signed_frame())))
+    assert 0 < len(some) < 10
+
+
+@pytest.mark.parametrize("text", ["", "x" * 70_000, "\x00", "\ud7ff\uffff", "\x7f", '\\"'])
+def test_any_text_may_be_signed(signed: SignedOps, text: str) -> None:
+    fields: dict[str, Any] = {"i": text, "b": text}
+    into = SignedRows(texts_size=1_000_000)
+    (row,) = read_signed(signed, signed_frame(fields), into=into)
+    assert is_signature(row.signature, ANN.secret_key, row.signed, b"body")
+    assert row.key == key(310, 0, "ann", None, text, None)
