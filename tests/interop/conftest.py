@@ -16,13 +16,20 @@ from typing import Any, Final
 import pytest
 from tests.interop import jvm, peers
 from tests.interop.groups import OneProcessPerGroup, in_group
-from tests.interop.patience import PATIENCE_S
 from tests.interop.programs import Programs
 from tests.signatures import INNER, USER
 
-from cometmq.net.min_timeouts import min_timeout
+RESTING: Final = peers.PATIENT | {
+    "timerFlushIntervalMs": 60_000,  # each time it compares the 38 MB of its wheel byte by byte
+    "transactionOpMsgMaxSize": 1,  # what has ended it notes at once …
+    "transactionOpBatchInterval": 3_600_000,  # … since so long after that its thread would never rest again
+}
+"""Settings with which a Java broker leaves the processor to others while nothing is asked of it.
 
-SETTINGS: dict[str, object] = peers.PATIENT | {
+They are for brokers that are not restarted: what a killed one has to find again they would change.
+"""
+
+SETTINGS: dict[str, object] = RESTING | {
     "brokerName": peers.BROKER_NAME,
     "loadBalancePollNameServerInterval": "500",  # a broker tells members of new topics soon
     "messageDelayLevel": "1s 1s 1s 1s 1s",  # messages that failed come again soon
@@ -30,7 +37,7 @@ SETTINGS: dict[str, object] = peers.PATIENT | {
     "recallMessageEnable": "true",
 }
 PROVIDER: Final = "org.apache.rocketmq.auth.{kind}.provider.Local{name}MetadataProvider"
-AUTHENTICATING: Final[dict[str, object]] = peers.PATIENT | {
+AUTHENTICATING: Final[dict[str, object]] = RESTING | {
     "brokerName": peers.BROKER_NAME,
     "authenticationEnabled": "true",
     "authorizationEnabled": "true",
@@ -43,7 +50,7 @@ AUTHENTICATING: Final[dict[str, object]] = peers.PATIENT | {
 SOON: dict[str, object] = peers.PATIENT | {"transactionTimeOut": 1_000}
 ASKS_SOON: dict[str, dict[str, object]] = {
     # What a Java broker has not noted as ended by its next round it asks for, and commits once more.
-    "rocketmq": SOON | {"transactionCheckInterval": 5_000, "transactionOpBatchInterval": 100},
+    "rocketmq": RESTING | SOON | {"transactionCheckInterval": 5_000},
     "cometmq": SOON | {"transactionCheckInterval": 1_000},
 }
 
@@ -86,10 +93,7 @@ def shared_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callabl
         @cache
         def of_name(name: str) -> peers.Peer:
             store = tmp_path_factory.mktemp(name) / "store"
-            peer = running.enter_context(peers.START[name](store, SETTINGS, ended_by=signal.SIGKILL))
-            for address in (peer.namesrv, peer.broker):
-                running.enter_context(min_timeout(address, PATIENCE_S / 2))
-            return peer
+            return running.enter_context(peers.START[name](store, SETTINGS, ended_by=signal.SIGKILL))
 
         yield of_name
 

@@ -5,9 +5,12 @@ message is due, times are doubled if the machine was slower than that.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Final, TypeVar
+
+from cometmq.net.min_timeouts import min_timeout
 
 PATIENCE_S: Final = 240
 """How long tests wait for what must come: ``Lines.PATIENCE_S`` is the same for the Java programs."""
@@ -17,6 +20,15 @@ PAUSE_S: Final = 0.1
 FACTORS: Final = (1, 2, 4, 8)
 
 Result = TypeVar("Result")
+
+
+@contextmanager
+def patient_clients(*addresses: str) -> Iterator[None]:
+    """Extend the timeouts of our clients for servers: on a busy machine these are only late."""
+    with ExitStack() as extended:
+        for address in addresses:
+            extended.enter_context(min_timeout(address, PATIENCE_S / 2))
+        yield
 
 
 def wait_until(holds: Callable[[], object]) -> None:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.interop import class_archive, jvm, ports, remoting
-from tests.interop.patience import wait_until
+from tests.interop.patience import patient_clients, wait_until
 
 HOST, free_port = ports.HOST, ports.free_port
 BROKER_NAME = "broker-a"
@@ -228,6 +228,7 @@ def rocketmq_broker(
         "namesrvAddr": namesrv,
         "storePathRootDir": store,
         "storePathCommitLog": store / "commitlog",
+        "transactionMetricFlushInterval": 500,  # its thread does not rest before the first has passed
         **(settings or {}),
     }
     with _java_process(
@@ -239,7 +240,8 @@ def rocketmq_broker(
         options=(*heap, *jvm.BROKER_OPENS),
     ) as broker:
         _await_registration(broker, namesrv, address, context)
-        yield Peer("rocketmq", namesrv, address, broker.pid, store)
+        with patient_clients(namesrv, address):
+            yield Peer("rocketmq", namesrv, address, broker.pid, store)
 
 
 @contextlib.contextmanager
@@ -255,8 +257,9 @@ def cometmq(
     port = port or free_port()
     namesrv_port = namesrv_port or free_port()
     command = cometmq_command(store, port=port, namesrv_port=namesrv_port)
-    with _cometmq_process(command, store, settings, ended_by) as broker:
-        yield Peer("cometmq", f"{HOST}:{namesrv_port}", f"{HOST}:{port}", broker.pid, store)
+    addresses = f"{HOST}:{namesrv_port}", f"{HOST}:{port}"
+    with _cometmq_process(command, store, settings, ended_by) as broker, patient_clients(*addresses):
+        yield Peer("cometmq", *addresses, broker.pid, store)
 
 
 @contextlib.contextmanager
@@ -266,8 +269,10 @@ def cometmq_of(
     """Run ``dev`` of a ``cometmq`` program, such as that of another checkout's environment."""
     port, namesrv_port = free_port(), free_port()
     _, *arguments = cometmq_command(store, port=port, namesrv_port=namesrv_port)
-    with _cometmq_process([str(program), *arguments], store, settings, ended_by) as broker:
-        yield Peer("cometmq", f"{HOST}:{namesrv_port}", f"{HOST}:{port}", broker.pid, store)
+    addresses = f"{HOST}:{namesrv_port}", f"{HOST}:{port}"
+    command = [str(program), *arguments]
+    with _cometmq_process(command, store, settings, ended_by) as broker, patient_clients(*addresses):
+        yield Peer("cometmq", *addresses, broker.pid, store)
 
 
 @contextlib.contextmanager
@@ -286,7 +291,8 @@ def cometmq_broker(
     command = [cometmq_program(), "broker", "--namesrv", namesrv, *options]
     with _cometmq_process(command, store, settings, ended_by) as broker:
         _await_registration(broker, namesrv, address, context)
-        yield Peer("cometmq", namesrv, address, broker.pid, store)
+        with patient_clients(namesrv, address):
+            yield Peer("cometmq", namesrv, address, broker.pid, store)
 
 
 @contextlib.contextmanager

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.interop import peers
-from tests.interop.patience import PATIENCE_S
+from tests.interop.patience import PATIENCE_S, patient_clients
 from tests.replication.controller.test_running import RecordedRoles
 
 from cometmq.errors import NetworkError
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.net.client import Connections
-from cometmq.net.min_timeouts import min_timeout
 from cometmq.net.server import Server, Session
 from cometmq.replication.controller.client import ControllerClient, ControllerError
 from cometmq.replication.controller.identity import BrokerSet, IdApplication, IdentityFiles
@@ -120,7 +119,7 @@ async def test_brokers_are_elected_and_the_loss_of_a_master_is_noticed(
 ) -> None:
     with (
         peers.rocketmq_controller(tmp_path / "controller") as controller,
-        min_timeout(controller, PATIENCE_S / 2),
+        patient_clients(controller),
     ):
         asker = ControllerClient([controller], MEMBERS, client, lambda: 1)
         async with AsyncExitStack() as stack, asyncio.timeout(PATIENCE_S):
