@@ -4,8 +4,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Where a process of tests dies and another takes its place, xdist waits for ever for the rest of its file.
 ENDS := --max-worker-restart 0
-# Most of these tests wait most of the time: four processes keep two cores busy.
-INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
+# Most of these tests wait most of the time: five processes keep two cores busy.
+INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 5 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
 .PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues proxies partitions intruders console-tour report-pages dists servers docs lock setup clean
 

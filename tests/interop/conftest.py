@@ -20,13 +20,12 @@ from tests.interop.programs import Programs
 from tests.signatures import INNER, USER
 
 RESTING: Final = peers.PATIENT | {
-    "timerFlushIntervalMs": 60_000,  # each time it compares the 38 MB of its wheel byte by byte
     "transactionOpMsgMaxSize": 1,  # what has ended it notes at once …
     "transactionOpBatchInterval": 3_600_000,  # … since so long after that its thread would never rest again
 }
-"""Settings with which a Java broker leaves the processor to others while nothing is asked of it.
+"""Settings with which a Java broker rests even after a transaction.
 
-They are for brokers that are not restarted: what a killed one has to find again they would change.
+They are for brokers that are not restarted: what the next one finds of ended transactions they would change.
 """
 
 SETTINGS: dict[str, object] = RESTING | {
