@@ -182,13 +182,16 @@ def rocketmq_namesrv(
         "configStorePath": home / "namesrv.properties",
         **(added or {}),
     }
-    with _java_process(
-        "org.apache.rocketmq.namesrv.NamesrvStartup",
-        home,
-        "-c",
-        write_settings(home / "namesrv.conf", settings),
-        ended_by=signal.SIGKILL,  # it keeps nothing, and a clean stop takes it seconds
-        options=(*jvm.SMALL_HEAP, *jvm.QUICK_START, *options),
+    with (
+        _java_process(
+            "org.apache.rocketmq.namesrv.NamesrvStartup",
+            home,
+            "-c",
+            write_settings(home / "namesrv.conf", settings),
+            ended_by=signal.SIGKILL,  # it keeps nothing, and a clean stop takes it seconds
+            options=(*jvm.SMALL_HEAP, *jvm.QUICK_START, *options),
+        ),
+        patient_clients(address),
     ):
         yield address
 
@@ -244,7 +247,7 @@ def rocketmq_broker(
         options=(*heap, *jvm.BROKER_OPENS),
     ) as broker:
         _await_registration(broker, namesrv, address, context)
-        with patient_clients(namesrv, address):
+        with patient_clients(address):
             yield Peer("rocketmq", namesrv, address, broker.pid, store)
 
 
@@ -295,7 +298,7 @@ def cometmq_broker(
     command = [cometmq_program(), "broker", "--namesrv", namesrv, *options]
     with _cometmq_process(command, store, settings, ended_by) as broker:
         _await_registration(broker, namesrv, address, context)
-        with patient_clients(namesrv, address):
+        with patient_clients(address):
             yield Peer("cometmq", namesrv, address, broker.pid, store)
 
 

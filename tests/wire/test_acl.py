@@ -112,9 +112,9 @@ def test_of_one_field_or_none_what_is_signed_is_its_value_and_the_body() -> None
 
 
 def test_the_orders_of_fields_that_peers_send_take_little_memory() -> None:
-    for number in range(acl._SIGNED_VALUES_MAX + 10):
+    for number in range(acl._ORDERS_MAX + 10):
         assert signed_content({f"k{number}": "1", "a": "2"}, b"", 479) == b"21"
-    assert len(acl._SIGNED_VALUES) <= acl._SIGNED_VALUES_MAX
-    kept = len(acl._SIGNED_VALUES)
-    signed_content({"k" * acl._NAMES_LENGTH_MAX: "1", "a": "2"}, b"", 479)
-    assert len(acl._SIGNED_VALUES) == kept
+    assert len(acl._ORDERS) <= acl._ORDERS_MAX
+    kept = len(acl._ORDERS)
+    signed_content({"k" * acl._ORDER_LENGTH_MAX: "1", "a": "2"}, b"", 479)
+    assert len(acl._ORDERS) == kept

@@ -11,10 +11,9 @@ RocketMQ: ``AclClientRPCHook.java``, ``AclUtils.java``, ``AclSigner.java``; how 
 import binascii
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -69,10 +68,10 @@ def signed_content(ext_fields: Mapping[str, str], body: Buffer, version: int) ->
         version: the version of the request's sender.
     """
     names = tuple(ext_fields)
-    signed_values = _SIGNED_VALUES.get(names) if version > _LAST_OLD_VERSION else None
-    if signed_values is None:
-        signed_values = _signed_values(names, version)
-    return b"".join((signed_text("".join(signed_values(ext_fields))), body))
+    signed_names = _ORDERS.get(names) if version > Version.V4_9_3 else None
+    if signed_names is None:
+        signed_names = _signed_names(names, version)
+    return b"".join((signed_text("".join([ext_fields[name] for name in signed_names])), body))
 
 
 def signed_text(values: str) -> bytes:
@@ -102,35 +101,23 @@ def signed_fields(
     return fields
 
 
-_LAST_OLD_VERSION: Final = int(Version.V4_9_3)
-"""The last version whose clients add a field after they have signed."""
-
-_SignedValues: TypeAlias = Callable[[Mapping[str, str]], Iterable[str]]
-"""Returns the values of fields that are signed, in their order."""
-
-_SIGNED_VALUES: Final[dict[tuple[str, ...], _SignedValues]] = {}
-"""By the names of fields as they came: a client always writes the same."""
-_SIGNED_VALUES_MAX: Final = 256
-_NAMES_LENGTH_MAX: Final = 256
+_ORDERS: Final[dict[tuple[str, ...], list[str]]] = {}
+"""For the names of fields as they came, the signed ones in their order: a client always writes the same."""
+_ORDERS_MAX: Final = 256
+_ORDER_LENGTH_MAX: Final = 256
 """Most characters of names that are kept: a peer could send any."""
 
 
-def _signed_values(names: tuple[str, ...], version: int) -> _SignedValues:
-    """Return what finds the signed values of fields with these names; keep it if they are usual."""
-    is_old = version <= _LAST_OLD_VERSION
+def _signed_names(names: tuple[str, ...], version: int) -> list[str]:
+    """Return the names of signed fields in the order in which their values are signed; keep them if usual."""
+    is_old = version <= Version.V4_9_3
     left_out = (SIGNATURE, ADDED_AFTER_SIGNING) if is_old else (SIGNATURE,)
     signed_names = [name for name in sorted(names) if name not in left_out]
-    # Of one name it returns a text instead of a tuple with it, which joins to the same.
-    signed_values = itemgetter(*signed_names) if signed_names else _no_values
-    if not is_old and sum(map(len, names)) <= _NAMES_LENGTH_MAX:
-        if len(_SIGNED_VALUES) >= _SIGNED_VALUES_MAX:
-            _SIGNED_VALUES.clear()
-        _SIGNED_VALUES[names] = signed_values
-    return signed_values
-
-
-def _no_values(_: Mapping[str, str]) -> Iterable[str]:
-    return ()
+    if not is_old and sum(map(len, names)) <= _ORDER_LENGTH_MAX:
+        if len(_ORDERS) >= _ORDERS_MAX:
+            _ORDERS.clear()
+        _ORDERS[names] = signed_names
+    return signed_names
 
 
 _BLOCK_SIZE: Final = 64

@@ -115,16 +115,16 @@ def check_prefix(length: int, header_word: int) -> int:
         ProtocolError: a length is outside the limits, the serialize type is unknown, or the header is longer
             than the frame or its limit.
     """
-    header_length = header_word & HEADER_LENGTH_MASK
-    if _is_prefix(length, header_word):
-        return header_length
     check_length(length)
+    header_length = header_word & HEADER_LENGTH_MASK
     if header_word > _HEADER_WORD_MAX:
         raise ProtocolError(f"serialize type {header_word >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
-    raise ProtocolError(
-        f"header of {header_length} bytes in a frame of length {length}, "
-        f"at most {min(length - 4, HEADER_LENGTH_MAX)} are possible"
-    )
+    if header_length > length - 4 or header_length > HEADER_LENGTH_MAX:
+        raise ProtocolError(
+            f"header of {header_length} bytes in a frame of length {length}, "
+            f"at most {min(length - 4, HEADER_LENGTH_MAX)} are possible"
+        )
+    return header_length
 
 
 def frame_end(data: bytes, position: int) -> int:
@@ -133,16 +133,11 @@ def frame_end(data: bytes, position: int) -> int:
         return -1
     length, header_word = _PREFIX.unpack_from(data, position)
     end = position + 4 + int(length)
-    return end if end <= len(data) and _is_prefix(length, header_word) else -1
-
-
-def _is_prefix(length: int, header_word: int) -> bool:
-    """Return whether all that the first 8 bytes of a frame say is possible."""
-    return (
-        4 <= length <= FRAME_LENGTH_MAX
-        and header_word <= _HEADER_WORD_MAX
-        and header_word & HEADER_LENGTH_MASK <= min(length - 4, HEADER_LENGTH_MAX)
-    )
+    try:
+        check_prefix(length, header_word)
+    except ProtocolError:
+        return -1
+    return end if end <= len(data) else -1
 
 
 def decode_parts(header_word: int, header: bytes, body: bytes) -> Command:

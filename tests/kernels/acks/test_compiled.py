@@ -4,10 +4,12 @@ Of frames in an unusual spelling it may leave more: those become commands, to th
 """
 
 from collections.abc import Sequence
+from functools import partial
 
-from hypothesis import event, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.acking import USUAL, ack_frame, read_rows
+from tests.kernels.frames import read_the_same
 
 from cometmq.kernels import plain
 from cometmq.kernels.acks.compiled import ACK_CODE
@@ -48,15 +50,8 @@ def test_the_code_is_rocketmqs() -> None:
 def test_acknowledgements_are_read_the_same(
     compiled: Ops, drawn: list[bytes], cut: int, texts_size: int
 ) -> None:
-    kept: list[bytes] = []
-    for frame in drawn:
-        plainly, compiledly = (read_rows(ops.acks, frame) for ops in (plain, compiled))
-        event(f"read: {len(plainly)} {len(compiledly)}")
-        if plainly == compiledly:
-            kept.append(frame)
-        else:
-            assert plainly and not compiledly
-    data = b"".join(kept)
+    both = (partial(read_rows, ops.acks) for ops in (plain, compiled))
+    data = read_the_same(drawn, *both)
     data = data[: len(data) - cut]
     for into in (None, AckRows(3), AckRows(texts_size=texts_size)):
         assert read_rows(plain.acks, data, into=into) == read_rows(compiled.acks, data, into=into)

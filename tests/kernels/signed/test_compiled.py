@@ -4,11 +4,12 @@ Of frames in an unusual spelling it may leave more: those are checked as command
 """
 
 import json
+from functools import partial
 from typing import Any
 
-from hypothesis import event, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.frames import framed, java_header
+from tests.kernels.frames import framed, java_header, read_the_same
 from tests.kernels.signing import ANN, read_signed
 
 from cometmq.kernels import plain
@@ -39,15 +40,8 @@ def frames(draw: st.DrawFn) -> bytes:
 @settings(deadline=None)
 @given(st.lists(frames(), max_size=10), st.integers(0, 40), st.integers(1, 3_000))
 def test_signed_requests_are_read_the_same(compiled: Ops, drawn: list[bytes], cut: int, size: int) -> None:
-    kept: list[bytes] = []
-    for frame in drawn:
-        plainly, compiledly = (read_signed(ops.signed, frame) for ops in (plain, compiled))
-        event(f"read: {len(plainly)} {len(compiledly)}")
-        if plainly == compiledly:
-            kept.append(frame)
-        else:
-            assert plainly and not compiledly
-    data = b"".join(kept)
+    both = (partial(read_signed, ops.signed) for ops in (plain, compiled))
+    data = read_the_same(drawn, *both)
     data = data[: len(data) - cut]
     for into in (None, SignedRows(3), SignedRows(texts_size=size)):
         assert read_signed(plain.signed, data, into=into) == read_signed(compiled.signed, data, into=into)

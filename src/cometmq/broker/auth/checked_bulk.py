@@ -143,9 +143,8 @@ def _bulk_request(data: bytes, position: int, end: int) -> Command | None:
     """
     (word,) = _WORD.unpack_from(data, position + 4)
     header = position + PREFIX_SIZE
-    if not data.startswith(_STARTS, header) and (
-        word >> 24 == SerializeType.ROCKETMQ or data.startswith(_JSON_START, header)
-    ):
+    is_known = word >> 24 == SerializeType.ROCKETMQ or data.startswith(_JSON_START, header)
+    if is_known and not data.startswith(_STARTS, header):
         return None
     body = header + (word & HEADER_LENGTH_MASK)
     command = decode_parts(word, data[header:body], data[body:end])

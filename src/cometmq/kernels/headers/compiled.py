@@ -89,10 +89,15 @@ def readers_of(names: tuple[bytes, ...], unescaped: int = NO_FIELD) -> tuple[Any
     are_letters = names == tuple(bytes((names[0][0] + number,)) for number in range(len(names)))
     field_of = _letter_finder(names[0][0], len(names)) if are_letters else finder(names)
     read_text, copy_text = _text_readers(unescaped)
-    return (
-        json_reader(_fields_reader(field_of, read_text, are_letters=are_letters)),
-        _binary_reader(field_of, copy_text),
-    )
+
+    @inlined
+    def read_field(
+        data: Bytes, name: int, name_end: int, value: int, end: int, places: Longs, texts: Bytes
+    ) -> Any:
+        """Read the value of a field of JSON; return where it ends, or -1."""
+        return read_text(data, field_of(data, name, name_end), value, end, places, texts)
+
+    return json_reader(read_field, are_letters=are_letters), _binary_reader(field_of, copy_text)
 
 
 def _letter_finder(first: int, count: int) -> Any:
@@ -171,8 +176,15 @@ def _text_readers(unescaped: int) -> tuple[Any, Any]:
     return (read_plain, check_plain) if unescaped == NO_FIELD else (read_text, copy_text)
 
 
-def json_reader(read_fields: Any) -> Any:
-    """Build a parser of JSON headers; ``read_fields`` parses ``extFields`` after its brace."""
+def json_reader(read_field: Any, *, are_letters: bool = False) -> Any:
+    """Build a parser of JSON headers.
+
+    Args:
+        read_field: takes ``data``, where a field's name begins and ends, where its value begins, the end of
+            the header, ``places`` and ``texts``; returns where the value ends, or -1 if it is unusual.
+        are_letters: whether the names are letters, which then are looked for first.
+    """
+    read_fields = _fields_reader(read_field, are_letters=are_letters)
 
     @inlined
     def read_json(data: Bytes, position: int, end: int, places: Longs, texts: Bytes) -> bool:
@@ -184,7 +196,7 @@ def json_reader(read_fields: Any) -> Any:
         while position < end and byte_at(data, position) == _QUOTE:
             name = position + 1
             name_end = plain_end(data, name, end)
-            position = value_at(data, name_end, end)
+            position = _value_at(data, name_end, end)
             if position < 0:
                 return False
             if byte_at(data, position) == _OPEN:
@@ -220,7 +232,7 @@ def json_reader(read_fields: Any) -> Any:
 
 
 @inlined
-def value_at(data: Bytes, name_end: int, end: int) -> Any:
+def _value_at(data: Bytes, name_end: int, end: int) -> Any:
     """Return where the value of the name that ends at ``name_end`` begins, -1 if there is none."""
     if name_end < 0:
         return -1
@@ -269,7 +281,7 @@ def _number_place(data: Bytes, name: int, name_end: int) -> Any:
     return -1 if is_name(data, name, name_end, _EXT_FIELDS) else 0
 
 
-def _fields_reader(field_of: Any, read_text: Any, *, are_letters: bool) -> Any:
+def _fields_reader(read_field: Any, *, are_letters: bool) -> Any:
     """Build the parser of ``extFields`` in a JSON header."""
 
     @inlined
@@ -284,11 +296,11 @@ def _fields_reader(field_of: Any, read_text: Any, *, are_letters: bool) -> Any:
                     return int64(-1)
                 name = position + 1
                 name_end = plain_end(data, name, end)
-                position = value_at(data, name_end, end)
+                position = _value_at(data, name_end, end)
                 if position < 0 or byte_at(data, position) != _QUOTE:
                     return int64(-1)
                 value = position + 1
-            value_end = read_text(data, field_of(data, name, name_end), value, end, places, texts)
+            value_end = read_field(data, name, name_end, value, end, places, texts)
             if value_end < 0:
                 return int64(-1)
             position = skip_blanks(data, value_end + 1, end)

@@ -58,14 +58,20 @@ def _unplain(word: Any) -> Any:
 
 
 @inlined
-def plain_end(data: Bytes, position: int, end: int) -> Any:
-    """Return where the text at ``position`` ends, at its quote; -1 unless it is ASCII without escapes."""
+def _skip_plain(data: Bytes, position: int, end: int) -> Any:
+    """Return the position of the next byte that ``_unplain`` marks, or one of the last eight."""
     while position + 8 <= end:
         unplain = _unplain(word_at(data, position))
         if unplain:
-            position += int64(lowest_bit(unplain)) >> 3
-            break
+            return position + (int64(lowest_bit(unplain)) >> 3)
         position += 8
+    return position
+
+
+@inlined
+def plain_end(data: Bytes, position: int, end: int) -> Any:
+    """Return where the text at ``position`` ends, at its quote; -1 unless it is ASCII without escapes."""
+    position = _skip_plain(data, position, end)
     while position < end:
         byte = byte_at(data, position)
         if byte == _QUOTE:
@@ -79,19 +85,12 @@ def plain_end(data: Bytes, position: int, end: int) -> Any:
 @inlined
 def text_end(data: Bytes, position: int, end: int) -> Any:
     """Return where the text at ``position`` ends, at its quote, whatever it has; -1 if there is none."""
+    position = _skip_plain(data, position, end)
     while position < end:
-        while position + 8 <= end:
-            unplain = _unplain(word_at(data, position))
-            if unplain:
-                position += int64(lowest_bit(unplain)) >> 3
-                break
-            position += 8
-        if position >= end:
-            break
         byte = byte_at(data, position)
         if byte == _QUOTE:
             return position
-        position += 2 if byte == _BACKSLASH else 1
+        position = _skip_plain(data, position + (2 if byte == _BACKSLASH else 1), end)
     return int64(-1)
 
 

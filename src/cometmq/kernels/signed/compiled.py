@@ -29,11 +29,9 @@ from cometmq.kernels.headers.compiled import (
     is_name,
     json_reader,
     put_place,
-    value_at,
 )
-from cometmq.kernels.headers.json_text import plain_end, skip_blanks, text_end, unescape
+from cometmq.kernels.headers.json_text import text_end, unescape
 from cometmq.kernels.headers.places import CODE, FLAG, NOT_A_NUMBER, PLACES_SIZE
-from cometmq.kernels.signed.plain import SPARE
 from cometmq.kernels.signed.rows import (
     BODY_AT,
     CODES,
@@ -49,6 +47,7 @@ from cometmq.kernels.signed.rows import (
     NO_TEXT,
     SIGNATURE_AT,
     SIGNED_AT,
+    SPARE,
     VALUE_AT,
     VALUE_END,
     SignedRows,
@@ -62,9 +61,6 @@ _KEY_COUNT: Final = len(KEY_FIELDS)
 _SIGNATURE: Final = _KEY_COUNT
 _CODES: Final = np.array(CODES)
 _ADDED: Final = np.frombuffer(ADDED_AFTER_SIGNING.encode(), np.uint8)
-_QUOTE: Final = ord('"')
-_COMMA: Final = ord(",")
-_CLOSE: Final = ord("}")
 _COUNT: Final = PLACES_SIZE
 _FIELDS: Final = PLACES_SIZE + 1
 
@@ -112,32 +108,16 @@ def _put_field(data: Bytes, name: int, name_end: int, value: int, value_end: int
 
 
 @inlined
-def _read_fields(data: Bytes, position: int, end: int, places: Longs, _: Bytes) -> Any:
-    """Find the fields of ``extFields`` after its brace; return where it ends, or -1."""
-    while True:
-        position = skip_blanks(data, position, end)
-        if position >= end or byte_at(data, position) != _QUOTE:
-            return int64(-1)
-        name = position + 1
-        name_end = plain_end(data, name, end)
-        position = value_at(data, name_end, end)
-        if position < 0 or byte_at(data, position) != _QUOTE or is_name(data, name, name_end, _ADDED):
-            return int64(-1)
-        value_end = text_end(data, position + 1, end)
-        if value_end < 0 or not _put_field(data, name, name_end, position + 1, value_end, places):
-            return int64(-1)
-        position = skip_blanks(data, value_end + 1, end)
-        if position >= end:
-            return int64(-1)
-        byte = byte_at(data, position)
-        if byte == _CLOSE:
-            return position + 1
-        if byte != _COMMA:
-            return int64(-1)
-        position += 1
+def _read_field(data: Bytes, name: int, name_end: int, value: int, end: int, places: Longs, _: Bytes) -> Any:
+    """Find where a field's value ends, and keep its place: see ``headers.compiled.json_reader``."""
+    if is_name(data, name, name_end, _ADDED):
+        return int64(-1)
+    value_end = text_end(data, value, end)
+    is_put = value_end >= 0 and _put_field(data, name, name_end, value, value_end, places)
+    return value_end if is_put else int64(-1)
 
 
-_read_json = json_reader(_read_fields)
+_read_json = json_reader(_read_field)
 
 
 @inlined

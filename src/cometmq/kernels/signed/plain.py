@@ -6,15 +6,12 @@ from typing import Final
 import numpy as np
 
 from cometmq.errors import ProtocolError
-from cometmq.kernels.signed.rows import CODES, FIELDS_MAX, KEY_FIELDS, NO_TEXT, SignedRows
+from cometmq.kernels.signed.rows import CODES, FIELDS_MAX, KEY_FIELDS, NO_TEXT, SPARE, SignedRows
 from cometmq.wire.acl import ADDED_AFTER_SIGNING, SIGNATURE, signed_content
-from cometmq.wire.codes import Version
 from cometmq.wire.frame import HEADER_LENGTH_MASK, PREFIX_SIZE, SerializeType, decode_parts, frame_end
 
 _WORD: Final = Struct(">I")
 _NUMBER: Final = Struct(">i")
-SPARE: Final = 64
-"""Room for texts that a request must leave beside twice its header, bytes."""
 
 
 class PlainSigned:
@@ -60,4 +57,5 @@ def _texts(header: bytes) -> tuple[bytes, bytes, bytes] | None:
         signature = fields.get(SIGNATURE, "").encode()
     except (ProtocolError, UnicodeError):
         return None
-    return signed_content(fields, b"", Version.V4_9_3 + 1), signature, b"".join(key)
+    # Without the field that they add after signing, clients of all versions sign alike.
+    return signed_content(fields, b"", command.version), signature, b"".join(key)

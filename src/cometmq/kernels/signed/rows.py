@@ -25,6 +25,8 @@ ROWS_MAX: Final = 256
 """Most requests that are read together."""
 TEXTS_SIZE: Final = 1 << 17
 """Room for the texts of all that are read together, bytes."""
+SPARE: Final = 64
+"""Bytes of that room that there must be for a request beside twice its header, else it is left."""
 FIELDS_MAX: Final = 32
 """Most fields of a request that are signed: one with more is left, and one with none."""
 
