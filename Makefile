@@ -7,11 +7,12 @@ ENDS := --max-worker-restart 0
 # Most of these tests wait most of the time: five processes keep two cores busy.
 INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 5 --dist loadgroup --no-loadscope-reorder --durations=20 --timeout 1500
 
-.PHONY: demo test lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues proxies partitions intruders console-tour report-pages dists servers docs lock setup clean
+.PHONY: demo test kernels lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues proxies partitions intruders console-tour report-pages dists servers docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
-test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest $(ENDS) -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+test: kernels ; $(BIN)/pytest $(ENDS) -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+kernels: setup ; $(BIN)/python -m cometmq.kernels
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(INTEROP) -m "interop and not interop_long"
 interop-long: setup ; $(INTEROP) -m interop_long
