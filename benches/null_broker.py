@@ -15,7 +15,7 @@ import numpy as np
 from cometmq import kernels
 from cometmq.broker.requests.send import Sends
 from cometmq.cli.main import main as cometmq
-from cometmq.kernels.acks.rows import FRAME_END, NUMBER, AckRows
+from cometmq.kernels.acks.rows import ANSWER_END, FRAME_END, ROWS_END, AckRows
 from cometmq.kernels.compiling.jit import (
     Bytes,
     byte_at,
@@ -34,7 +34,7 @@ from cometmq.net.turn import BulkHandler, Read
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, SerializeType, response
 from cometmq.wire.headers import PopHeader, PopResponseHeader, fields
-from cometmq.wire.template import EmptyResponses, ResponseTemplate
+from cometmq.wire.template import ResponseTemplate
 
 OPAQUE: Final = 2_071_831_193
 NAMES: Final = ("msgId", "queueId", "queueOffset", "transactionId")
@@ -146,7 +146,6 @@ class NullAcks:
     def __init__(self, others: BulkHandler | None) -> None:
         self._others = others
         self._rows = AckRows()
-        self._done = EmptyResponses()
 
     def take(self, reads: Sequence[Read]) -> None:
         """Answer the acknowledgements that come next."""
@@ -158,9 +157,9 @@ class NullAcks:
         """Answer those of one read; returns whether there are any."""
         count = kernels.current().acks.read(read.data, read.position, self._rows)
         if count:
-            rows = self._rows.rows[:count].tolist()
-            read.position = read.commands_end = rows[-1][FRAME_END]
-            read.session.send_at_once(b"".join([self._done.encode(row[NUMBER]) for row in rows]))
+            last = self._rows.rows[self._rows.points[count - 1, ROWS_END] - 1].tolist()
+            read.position = read.commands_end = last[FRAME_END]
+            read.session.send_at_once(self._rows.answers[: last[ANSWER_END]].tobytes())
         return count > 0
 
 

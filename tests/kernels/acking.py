@@ -7,18 +7,13 @@ from typing import Any, Final, NamedTuple
 from tests.kernels.frames import framed, java_header
 
 from cometmq.kernels.acks.rows import (
-    FRAME_AT,
-    FRAME_END,
-    GROUP_END,
-    HANDLE_END,
-    NUMBER,
-    OFFSET,
-    POINT_AT,
     QUEUE_ID,
-    TOPIC_END,
+    ROWS_END,
+    TEXTS_AT,
     AckOps,
     AckRows,
 )
+from cometmq.wire.frame import Command, decode, encode, response
 
 USUAL: Final = {
     "queueId": "3",
@@ -54,13 +49,17 @@ def ack_frame(fields: dict[str, Any] | None = None, body: bytes = b"", **changes
 
 
 def read_rows(ops: AckOps, data: bytes, begin: int = 0, into: AckRows | None = None) -> list[Row]:
-    """Read acknowledgements, and return them with their texts."""
+    """Read acknowledgements, and return them with their texts; check the responses."""
     into = into or AckRows()
     count = ops.read(data, begin, into)
-    found = []
-    for row in into.rows[:count].tolist():
-        bounds = row[POINT_AT], row[GROUP_END], row[TOPIC_END], row[HANDLE_END]
-        texts = [into.texts[at:end].tobytes().decode() for at, end in pairwise(bounds)]
-        frame = row[FRAME_AT], row[FRAME_END]
-        found.append(Row(frame, row[NUMBER], row[QUEUE_ID], row[OFFSET], row[POINT_AT], *texts))
+    found: list[Row] = []
+    answer_at = 0
+    for point in into.points[:count].tolist():
+        texts = [into.texts[at:end].tobytes().decode() for at, end in pairwise(point[TEXTS_AT:ROWS_END])]
+        for frame_end, offset, answer_end in into.rows[len(found) : point[ROWS_END]].tolist():
+            answer = into.answers[answer_at:answer_end].tobytes()
+            number = decode(answer).opaque
+            assert answer == encode(response(Command(200051, number)))
+            found.append(Row((begin, frame_end), number, point[QUEUE_ID], offset, point[TEXTS_AT], *texts))
+            begin, answer_at = frame_end, answer_end
     return found

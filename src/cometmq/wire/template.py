@@ -22,6 +22,8 @@ _JSON_WORD: Final = SerializeType.JSON << 24
 _BINARY_WORD: Final = SerializeType.ROCKETMQ << 24
 _LANGUAGE_NUMBER: Final = LANGUAGES.index(LANGUAGE)
 _SENTINEL_OPAQUE: Final = 2_071_831_193
+_NUMBER_LENGTH_MAX: Final = len(str(-(2**31)))
+"""Most characters of an opaque number."""
 _LENGTHS: Final = tuple(_INT.pack(length) for length in range(256))
 """Encoded lengths: a look-up is cheaper than packing; lengths of 256 and more are packed."""
 
@@ -112,17 +114,24 @@ class ResponseTemplate:
 
 
 class EmptyResponses:
-    """Success responses in JSON that have neither fields nor a body."""
+    """Success responses in JSON that have neither fields nor a body.
+
+    Attributes:
+        before, behind: what is around the opaque number.
+        size_max: most bytes of a response.
+    """
 
     def __init__(self) -> None:
-        before, self._behind, *_ = NumbersTemplate(None, ()).around(())
-        size = len(before) + len(self._behind)
-        self._starts = [_PREFIX.pack(4 + size + digits, size + digits) + before for digits in range(12)]
+        self.before, self.behind, *_ = NumbersTemplate(None, ()).around(())
+        size = len(self.before) + len(self.behind)
+        lengths = range(_NUMBER_LENGTH_MAX + 1)
+        self._starts = [_PREFIX.pack(4 + size + length, size + length) + self.before for length in lengths]
+        self.size_max = _PREFIX.size + size + _NUMBER_LENGTH_MAX
 
     def encode(self, opaque: int) -> bytes:
         """Encode the frame of the response to the request with this opaque number, an int32."""
         number = b"%d" % opaque
-        return b"".join((self._starts[len(number)], number, self._behind))
+        return b"".join((self._starts[len(number)], number, self.behind))
 
 
 class NumbersTemplate:

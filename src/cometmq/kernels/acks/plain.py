@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from cometmq.kernels.acks.rows import OFFSET_DIGITS_MAX, TEXT_MAX, AckRows
+from cometmq.kernels.acks.rows import OFFSET_DIGITS_MAX, ROWS_END, TEXT_MAX, AckRows
 from cometmq.kernels.headers.plain import RequestFrames
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import frame_end
@@ -20,9 +20,8 @@ class PlainAcks:
 
     def read(self, data: bytes, begin: int, into: AckRows, /) -> int:
         """Read acknowledgements: see ``rows.AckOps.read``."""
-        count, position, texts_end = 0, begin, 0
+        count, position, texts_end, points, answers_end = 0, begin, 0, 0, 0
         known: object = None
-        places = [0, 0, 0, 0]
         while count < len(into.rows) and (end := frame_end(data, position)) >= 0:
             found = _FRAMES.request(data, position, end)
             if found is None:
@@ -38,10 +37,16 @@ class PlainAcks:
                 text = (group + topic + handle).encode()
                 if len(text) > min(TEXT_MAX, len(into.texts) - texts_end):
                     break
-                topic_end = texts_end + len(group) + len(topic)
-                places = [texts_end, texts_end + len(group), topic_end, texts_end + len(text)]
-                into.texts[texts_end : places[-1]] = np.frombuffer(text, np.uint8)
-                known, texts_end = point, places[-1]
-            into.rows[count] = (position, end, command.opaque, header.queue_id, header.offset, *places)
+                group_end, handle_end = texts_end + len(group), texts_end + len(text)
+                into.points[points, :ROWS_END] = (
+                    *(header.queue_id, texts_end, group_end, group_end + len(topic), handle_end),
+                )
+                into.texts[texts_end:handle_end] = np.frombuffer(text, np.uint8)
+                known, texts_end, points = point, handle_end, points + 1
+            answer = np.frombuffer(into.responses.encode(command.opaque), np.uint8)
+            into.answers[answers_end : answers_end + len(answer)] = answer
+            answers_end += len(answer)
+            into.rows[count] = end, header.offset, answers_end
             count, position = count + 1, end
-        return count
+            into.points[points - 1, ROWS_END] = count
+        return points
