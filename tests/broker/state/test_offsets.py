@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -245,7 +246,25 @@ def test_the_pulled_offsets_of_all_groups_are_seen_as_they_change(tmp_path: Path
     assert pulled == {"T@g": {0: 7, 1: 2}}
 
 
-def test_an_offset_of_a_pop_is_saved_once_the_log_is_synced_and_others_at_once(tmp_path: Path) -> None:
+def test_a_pop_moves_the_offset_unless_a_reset_waits(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.move_popped("T@g", 0, 6)
+    assert (offsets.committed("g", "T", 0), offsets.pulled("g", "T", 0)) == (6, 6)
+    offsets.reset("g", "T", 0, 2)
+    offsets.move_popped("T@g", 0, 8)
+    assert (offsets.committed("g", "T", 0), offsets.pulled("g", "T", 0)) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    "commit",
+    [
+        lambda offsets: offsets.commit_with_log("g", "T", 0, 6),
+        lambda offsets: offsets.move_popped("T@g", 0, 6),
+    ],
+)
+def test_an_offset_of_a_pop_is_saved_once_the_log_is_synced_and_others_at_once(
+    tmp_path: Path, commit: Callable[[Offsets], None]
+) -> None:
     syncs: list[Future[None]] = []
 
     def sync() -> Future[None]:
@@ -257,7 +276,7 @@ def test_an_offset_of_a_pop_is_saved_once_the_log_is_synced_and_others_at_once(t
     offsets.commit("g", "T", 0, 5)
     offsets.save()
     assert syncs == []
-    offsets.commit_with_log("g", "T", 0, 6)
+    commit(offsets)
     changes = offsets.take_changed()
     assert changes is not None and len(syncs) == 1
     syncs[0].set_exception(StoreNotWritable("the log cannot be synced"))

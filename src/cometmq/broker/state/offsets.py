@@ -186,6 +186,15 @@ class Offsets(ChangingTable[str, dict[int, int]]):
                     queues = self._begin(pulled, key)
                 queues[queue_id] = next_offset
 
+    def move_popped(self, key: str, queue_id: int, offset: int) -> None:
+        """Record that pops have delivered all before ``offset``, and commit that as ``commit_with_log`` does.
+
+        Args:
+            key: see ``key_of``.
+        """
+        self._relies_on_log = True
+        self.record_pulls(((key, queue_id, -1 if self.has_reset(key, queue_id) else offset, offset),))
+
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Reset ``group`` to ``offset``, whatever its members commit until their next pull.
 

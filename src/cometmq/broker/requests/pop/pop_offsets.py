@@ -88,7 +88,7 @@ class PopOffsets:
     def move(self, key: str, queue_id: int, offset: int) -> None:
         """Move the next pop to ``offset``, and commit that: under SYNC_FLUSH after the disk's sync."""
         if not self._waits:
-            self._move(key, queue_id, offset)
+            self._offsets.move_popped(key, queue_id, offset)
             return
         self._ahead.setdefault(key, {})[queue_id] = offset
         self._disk_waits.add(partial(self._settle, key, queue_id, offset), 0)
@@ -97,7 +97,8 @@ class PopOffsets:
         """Commit an offset behind messages that are acknowledged: that waits for nothing."""
         if (queues := self._ahead.get(key)) is not None:
             queues.pop(queue_id, None)
-        self._commit(key, queue_id, offset)
+        topic, _, group = key.partition(SEPARATOR)
+        self._offsets.commit_with_log(group, topic, queue_id, offset)
 
     def record_popped(self, key: str, queue_id: int, offset: int) -> None:
         """Record that pops have delivered all before ``offset``: for operators, as of pulls."""
@@ -109,19 +110,11 @@ class PopOffsets:
         ahead = queues.get(queue_id)
         if error is not None or ahead is None or ahead < offset:
             return  # after an error the next pops go on from what is in memory
-        self._move(key, queue_id, offset)
+        self._offsets.move_popped(key, queue_id, offset)
         if ahead == offset:
             del queues[queue_id]
             if not queues:
                 del self._ahead[key]
-
-    def _move(self, key: str, queue_id: int, offset: int) -> None:
-        self._commit(key, queue_id, offset)
-        self.record_popped(key, queue_id, offset)
-
-    def _commit(self, key: str, queue_id: int, offset: int) -> None:
-        topic, _, group = key.partition(SEPARATOR)
-        self._offsets.commit_with_log(group, topic, queue_id, offset)
 
     def _delete(self, keys: Iterable[str]) -> None:
         for key in keys:
