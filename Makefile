@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
 # Where a process of tests dies and another takes its place, xdist waits for ever for the rest of its file.
 ENDS := --max-worker-restart 0
 # Most of these tests wait most of the time: five processes keep two cores busy.
@@ -10,7 +11,6 @@ INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 5 --dist loadgroup --no-loadsc
 .PHONY: demo test kernels lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues proxies partitions intruders console-tour report-pages dists servers docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
-test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
 test: kernels ; $(BIN)/pytest $(ENDS) -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 kernels: setup ; $(BIN)/python -m cometmq.kernels
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -46,6 +46,7 @@ clean: ; rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .impor
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@# The lock names all, so that pip need not look for more; what is imported is compiled then.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
