@@ -11,7 +11,7 @@ INTEROP := $(BIN)/pytest tests/interop $(ENDS) -n 5 --dist loadgroup --no-loadsc
 .PHONY: demo test kernels lint interop interop-long pop-kills failover bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters sinks remotes replicas queues proxies partitions intruders console-tour report-pages dists servers docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
-test: kernels ; $(BIN)/pytest $(ENDS) -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+test: kernels ; $(BIN)/pytest $(ENDS) -n 3 --dist loadfile --no-loadscope-reorder --durations=20
 kernels: setup ; $(BIN)/python -m cometmq.kernels
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(INTEROP) -m "interop and not interop_long"

@@ -72,8 +72,13 @@ def pytest_runtest_teardown() -> Generator[None, None, None]:
     LOST_ERRORS.check()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests of Spark: one process has all of them, and they take it longest."""
+    items.sort(key=lambda item: SPARK not in item.nodeid)
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling | None":
-    """Build the plan for two processes: the tests of a file stay together, and so do all those of Spark."""
+    """Build the plan for three processes: the tests of a file stay together, and so do all those of Spark."""
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415  a developer may have left it out
 
     class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
