@@ -5,8 +5,8 @@
 CHECKOUT has another commit and an environment of its own (``.venv``); ``--cells`` leaves out what that one
 cannot do. Both brokers are up at the same time, and one Java client sends to them in turn, so what the
 machine does meanwhile, or how warm the client is, is the same for both. The order changes from round to
-round. All this is done with several starts of both: where its memory comes to lie makes a process of the same
-code up to 7 % cheaper or dearer for as long as it runs, and no number of windows evens that out.
+round. All this is done with several starts of both, which take turns in starting first: two processes of the
+same code can differ by a fifth for as long as they run, and no number of windows evens that out.
 
 The table gives the medians of the windows, messages a second and microseconds of the broker's CPU for each,
 and the ratios of these medians.

@@ -72,8 +72,12 @@ def pytest_runtest_teardown() -> Generator[None, None, None]:
     LOST_ERRORS.check()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests of Spark: one process has all of them, and they take it longest."""
+    """Begin with the tests of Spark: one process has all of them, and they take it longest.
+
+    First of all plugins, since interop tests are put into an order of their own.
+    """
     items.sort(key=lambda item: SPARK not in item.nodeid)
 
 

@@ -9,6 +9,6 @@ TWO_HOURS = 18
 
 
 def remind_later(name_server: str, bill: str) -> None:
-    """Have a reminder come in two hours."""
+    """Send a reminder that comes in two hours."""
     with Producer(name_server, group="bills") as producer:
         producer.send(Message(TOPIC, b"please pay", keys=(bill,), delay_level=TWO_HOURS))

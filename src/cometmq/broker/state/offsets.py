@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 SEPARATOR: Final = "@"
 """Between topic and group in a key; no name can hold it."""
 
+NO_OFFSET: Final = -1
+"""In place of an offset that a pull or a pop does not move: see ``Offsets.record_pulls``."""
 
 _NO_QUEUES: Final[Mapping[int, int]] = {}
 
@@ -172,7 +174,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
 
         Args:
             pulls: of each the key of group and topic, the queue id, the offset to commit and the next offset
-                to pull; -1 for none.
+                to pull; ``NO_OFFSET`` for none.
         """
         committed, pulled, changes = self._committed, self._pulled, self._changes
         for key, queue_id, commit_offset, next_offset in pulls:
@@ -193,7 +195,8 @@ class Offsets(ChangingTable[str, dict[int, int]]):
             key: see ``key_of``.
         """
         self._relies_on_log = True
-        self.record_pulls(((key, queue_id, -1 if self.has_reset(key, queue_id) else offset, offset),))
+        commit_offset = NO_OFFSET if self.has_reset(key, queue_id) else offset
+        self.record_pulls(((key, queue_id, commit_offset, offset),))
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Reset ``group`` to ``offset``, whatever its members commit until their next pull.

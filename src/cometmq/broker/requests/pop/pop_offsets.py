@@ -9,15 +9,12 @@ that is held in memory. (RocketMQ: PopMessageProcessor.getPopOffset, PopBufferMe
 from collections.abc import Iterable
 from enum import IntEnum
 from functools import partial
-from typing import Final
 
 from cometmq.broker.disk_wait import DiskWaits
-from cometmq.broker.state.offsets import SEPARATOR, Offsets
+from cometmq.broker.state.offsets import NO_OFFSET, SEPARATOR, Offsets
 from cometmq.format.pop.names import RetryFlag
 from cometmq.store.read.reading import Reading
 from cometmq.store.store import MessageStore
-
-_NO_COMMIT: Final = -1
 
 
 class InitMode(IntEnum):
@@ -102,7 +99,7 @@ class PopOffsets:
 
     def record_popped(self, key: str, queue_id: int, offset: int) -> None:
         """Record that pops have delivered all before ``offset``: for operators, as of pulls."""
-        self._offsets.record_pulls(((key, queue_id, _NO_COMMIT, offset),))
+        self._offsets.record_pulls(((key, queue_id, NO_OFFSET, offset),))
 
     def _settle(self, key: str, queue_id: int, offset: int, error: str | None) -> None:
         """Commit an offset unless its check point may not be on the disk, or a reset came meanwhile."""
