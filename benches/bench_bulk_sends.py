@@ -7,10 +7,14 @@ connection that has no socket: from the bytes that were read to the bytes of the
 on the disk of ``directory``. Figures are µs of the loop's thread. ``best`` is the least of many blocks of
 reads, which no index and no roll to the next window falls into; ``all`` is the mean, with both. The line that
 goes through the best of 1 and of 64 frames gives what a read and a message cost.
+
+All threads share one core: the pool's commits are another thread's, and whether that thread gets the other
+core, which differs from run to run, makes a third of what a read costs.
 """
 
 import asyncio
 import json
+import os
 import random
 import sys
 import tempfile
@@ -94,6 +98,7 @@ class Wire:
 def main() -> None:
     """Run all; print a table."""
     kernels.load()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     parent = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     print("µs per read: best (all)")
     print(f"{'frames in a read':<18}" + "".join(f"{count:>17}" for count in FRAMES) + "    read + message")

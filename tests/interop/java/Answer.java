@@ -12,7 +12,7 @@ public final class Answer {
     public static void main(String[] arguments) throws Exception {
         Answers answers = new Answers(arguments[0], arguments[1]);
         int count = Integer.parseInt(arguments[2]);
-        long end = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
+        long end = System.currentTimeMillis() + Patience.WAIT_S * 1_000;
         while (answers.count() < count && System.currentTimeMillis() < end) {
             Thread.sleep(LOOK_MS);
         }

@@ -20,12 +20,11 @@ final class Answers {
     private final AtomicInteger count = new AtomicInteger();
 
     Answers(String namesrv, String topic) throws Exception {
-        producer = new DefaultMQProducer("answer-" + topic);
+        producer = Patience.patient(new DefaultMQProducer("answer-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.setInstanceName("replier");
         producer.start();
-        consumer = new DefaultMQPushConsumer("answers-" + topic);
+        consumer = Patience.patient(new DefaultMQPushConsumer("answers-" + topic));
         consumer.setNamesrvAddr(namesrv);
         consumer.setInstanceName("replier");
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

@@ -29,9 +29,8 @@ public final class Ask {
         String namesrv = arguments[0];
         String topic = arguments[1];
         int count = Integer.parseInt(arguments[2]);
-        DefaultMQProducer producer = new DefaultMQProducer("ask-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("ask-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.setInstanceName("asker");
         producer.start();
         producer.send(TestMessage.make(topic, "hello", 0));
@@ -49,7 +48,7 @@ public final class Ask {
                 left.countDown();
             });
         }
-        boolean isDone = left.await(Lines.PATIENCE_S, TimeUnit.SECONDS);
+        boolean isDone = left.await(Patience.WAIT_S, TimeUnit.SECONDS);
         threads.shutdownNow();
         Lines.print("asked", count, "done", isDone, "strange", strange, "timeout", timesOut(producer, topic + "Nobody"));
         if (answers != null) {
@@ -62,7 +61,7 @@ public final class Ask {
     private static String ask(DefaultMQProducer producer, String topic, int number) {
         Message request = TestMessage.make(topic, "ask", number);
         try {
-            Message reply = producer.request(request, Lines.PATIENCE_S * 1_000 / 2);
+            Message reply = producer.request(request, Patience.WAIT_S * 1_000 / 2);
             List<String> needed = List.of("CORRELATION_ID", "REPLY_TO_CLIENT", "PUSH_REPLY_TIME", "ARRIVE_TIME");
             if (!reply.getProperties().keySet().containsAll(needed)) {
                 return "properties " + reply.getProperties();

@@ -29,9 +29,8 @@ public final class BySql {
         int count = Integer.parseInt(arguments[2]);
         String again = arguments.length > 3 ? arguments[3] : "";
         int unsent = again.isEmpty() ? 0 : count;
-        DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         send(producer, topic, unsent, count / 2);
 
@@ -41,8 +40,8 @@ public final class BySql {
                 start(namesrv, topic, "large" + again, "size > 3 AND color IN ('red', 'blue')", large);
         DefaultMQPushConsumer second = start(namesrv, topic, "odd" + again, "size IS NULL OR size = 1", odd);
         send(producer, topic, Math.max(unsent, count / 2), count);
-        large.await(Lines.PATIENCE_S);
-        odd.await(Lines.PATIENCE_S);
+        large.await(Patience.WAIT_S);
+        odd.await(Patience.WAIT_S);
         large.print("large");
         odd.print("odd");
         try {
@@ -87,7 +86,7 @@ public final class BySql {
 
     private static DefaultMQPushConsumer start(
             String namesrv, String topic, String group, String expression, Received received) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group + "-" + topic);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer(group + "-" + topic));
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, MessageSelector.bySql(expression));

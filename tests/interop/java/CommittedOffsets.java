@@ -15,7 +15,7 @@ public final class CommittedOffsets {
     @SuppressWarnings("deprecation") // the one consumer of the client that asks without joining the group
     public static void main(String[] arguments) throws Exception {
         for (String group : List.of(arguments).subList(2, arguments.length)) {
-            DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(group);
+            DefaultMQPullConsumer consumer = Patience.patient(new DefaultMQPullConsumer(group));
             consumer.setNamesrvAddr(arguments[0]);
             consumer.start();
             List<MessageQueue> queues = consumer.fetchSubscribeMessageQueues(arguments[1]).stream()

@@ -19,7 +19,7 @@ public final class ConsumeAll {
         List<String> keys = IntStream.range(0, Integer.parseInt(arguments[3]))
                 .mapToObj(i -> TestMessage.key(arguments[2], i)).toList();
         Received received = new Received(keys);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("consume-all-" + topic);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer("consume-all-" + topic));
         consumer.setNamesrvAddr(arguments[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
@@ -28,7 +28,7 @@ public final class ConsumeAll {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-        received.await(Lines.PATIENCE_S);
+        received.await(Patience.WAIT_S);
         consumer.shutdown();
         received.print("all");
     }

@@ -11,7 +11,7 @@ public final class CreateTopic {
     }
 
     public static void main(String[] arguments) throws Exception {
-        DefaultMQAdminExt admin = new DefaultMQAdminExt(Lines.PATIENCE_MS);
+        DefaultMQAdminExt admin = Patience.patient(new DefaultMQAdminExt(Patience.REQUEST_MS));
         admin.setNamesrvAddr(arguments[0]);
         admin.start();
         int queues = Integer.parseInt(arguments[2]);
@@ -24,7 +24,7 @@ public final class CreateTopic {
     }
 
     private static void awaitRoute(DefaultMQAdminExt admin, String topic) throws Exception {
-        long deadline = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
+        long deadline = System.currentTimeMillis() + Patience.WAIT_S * 1_000;
         while (true) {
             try {
                 admin.examineTopicRouteInfo(topic);

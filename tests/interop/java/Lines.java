@@ -8,11 +8,6 @@ import java.util.Map;
 
 /** JSON objects, one a line: how these programs and the tests tell each other things. */
 final class Lines {
-    /** How long a send may take: the tests run in parallel, on machines that do other things, too. */
-    static final int PATIENCE_MS = 30_000;
-    /** How long to wait for what must come: so long that only a fault makes it late. */
-    static final long PATIENCE_S = 240;
-
     private Lines() {
     }
 

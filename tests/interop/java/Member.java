@@ -36,7 +36,7 @@ public final class Member {
 
     public static void main(String[] arguments) throws Exception {
         Member member = new Member(Integer.parseInt(arguments[3]));
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[2]);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer(arguments[2]));
         consumer.setNamesrvAddr(arguments[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setAllocateMessageQueueStrategy(strategy(arguments[5]));
@@ -57,7 +57,7 @@ public final class Member {
         }
         consumer.start();
         String clientId = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
-        member.ends.await(Lines.PATIENCE_S, TimeUnit.SECONDS);
+        member.ends.await(Patience.WAIT_S, TimeUnit.SECONDS);
         consumer.shutdown();
         Lines.print("clientId", clientId, "queues", member.queues, "bodies", member.bodies);
     }

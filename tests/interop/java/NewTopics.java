@@ -29,11 +29,10 @@ public final class NewTopics {
 
     @SuppressWarnings("deprecation") // the one consumer of the client that asks for queues and does nothing else
     private NewTopics(String namesrv, String name) throws Exception {
-        producer = new DefaultMQProducer("send-" + name);
+        producer = Patience.patient(new DefaultMQProducer("send-" + name));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
-        asker = new DefaultMQPullConsumer("ask-" + name);
+        asker = Patience.patient(new DefaultMQPullConsumer("ask-" + name));
         asker.setNamesrvAddr(namesrv);
         asker.start();
     }
@@ -78,6 +77,6 @@ public final class NewTopics {
         data.setClientID(client.getClientId());
         data.setConsumerDataSet(Set.of(consumer));
         MQClientAPIImpl api = client.getMQClientAPIImpl();
-        api.sendHeartbeat(broker, data, Lines.PATIENCE_MS);
+        api.sendHeartbeat(broker, data, Patience.REQUEST_MS);
     }
 }

@@ -38,15 +38,14 @@ public final class Orderly {
         }
         boolean shared = awaitShare(consumers, topic);
 
-        DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < count; i++) {
             Message message = TestMessage.make(topic, "orderly", i);
             producer.send(message, (queues, sent, hash) -> queues.get((int) hash % queues.size()), i % 7);
         }
-        received.await(Lines.PATIENCE_S);
+        received.await(Patience.WAIT_S);
         consumers.forEach(DefaultMQPushConsumer::shutdown);
         producer.shutdown();
         received.print("orderly");
@@ -61,7 +60,7 @@ public final class Orderly {
 
     private static DefaultMQPushConsumer start(String namesrv, String topic, String name, Taker taker)
             throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("orderly-" + topic);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer("orderly-" + topic));
         consumer.setNamesrvAddr(namesrv);
         consumer.setInstanceName(name);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -77,7 +76,7 @@ public final class Orderly {
     /** Waits until each consumer holds its half of the queues; a rebalance may come as late as after 20 s. */
     private static boolean awaitShare(List<DefaultMQPushConsumer> consumers, String topic) throws Exception {
         int half = consumers.get(0).fetchSubscribeMessageQueues(topic).size() / 2;
-        long deadline = System.nanoTime() + Lines.PATIENCE_S * 1_000_000_000;
+        long deadline = System.nanoTime() + Patience.WAIT_S * 1_000_000_000;
         while (System.nanoTime() < deadline) {
             if (consumers.stream().allMatch(consumer -> queuesHeld(consumer, topic) == half)) {
                 return true;

@@ -52,7 +52,7 @@ final class PopClient implements AutoCloseable {
         header.setExp("*");
         header.setOrder(isOrdered);
         CompletableFuture<PopResult> popped = new CompletableFuture<>();
-        api.popMessageAsync(brokerName, broker, header, pollMs + Lines.PATIENCE_MS, new PopCallback() {
+        api.popMessageAsync(brokerName, broker, header, pollMs + Patience.REQUEST_MS, new PopCallback() {
             @Override
             public void onSuccess(PopResult result) {
                 popped.complete(result);
@@ -63,7 +63,8 @@ final class PopClient implements AutoCloseable {
                 popped.completeExceptionally(error);
             }
         });
-        List<MessageExt> found = popped.get(pollMs + 2L * Lines.PATIENCE_MS, TimeUnit.MILLISECONDS).getMsgFoundList();
+        long waitMs = pollMs + 2L * Patience.REQUEST_MS;
+        List<MessageExt> found = popped.get(waitMs, TimeUnit.MILLISECONDS).getMsgFoundList();
         return found == null ? List.of() : found;
     }
 
@@ -76,7 +77,7 @@ final class PopClient implements AutoCloseable {
         header.setConsumerGroup(group);
         header.setExtraInfo(handle);
         Answered answered = new Answered();
-        api.ackMessageAsync(broker, Lines.PATIENCE_MS, answered, header);
+        api.ackMessageAsync(broker, Patience.REQUEST_MS, answered, header);
         return answered.await();
     }
 
@@ -91,7 +92,7 @@ final class PopClient implements AutoCloseable {
         header.setExtraInfo(handle);
         header.setInvisibleTime(invisibleMs);
         Answered answered = new Answered();
-        api.changeInvisibleTimeAsync(brokerName, broker, header, Lines.PATIENCE_MS, answered);
+        api.changeInvisibleTimeAsync(brokerName, broker, header, Patience.REQUEST_MS, answered);
         return answered.await();
     }
 
@@ -118,7 +119,7 @@ final class PopClient implements AutoCloseable {
         }
 
         AckResult await() throws Exception {
-            return result.get(2L * Lines.PATIENCE_MS, TimeUnit.MILLISECONDS);
+            return result.get(2L * Patience.REQUEST_MS, TimeUnit.MILLISECONDS);
         }
     }
 }

@@ -24,9 +24,8 @@ public final class PopInOrder {
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[3];
         int count = Integer.parseInt(arguments[4]);
-        DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-" + topic));
         producer.setNamesrvAddr(arguments[0]);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < count; i++) {
             producer.send(TestMessage.make(topic, "ordered", i));

@@ -11,7 +11,7 @@ final class PopMode {
     }
 
     static void set(String namesrv, String broker, String group, Collection<String> topics) throws Exception {
-        DefaultMQAdminExt admin = new DefaultMQAdminExt(Lines.PATIENCE_MS);
+        DefaultMQAdminExt admin = Patience.patient(new DefaultMQAdminExt(Patience.REQUEST_MS));
         admin.setNamesrvAddr(namesrv);
         admin.start();
         SubscriptionGroupConfig config = new SubscriptionGroupConfig();
@@ -19,7 +19,7 @@ final class PopMode {
         admin.createAndUpdateSubscriptionGroupConfig(broker, config);
         for (String topic : topics) {
             admin.setMessageRequestMode(
-                    broker, topic, group, MessageRequestMode.POP, ALL_QUEUES_SHARED, Lines.PATIENCE_MS);
+                    broker, topic, group, MessageRequestMode.POP, ALL_QUEUES_SHARED, Patience.REQUEST_MS);
         }
         admin.shutdown();
     }

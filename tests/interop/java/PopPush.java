@@ -35,9 +35,8 @@ public final class PopPush {
         int count = Integer.parseInt(arguments[3]);
         String group = "pop-" + topic;
         PopMode.set(arguments[0], arguments[1], group, List.of(topic));
-        DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-" + topic));
         producer.setNamesrvAddr(arguments[0]);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < count / 2; i++) {
             producer.send(TestMessage.make(topic, "popped", i));
@@ -47,8 +46,8 @@ public final class PopPush {
         for (int i = count / 2; i < count; i++) { // while pops wait
             producer.send(TestMessage.make(topic, "popped", i));
         }
-        received.second.await(Lines.PATIENCE_S);
-        received.first.await(Lines.PATIENCE_S);
+        received.second.await(Patience.WAIT_S);
+        received.first.await(Patience.WAIT_S);
         consumer.shutdown();
         producer.shutdown();
         received.first.print("first try");
@@ -57,7 +56,7 @@ public final class PopPush {
     }
 
     private DefaultMQPushConsumer start(String namesrv, String group) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer(group));
         consumer.setNamesrvAddr(namesrv);
         consumer.setClientRebalance(false); // the broker says what each member does, and how
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

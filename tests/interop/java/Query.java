@@ -28,8 +28,8 @@ public final class Query {
     private static final int MAX_ANSWERS = 64;
     private static final String NO_KEY = "a-key-that-nobody-sent";
 
-    private final DefaultMQAdminExt admin = new DefaultMQAdminExt(Lines.PATIENCE_MS);
-    private final DefaultMQProducer producer = new DefaultMQProducer("query");
+    private final DefaultMQAdminExt admin = Patience.patient(new DefaultMQAdminExt(Patience.REQUEST_MS));
+    private final DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("query"));
     /** What the two stand on; unlike theirs, its viewMessage does not hide the broker's own error. */
     private final MQAdminImpl plain;
     private final List<JSONObject> sent;
@@ -41,7 +41,6 @@ public final class Query {
         admin.start();
         plain = admin.getDefaultMQAdminExtImpl().getMqClientInstance().getMQAdminImpl();
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
     }
 
@@ -60,7 +59,7 @@ public final class Query {
     /** The index is built behind the append: ask for the last message until it is in. */
     private void awaitIndex() throws InterruptedException {
         JSONObject last = sent.get(sent.size() - 1);
-        long deadline = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
+        long deadline = System.currentTimeMillis() + Patience.WAIT_S * 1_000;
         while (byKey(last.getString("topic"), last.getString("key")).isEmpty()
                 && System.currentTimeMillis() < deadline) {
             Thread.sleep(20);

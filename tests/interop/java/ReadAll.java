@@ -25,7 +25,7 @@ public final class ReadAll {
 
     @SuppressWarnings("deprecation") // the one consumer of the client that asks for just this offset
     public static void main(String[] arguments) throws Exception {
-        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("read-all");
+        DefaultMQPullConsumer consumer = Patience.patient(new DefaultMQPullConsumer("read-all"));
         consumer.setNamesrvAddr(arguments[0]);
         consumer.start();
         for (String topic : List.of(arguments).subList(1, arguments.length)) {

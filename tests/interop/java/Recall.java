@@ -31,9 +31,8 @@ public final class Recall {
         int count = Integer.parseInt(arguments[2]);
         long waitMs = Long.parseLong(arguments[3]);
         String role = arguments[4];
-        DefaultMQProducer producer = new DefaultMQProducer("recall-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("recall-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         List<String> handles = role.equals("finish") ? List.of(arguments[5].split(",")) : send(producer, topic, count, waitMs);
         if (role.equals("leave")) {
@@ -49,7 +48,7 @@ public final class Recall {
                     .mapToObj(i -> TestMessage.key("timed", i)).toList();
             Received received = new Received(keys);
             DefaultMQPushConsumer consumer = Timed.consumer(namesrv, topic, received);
-            received.await(Lines.PATIENCE_S);
+            received.await(Patience.WAIT_S);
             consumer.shutdown();
             received.print("timed");
             Timed.printEarly();

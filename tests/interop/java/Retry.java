@@ -23,9 +23,8 @@ public final class Retry {
         String namesrv = arguments[0];
         String topic = arguments[1];
         int count = Integer.parseInt(arguments[2]);
-        DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < count; i++) {
             producer.send(TestMessage.make(topic, "retry", i));
@@ -35,7 +34,7 @@ public final class Retry {
         Received first = new Received(keys);
         Received second = new Received(keys);
         Map<String, String> strange = new ConcurrentHashMap<>();
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("retry-" + topic);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer("retry-" + topic));
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setPollNameServerInterval(1000); // to see the retry topic soon after the broker has made it
@@ -56,8 +55,8 @@ public final class Retry {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-        first.await(Lines.PATIENCE_S);
-        second.await(Lines.PATIENCE_S);
+        first.await(Patience.WAIT_S);
+        second.await(Patience.WAIT_S);
         consumer.shutdown();
         producer.shutdown();
         first.print("first try");

@@ -11,9 +11,8 @@ public final class Send {
 
     public static void main(String[] arguments) throws Exception {
         String kind = arguments[2];
-        DefaultMQProducer producer = new DefaultMQProducer("send-" + arguments[1]);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-" + arguments[1]));
         producer.setNamesrvAddr(arguments[0]);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < Integer.parseInt(arguments[3]); i++) {
             producer.send(TestMessage.make(arguments[1], kind, i));

@@ -47,9 +47,8 @@ public final class SendAndReceive {
         this.namesrv = namesrv;
         this.topic = topic;
         this.count = count;
-        producer = new DefaultMQProducer("send-" + topic);
+        producer = Patience.patient(new DefaultMQProducer("send-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -66,8 +65,8 @@ public final class SendAndReceive {
         sendAsync();
         sendOneway();
         sendBatches();
-        pushed.await(Lines.PATIENCE_S);
-        pulled.await(Lines.PATIENCE_S);
+        pushed.await(Patience.WAIT_S);
+        pulled.await(Patience.WAIT_S);
         push.shutdown();
         pull.shutdown();
         producer.shutdown();
@@ -116,7 +115,7 @@ public final class SendAndReceive {
                 }
             });
         }
-        if (!unanswered.await(Lines.PATIENCE_S, TimeUnit.SECONDS)) {
+        if (!unanswered.await(Patience.WAIT_S, TimeUnit.SECONDS)) {
             failed.add(unanswered.getCount() + " async sends without an answer");
         }
     }
@@ -153,7 +152,7 @@ public final class SendAndReceive {
     }
 
     private DefaultMQPushConsumer startPush(Received received) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("push-" + topic);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer("push-" + topic));
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "TagA || TagB");
@@ -166,7 +165,7 @@ public final class SendAndReceive {
     }
 
     private DefaultLitePullConsumer startLitePull(Received received) throws Exception {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("pull-" + topic);
+        DefaultLitePullConsumer consumer = Patience.patient(new DefaultLitePullConsumer("pull-" + topic));
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");

@@ -17,9 +17,8 @@ public final class SendKeyed {
         String topic = arguments[1];
         String kind = arguments[2];
         int count = Integer.parseInt(arguments[3]);
-        DefaultMQProducer producer = new DefaultMQProducer("send-keyed");
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-keyed"));
         producer.setNamesrvAddr(arguments[0]);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < count; i++) {
             Message message = TestMessage.make(topic, kind, i);

@@ -25,7 +25,7 @@ public final class SendWhileConsuming {
         String topic = arguments[1];
         int count = Integer.parseInt(arguments[2]);
         Received received = new Received(IntStream.range(0, count).mapToObj(i -> TestMessage.key("s", i)).toList());
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("consume-" + topic);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer("consume-" + topic));
         consumer.setNamesrvAddr(arguments[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setPollNameServerInterval(1000);
@@ -36,9 +36,8 @@ public final class SendWhileConsuming {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-        DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-" + topic));
         producer.setNamesrvAddr(arguments[0]);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.setPollNameServerInterval(1000);
         producer.start();
         List<String> failed = new ArrayList<>();
@@ -56,7 +55,7 @@ public final class SendWhileConsuming {
             }
             Thread.sleep(PAUSE_MS);
         }
-        received.await(Lines.PATIENCE_S);
+        received.await(Patience.WAIT_S);
         consumer.shutdown();
         producer.shutdown();
         Lines.print("failed", Received.few(failed), "firstQueues", firstQueues, "lastQueues", lastQueues);

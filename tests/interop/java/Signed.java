@@ -24,9 +24,8 @@ public final class Signed {
         String namesrv = arguments[0];
         String topic = arguments[1];
         RPCHook hook = new AclClientRPCHook(new SessionCredentials(arguments[2], arguments[3]));
-        DefaultMQProducer producer = new DefaultMQProducer("send-" + topic, hook);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("send-" + topic, hook));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         try {
             String id = producer.send(TestMessage.make(topic, "sync", 0)).getMsgId();
@@ -40,14 +39,14 @@ public final class Signed {
     }
 
     private static Set<String> receive(String namesrv, String topic, RPCHook hook) throws Exception {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("read-" + topic, hook);
+        DefaultLitePullConsumer consumer = Patience.patient(new DefaultLitePullConsumer("read-" + topic, hook));
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
         consumer.start();
         try {
             Set<String> received = new TreeSet<>();
-            long until = System.currentTimeMillis() + Lines.PATIENCE_S * 1_000;
+            long until = System.currentTimeMillis() + Patience.WAIT_S * 1_000;
             while (received.size() < COUNT && System.currentTimeMillis() < until) {
                 for (MessageExt message : consumer.poll(1_000)) {
                     received.add(message.getKeys());

@@ -34,9 +34,8 @@ public final class Timed {
         int count = Integer.parseInt(arguments[2]);
         long waitMs = Long.parseLong(arguments[3]);
         String role = arguments[4];
-        DefaultMQProducer producer = new DefaultMQProducer("timed-" + topic);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("timed-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         if (role.equals("finish")) {
             producer.send(TestMessage.make(topic + "Hello", "hello", 0));
@@ -49,7 +48,7 @@ public final class Timed {
             List<String> keys = IntStream.range(0, count).mapToObj(i -> TestMessage.key("timed", i)).toList();
             Received received = new Received(keys);
             DefaultMQPushConsumer consumer = consumer(namesrv, topic, received);
-            received.await(Lines.PATIENCE_S);
+            received.await(Patience.WAIT_S);
             consumer.shutdown();
             received.print("timed");
         }
@@ -82,7 +81,7 @@ public final class Timed {
     }
 
     static DefaultMQPushConsumer consumer(String namesrv, String topic, Received received) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("timed-" + topic);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer("timed-" + topic));
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");

@@ -49,7 +49,7 @@ public final class Transact {
             List<Integer> committed = IntStream.range(0, count).filter(i -> plan(i).endsWith("commit")).boxed().toList();
             Received received = new Received(committed.stream().map(Transact::key).toList());
             DefaultMQPushConsumer consumer = consumer(namesrv, topic, received);
-            received.await(Lines.PATIENCE_S);
+            received.await(Patience.WAIT_S);
             Thread.sleep(6_000); // rounds in which what was rolled back must not be asked for again
             consumer.shutdown();
             received.print("committed");
@@ -77,9 +77,8 @@ public final class Transact {
     }
 
     private static TransactionMQProducer producer(String namesrv, String topic, boolean leaves) throws Exception {
-        TransactionMQProducer producer = new TransactionMQProducer("transact-" + topic);
+        TransactionMQProducer producer = Patience.patient(new TransactionMQProducer("transact-" + topic));
         producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object number) {
@@ -120,7 +119,7 @@ public final class Transact {
     }
 
     private static DefaultMQPushConsumer consumer(String namesrv, String topic, Received received) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("transacted-" + topic);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer("transacted-" + topic));
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
