@@ -4,9 +4,10 @@
 
 Sends of 200 bytes, and receive + acknowledgement of 32 messages at a time, 32 calls in flight on four
 connections, by clients in one process: to an empty service on the same transport, which answers sends at
-once; to ``cometmq proxy``, with one worker and with two, on 16 connections; and to RocketMQ's proxy in
-cluster mode. The warm-up is done before each of them, as Java compiles what has run for some seconds. CPU is
-that of the server's processes, user and system, per message.
+once; to one on grpcio, which could take that transport's place; to ``cometmq proxy``, with one worker and
+with two, on 16 connections; and to RocketMQ's proxy in cluster mode. The warm-up is done before each of them,
+as Java compiles what has run for some seconds. CPU is that of the server's processes, user and system, per
+message.
 
 Then a client of remoting sends 100 messages a second to the broker: alone, while the proxy gets ``--rate``
 messages a second, and while another remoting client sends so many. Last, 1,000 clients with a stream each
@@ -28,6 +29,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+import grpc
 import numpy as np
 import uvloop
 from benches.bench_flood import STEADY, STEADY_RATE, behave
@@ -41,7 +43,7 @@ from cometmq.admin.groups import create
 from cometmq.admin.topics import TopicAdmin
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.outcomes import OK
-from cometmq.proxy.transport import Call, GrpcServer
+from cometmq.proxy.transport import SERVICE, Call, GrpcServer
 from cometmq.wire.bodies.group import GroupConfig
 
 LOADED: Final = "BenchProxyLoaded"
@@ -55,17 +57,45 @@ LONGER_S: Final = 2.0
 
 
 async def serve_nothing(port: int) -> None:
-    """Answer each send at once."""
+    """Answer each send at once, on the proxy's transport."""
 
     async def send(request: pb.SendMessageRequest, _: Call) -> pb.SendMessageResponse:
-        identity = request.messages[0].system_properties.message_id
-        return pb.SendMessageResponse(
-            status=OK, entries=[pb.SendResultEntry(status=OK, message_id=identity, transaction_id=identity)]
-        )
+        return stored(request)
 
     await GrpcServer({"SendMessage": send}).start(peers.HOST, port)
     print("ready: proxy", flush=True)
     await asyncio.Event().wait()
+
+
+async def serve_nothing_on_grpcio(port: int) -> None:
+    """Answer each send at once, on grpcio."""
+
+    async def send(request: pb.SendMessageRequest, _: object) -> pb.SendMessageResponse:
+        return stored(request)
+
+    handler = grpc.unary_unary_rpc_method_handler(
+        send, pb.SendMessageRequest.FromString, pb.SendMessageResponse.SerializeToString
+    )
+    grpcio = grpc.aio.server()
+    grpcio.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(SERVICE, {"SendMessage": handler}),)
+    )
+    grpcio.add_insecure_port(f"{peers.HOST}:{port}")
+    await grpcio.start()
+    print("ready: proxy", flush=True)
+    await grpcio.wait_for_termination()
+
+
+EMPTY: Final = {"grpclib": serve_nothing, "grpcio": serve_nothing_on_grpcio}
+"""The empty services, by their transports."""
+
+
+def stored(request: pb.SendMessageRequest) -> pb.SendMessageResponse:
+    """Return the answer to a send of one message that is stored."""
+    identity = request.messages[0].system_properties.message_id
+    return pb.SendMessageResponse(
+        status=OK, entries=[pb.SendResultEntry(status=OK, message_id=identity, transaction_id=identity)]
+    )
 
 
 @contextmanager
@@ -151,10 +181,11 @@ async def prepare(namesrv: str) -> None:
 
 def measure_all(folder: Path, options: argparse.Namespace) -> None:
     """Measure all, one after the other."""
-    print("empty service")
-    port = peers.free_port()
-    with server("benches.bench_proxy", "--nothing", str(port)) as pid:
-        uvloop.run(measure_nothing(f"{peers.HOST}:{port}", pid, options))
+    for transport in EMPTY:
+        print(f"empty service on {transport}")
+        port = peers.free_port()
+        with server("benches.bench_proxy", "--nothing", transport, str(port)) as pid:
+            uvloop.run(measure_nothing(f"{peers.HOST}:{port}", pid, options))
     with peers.cometmq(folder / "store") as peer:
         asyncio.run(prepare(peer.namesrv))
         with cometmq_proxy(peer.namesrv) as (address, pids):
@@ -195,10 +226,11 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=500.0, help="messages a second beside it")
     parser.add_argument("--idle", type=float, default=30.0, help="seconds of the idle clients; 0 for none")
     parser.add_argument("--no-java", action="store_true", help="leave RocketMQ's proxy out")
-    parser.add_argument("--nothing", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--nothing", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.nothing:
-        uvloop.run(serve_nothing(options.nothing))
+        transport, port = options.nothing
+        uvloop.run(EMPTY[transport](int(port)))
         return
     with tempfile.TemporaryDirectory() as folder:
         measure_all(Path(folder), options)
