@@ -83,12 +83,13 @@ def measure(peer: Peer, load: Load, watchers: "Watchers", options: argparse.Name
         for count in range(options.warm_ups + options.rounds):
             counts = count >= options.warm_ups
             seconds = options.seconds if counts else min(WARM_UP_S, options.seconds)
-            for kind in KINDS:
+            for kind in KINDS if count % 2 else reversed(KINDS):  # a machine that slows down hits both
                 with watchers.watching() if kind == "on" else contextlib.nullcontext():
                     window = load.window(peer, cell, seconds)
                 assert not window["failed"] and not window["lost"], window
                 if counts:
                     windows[cell.name, kind].append(window)
+                    print(f"{cell.name:>6} {kind:>4} {window['perSecond']:>9,.0f}/s", flush=True)
     return windows
 
 

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from cometmq.net.min_timeouts import min_timeout
 
 PATIENCE_S: Final = 240
-"""How long tests wait for what must come: ``Lines.PATIENCE_S`` is the same for the Java programs."""
+"""How long tests wait for what must come: ``Patience.WAIT_S`` is the same for the Java programs."""
 PROGRAM_S: Final = 2 * PATIENCE_S
 """How long a Java program may take, which waits that long itself before it says what is missing."""
 PAUSE_S: Final = 0.1

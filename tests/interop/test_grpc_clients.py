@@ -1,6 +1,7 @@
 """RocketMQ 5's own clients for Python, Node.js and Java, by ``cometmq proxy`` in front of both brokers.
 
-The first two connect plainly, the Java client by TLS to the same port.
+The first two connect plainly, the Java client by TLS to the same port. ``make interop-long`` runs the same
+programs by RocketMQ's proxy in front of its own broker, too, which judges them.
 """
 
 import asyncio
@@ -8,9 +9,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,13 +20,14 @@ import pytest
 from tests.certificates import Authority
 from tests.interop import jvm, peers, proxies, topics
 from tests.interop.groups import in_group
-from tests.interop.patience import PATIENCE_S
+from tests.interop.patience import PATIENCE_S, wait_until
 from tests.interop.peers import Peer
 from tests.interop.programs import Host, Line
 from tests.signatures import USER
 
 from cometmq.admin import access, dead_letters, groups
 from cometmq.admin.cluster import ClusterAdmin
+from cometmq.errors import NotFound
 from cometmq.net.tls.throwaway import CertificateFiles
 from cometmq.testing import EmbeddedBroker
 from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
@@ -37,37 +39,56 @@ PROGRAMS: Final = Path(__file__).with_name("grpc_clients")
 NODE: Final = PROGRAMS / "node"
 PACKAGES: Final = Path(__file__).parents[2] / "build"  # not among the tests, whose sources are judged
 RESTART_COUNT = 400
+UNKNOWN_SETTINGS: Final = (
+    "RocketMQ's proxy answers 50001 to a receive that comes before the client's settings, which Python's "
+    "simple consumer does not wait for"
+)
 
 Run = Callable[..., list[Line]]
 
 
 class Client(NamedTuple):
-    """One of the clients whose programs have the same names, arguments and lines."""
+    """One of the clients whose programs have the same names, arguments and lines, at one of the proxies."""
 
     name: str
+    proxy: str
     run: Run
 
     def named(self, what: str) -> str:
-        """Return a name for a topic or a group that is not another client's."""
-        return f"Grpc{what}{self.name}"
+        """Return a name for a topic or a group that is not another client's, nor another proxy's."""
+        return f"Grpc{what}{self.name}{self.proxy}"
+
+
+def marks_of(client: str, proxy: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a client's tests by a proxy: Node.js may be missing where ``make interop`` runs."""
+    marks = [pytest.mark.interop_long] if client == "Node" or proxy == "rocketmq" else []
+    if (client, proxy) == ("Python", "rocketmq"):
+        marks.append(pytest.mark.xfail(reason=UNKNOWN_SETTINGS, raises=AssertionError, strict=False))
+    return marks
+
+
+def each_way(broker: str, group: str, clients: Sequence[str]) -> pytest.MarkDecorator:
+    """Run a test by our proxy in front of both brokers, and by RocketMQ's in front of its own."""
+    ways = [
+        pytest.param(
+            *(product, proxy, client),
+            id=f"@{product}_{group}-{client}-{proxy}",
+            marks=marks_of(client, proxy),
+        )
+        for product, proxy in (*((product, "cometmq") for product in peers.START), ("rocketmq", "rocketmq"))
+        for client in clients
+    ]
+    return pytest.mark.parametrize((broker, "proxy_product", "client"), ways, indirect=True)
 
 
 def each_client(broker: str, group: str) -> pytest.MarkDecorator:
-    """Run a test with both clients at both brokers; Node.js may be missing: ``make interop-long`` has it."""
-    pairs = [
-        pytest.param(
-            product,
-            client,
-            id=f"@{product}_{group}-{client}",
-            marks=pytest.mark.interop_long if client == "Node" else (),
-        )
-        for product in peers.START
-        for client in ("Python", "Node")
-    ]
-    return pytest.mark.parametrize((broker, "client"), pairs, indirect=True)
+    """Run a test with the clients that have the same programs."""
+    return each_way(broker, group, ("Python", "Node"))
 
 
 at_each_broker = each_client("broker", "shared")
+of_java = partial(each_way, clients=("Java",))
+of_python = partial(each_way, clients=("Python",))
 
 
 def python_with_client() -> Path:
@@ -128,8 +149,15 @@ def run_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 @pytest.fixture(scope="session")
-def client(request: pytest.FixtureRequest) -> Client:
-    return Client(request.param, request.getfixturevalue(f"run_{request.param.lower()}"))
+def proxy_product(request: pytest.FixtureRequest) -> str:
+    """Whose proxy the clients connect to."""
+    return str(request.param)
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, proxy_product: str) -> Client:
+    run = request.getfixturevalue(f"run_{request.param.lower()}")
+    return Client(request.param, "" if proxy_product == "cometmq" else "Theirs", run)
 
 
 @pytest.fixture
@@ -145,20 +173,30 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 
 @pytest.fixture(scope="session")
-def shared_proxies(certificate: CertificateFiles) -> Iterator[Callable[[str], str]]:
-    """Return what starts a proxy for a name server when it is asked for first."""
+def shared_proxies(
+    certificate: CertificateFiles, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str, str], str]]:
+    """Return what starts a product's proxy for a name server when it is asked for first."""
     with ExitStack() as running:
 
         @cache
-        def of_name_server(namesrv: str) -> str:
-            return running.enter_context(proxies.cometmq_proxy(namesrv, certificate))
+        def of_name_server(product: str, namesrv: str) -> str:
+            if product == "cometmq":
+                return running.enter_context(proxies.cometmq_proxy(namesrv, certificate))
+            home = tmp_path_factory.mktemp("proxy")
+            return running.enter_context(proxies.rocketmq_proxy(home, namesrv))[0]
 
         yield of_name_server
 
 
 @pytest.fixture
-def proxy(broker: Peer, shared_proxies: Callable[[str], str]) -> str:
-    return shared_proxies(broker.namesrv)
+def proxy(broker: Peer, proxy_product: str, shared_proxies: Callable[[str, str], str]) -> str:
+    return shared_proxies(proxy_product, broker.namesrv)
+
+
+@pytest.fixture
+def asking_proxy(asking_broker: Peer, proxy_product: str, shared_proxies: Callable[[str, str], str]) -> str:
+    return shared_proxies(proxy_product, asking_broker.namesrv)
 
 
 def create_topic(broker: Peer, topic: str, message_type: str = "NORMAL", **options: Any) -> str:
@@ -177,11 +215,21 @@ def create_group(broker: Peer, group: str, **settings: Any) -> str:
 
 
 def dead_letters_of(broker: Peer, group: str) -> list[str]:
+    """Wait for dead letters of a group, which RocketMQ's proxy makes later than it answers; return them."""
+
     async def read() -> list[str]:
         async with ClusterAdmin(broker.namesrv) as admin:
             return [letter.body.decode() async for letter in dead_letters.letters(admin, group)]
 
-    return asyncio.run(read())
+    found: list[str] = []
+
+    def find() -> list[str]:
+        with suppress(NotFound):
+            found[:] = asyncio.run(read())
+        return found
+
+    wait_until(find)
+    return found
 
 
 def bodies(lines: list[Line]) -> list[str]:
@@ -262,44 +310,48 @@ def test_each_message_group_keeps_its_order_and_one_that_fails_holds_up_its_own(
         assert dead_letters_of(broker, group) == [failing]
 
 
+@of_python("broker", "shared")
 def test_a_message_of_an_ordered_group_that_comes_again_says_so(
-    broker: Peer, proxy: str, run_python: Run
+    broker: Peer, proxy: str, client: Client
 ) -> None:
-    topic = create_topic(broker, "GrpcOrdered", "FIFO", queues=1)
-    group = create_group(broker, "GrpcOrdered", consume_message_orderly=True)
+    topic = create_topic(broker, client.named("Ordered"), "FIFO", queues=1)
+    group = create_group(broker, client.named("Ordered"), consume_message_orderly=True)
     messages = [{"body": name, "message_group": "g"} for name in ("first", "second")]
-    run_python("send", proxy, topic, *texts(*messages))
-    received = run_python("receive_twice", proxy, topic, group)
+    client.run("send", proxy, topic, *texts(*messages))
+    received = client.run("receive_twice", proxy, topic, group)
     attempts = [(line["body"], line["attempt"]) for line in received]
     assert attempts == [("first", 1), ("first", 2), ("second", 1)]
 
 
 @each_client("asking_broker", "transactions")
 def test_a_transaction_is_committed_rolled_back_or_asked_for(
-    asking_broker: Peer, shared_proxies: Callable[[str], str], client: Client
+    asking_broker: Peer, asking_proxy: str, client: Client
 ) -> None:
     topic = create_topic(asking_broker, client.named("Transaction"), "TRANSACTION")
-    address = shared_proxies(asking_broker.namesrv)
-    asked, *received = client.run("transact", address, topic, client.named("Transaction"))
+    asked, *received = client.run("transact", asking_proxy, topic, client.named("Transaction"))
     assert asked["asked"]["body"] == "left open"
     assert sorted(bodies(received)) == ["committed", "left open"]
 
 
-def test_what_fails_at_a_push_consumer_of_java_comes_again(broker: Peer, proxy: str, run_java: Run) -> None:
-    topic, group = create_topic(broker, "GrpcPush"), create_group(broker, "GrpcPush", retry_max_times=1)
+@of_java("broker", "shared")
+def test_what_fails_at_a_push_consumer_of_java_comes_again(broker: Peer, proxy: str, client: Client) -> None:
+    name = client.named("Push")
+    topic, group = create_topic(broker, name), create_group(broker, name, retry_max_times=1)
     names = [f"m{number}" for number in range(8)]
-    handled = run_java("Push", proxy, topic, group, "none", len(names) + 1, "m3", *names)
+    handled = client.run("Push", proxy, topic, group, "none", len(names) + 1, "m3", *names)
     attempts = sorted((line["body"], line["attempt"]) for line in handled)
     assert attempts == sorted([*((name, 1) for name in names), ("m3", 2)])
 
 
+@of_java("broker", "shared")
 def test_a_push_consumer_of_java_keeps_the_order_of_each_message_group(
-    broker: Peer, proxy: str, run_java: Run
+    broker: Peer, proxy: str, client: Client
 ) -> None:
-    topic = create_topic(broker, "GrpcPushFifo", "FIFO", queues=4)
-    group = create_group(broker, "GrpcPushFifo", retry_max_times=1, consume_message_orderly=True)
+    topic = create_topic(broker, client.named("PushFifo"), "FIFO", queues=4)
+    settings = {"retry_max_times": 1, "consume_message_orderly": True}
+    group = create_group(broker, client.named("PushFifo"), **settings)
     names = [f"{letter}{number}" for number in range(4) for letter in "abc"]
-    handled = run_java("Push", proxy, topic, group, "groups", len(names) + 1, "a1", *names)
+    handled = client.run("Push", proxy, topic, group, "groups", len(names) + 1, "a1", *names)
     for letter in "abc":
         again = ["a1"] if letter == "a" else []
         expected = sorted([*again, *(name for name in names if name[0] == letter)])
@@ -307,12 +359,12 @@ def test_a_push_consumer_of_java_keeps_the_order_of_each_message_group(
     assert dead_letters_of(broker, group) == ["a1"]
 
 
+@of_java("asking_broker", "transactions")
 def test_transactions_of_java_are_committed_rolled_back_or_asked_for(
-    asking_broker: Peer, shared_proxies: Callable[[str], str], run_java: Run
+    asking_broker: Peer, asking_proxy: str, client: Client
 ) -> None:
-    topic = create_topic(asking_broker, "GrpcTransact", "TRANSACTION")
-    address = shared_proxies(asking_broker.namesrv)
-    asked, *received = run_java("TransactAndReceive", address, topic, "GrpcTransact")
+    topic = create_topic(asking_broker, client.named("Transact"), "TRANSACTION")
+    asked, *received = client.run("TransactAndReceive", asking_proxy, topic, topic)
     assert asked == {"asked": "left open"}
     assert sorted(bodies(received)) == ["committed", "left open"]
 
