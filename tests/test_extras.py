@@ -44,7 +44,7 @@ PARTS = {
     "from cometmq.spark.jobs.export.targets import check_delta_package; check_delta_package()": DELTA,
     "from cometmq.spark import LagListener; LagListener(prometheus=True)": METRICS,
     "from cometmq.metrics.endpoint import Endpoint, EndpointSource; "
-    "Endpoint('127.0.0.1', 0, EndpointSource((), dict, list), labels={}, series_max=1)": METRICS,
+    "Endpoint('127.0.0.1', 0, EndpointSource(dict, list), labels={}, series_max=1)": METRICS,
     "from cometmq.client.idempotence.redis import _connect; _connect('redis://127.0.0.1')": (
         "redis",
         "redis",

@@ -28,8 +28,9 @@ REFUSED: Final = {
 
 
 @pytest.fixture
-def of_store(browser: Browser, directory: Path) -> Iterator[Tour]:
-    with console("--store", str(directory)) as address, touring(browser, address) as tour:
+def of_store(browser: Browser, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tour]:
+    monkeypatch.chdir(directory.parent)  # pictures show the directory's name
+    with console("--store", directory.name) as address, touring(browser, address) as tour:
         yield tour
 
 

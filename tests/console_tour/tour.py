@@ -8,7 +8,7 @@ from typing import Any, Final
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize
 
-PICTURES: Final = Path("build/console-tour")
+PICTURES: Final = Path(__file__).parents[2] / "build" / "console-tour"
 WIDTHS: Final = {"wide": ViewportSize(width=1280, height=800), "narrow": ViewportSize(width=390, height=844)}
 SCHEMES: Final = ("light", "dark")
 GRAVE: Final = ("serious", "critical")

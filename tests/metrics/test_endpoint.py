@@ -28,7 +28,7 @@ class Scene:
         self.endpoint = Endpoint(
             "127.0.0.1",
             0,
-            EndpointSource((SENT,), self.collect, lambda: self.reasons),
+            EndpointSource(self.collect, lambda: self.reasons),
             labels={},
             series_max=10,
         )
@@ -135,6 +135,6 @@ async def test_other_paths_name_those_that_there_are() -> None:
 async def test_a_port_in_use_is_refused_with_the_remedy() -> None:
     async with serving() as scene:
         port = scene.endpoint.port
-        other = Endpoint("127.0.0.1", port, EndpointSource((), scene.collect, list), labels={}, series_max=1)
+        other = Endpoint("127.0.0.1", port, EndpointSource(scene.collect, list), labels={}, series_max=1)
         with pytest.raises(SettingsError, match=f"cannot listen on 127.0.0.1:{port}: another process"):
             await other.start()

@@ -1,7 +1,6 @@
 import logging
 
 import pytest
-from prometheus_client import generate_latest
 
 from cometmq.metrics.exposition import Exposition
 from cometmq.metrics.family import Family, FamilyKind, HistogramValue, Values
@@ -9,14 +8,11 @@ from cometmq.metrics.family import Family, FamilyKind, HistogramValue, Values
 SENT = Family("x_sent_total", FamilyKind.COUNTER, ("topic",), "messages", "messages sent")
 AGE = Family("x_age_milliseconds", FamilyKind.GAUGE, ("topic",), "ms", "age", is_latest=True)
 TOOK = Family("x_took_milliseconds", FamilyKind.HISTOGRAM, (), "ms", "time")
-FAMILIES = (SENT, AGE, TOOK)
 
 
 def text_of(values: Values, *, series_max: int = 10, names: tuple[str, ...] = ()) -> list[str]:
-    exposition = Exposition(FAMILIES, lambda: values, labels={"node_id": "b"}, series_max=series_max)
-    registry = exposition.registry()
-    chosen = registry.restricted_registry(names) if names else registry
-    lines = generate_latest(chosen).decode().splitlines()
+    exposition = Exposition(lambda: values, labels={"node_id": "b"}, series_max=series_max)
+    lines = exposition.text(names).decode().splitlines()
     return [line for line in lines if not line.partition(" ")[2].startswith(("HELP process", "TYPE process"))]
 
 
@@ -44,9 +40,9 @@ def test_buckets_of_a_histogram_add_up() -> None:
     values.buckets[TOOK] = HistogramValue((1.0, 5.0), (4, 2, 1), 23)
     lines = text_of(values)
     assert [line for line in lines if line.startswith("x_took")] == [
-        'x_took_milliseconds_bucket{le="1.0",node_id="b"} 4.0',
-        'x_took_milliseconds_bucket{le="5.0",node_id="b"} 6.0',
-        'x_took_milliseconds_bucket{le="+Inf",node_id="b"} 7.0',
+        'x_took_milliseconds_bucket{node_id="b",le="1.0"} 4.0',
+        'x_took_milliseconds_bucket{node_id="b",le="5.0"} 6.0',
+        'x_took_milliseconds_bucket{node_id="b",le="+Inf"} 7.0',
         'x_took_milliseconds_count{node_id="b"} 7.0',
         'x_took_milliseconds_sum{node_id="b"} 23.0',
     ]
@@ -68,8 +64,8 @@ def test_series_above_the_limit_are_one_and_a_warning_names_the_setting(
         'x_age_milliseconds{node_id="b",topic="T0"} 1.0',
         'x_age_milliseconds{node_id="b",topic="T1"} 2.0',
         'x_age_milliseconds{node_id="b",otel_metric_overflow="true"} 5.0',
-        'cometmq_metrics_folded_series{metric="x_sent_total",node_id="b"} 3.0',
-        'cometmq_metrics_folded_series{metric="x_age_milliseconds",node_id="b"} 3.0',
+        'cometmq_metrics_folded_series{node_id="b",metric="x_sent_total"} 3.0',
+        'cometmq_metrics_folded_series{node_id="b",metric="x_age_milliseconds"} 3.0',
     ]
     assert "x_sent_total has 5 series, and metricsOtelCardinalityLimit = 3" in caplog.text
 

@@ -4,24 +4,26 @@ A scrape's values are collected in the event loop, in short pieces; their text i
 ``/healthz`` is 200 while the event loop takes work. ``/readyz`` is 200 while there is no reason against it,
 else 503 with each reason on a line.
 
-The server is ``wsgiref`` of the standard library with prometheus-client's application, which knows the
-text formats, gzip and the query ``name[]``. Requests at once, and the time of each, are limited; there is no
-authentication and no TLS: listen where only those who may see the names of topics and groups can connect.
+The server is ``wsgiref`` of the standard library; ``/metrics`` knows gzip and the query ``name[]``. Requests
+at once, and the time of each, are limited; there is no authentication and no TLS: listen where only those who
+may see the names of topics and groups can connect.
 """
 
 import asyncio
 import contextlib
+import gzip
 import logging
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from cometmq.errors import CometMQError, SettingsError
 from cometmq.extras import require
-from cometmq.metrics.family import Family, Values
+from cometmq.metrics.family import Values
 from cometmq.net.address import address_text, remedy_of
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ COLLECT_S_MAX: Final = 30
 """Longest wait for the values of a scrape."""
 ALIVE_S_MAX: Final = 5
 """Longest wait for the event loop until it counts as hanging."""
+GZIP_LEVEL: Final = 1
+"""A scraper is near: less work for the broker counts more than a tenth of the bytes."""
 
 _TEXT: Final = "Content-Type", "text/plain; charset=utf-8"
 _INDEX: Final = "/metrics\n/healthz\n/readyz\n"
@@ -58,18 +62,15 @@ class EndpointSource:
     """What an endpoint shows.
 
     Attributes:
-        families: all that ``collect`` can return.
         collect: returns the values of a scrape; called in the event loop, one call at a time.
         reasons: returns why the server is not ready, nothing if it is; called in the event loop.
     """
 
     def __init__(
         self,
-        families: Sequence[Family],
         collect: Callable[[], Awaitable[Values]],
         reasons: Callable[[], Sequence[str]],
     ) -> None:
-        self.families = families
         self.collect = collect
         self.reasons = reasons
 
@@ -96,15 +97,13 @@ class Endpoint:
         series_max: int = SERIES_MAX,
     ) -> None:
         require("metrics", "/metrics")
-        from prometheus_client import make_wsgi_app  # noqa: PLC0415  an optional package
-
-        from cometmq.metrics.exposition import Exposition  # noqa: PLC0415  as above
+        from cometmq.metrics.exposition import CONTENT_TYPE, Exposition  # noqa: PLC0415  an optional package
 
         self.host = host
         self.port = port
         self._source = source
-        exposition = Exposition(source.families, self._collect, labels=labels, series_max=series_max)
-        self._metrics = make_wsgi_app(exposition.registry())
+        self._exposition = Exposition(self._collect, labels=labels, series_max=series_max)
+        self._metrics_type = "Content-Type", CONTENT_TYPE
         self._loop: asyncio.AbstractEventLoop | None = None
         self._one_at_a_time = asyncio.Lock()
         self._server: _Server | None = None
@@ -142,13 +141,18 @@ class Endpoint:
             code, text = 405, "GET only\n"
         elif path == "/metrics":
             try:
-                made: Iterable[bytes] = self._metrics(environ, start_response)
+                made = self._exposition.text(parse_qs(environ.get("QUERY_STRING", "")).get("name[]", ()))
             except TimeoutError:
                 code, text = 503, f"no metrics: their values are not there after {COLLECT_S_MAX} s\n"
             except (OSError, CometMQError) as error:
                 code, text = 503, f"no metrics: {error}\n"
             else:
-                return made
+                headers = [self._metrics_type]
+                if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
+                    made = gzip.compress(made, GZIP_LEVEL)
+                    headers.append(("Content-Encoding", "gzip"))
+                start_response(_STATUS[200], headers)
+                return [made]
         elif path == "/healthz":
             code, text = self._health()
         elif path == "/readyz":

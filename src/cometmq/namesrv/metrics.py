@@ -50,5 +50,5 @@ def endpoint_of(name_server: NameServer, host: str, port: int) -> Endpoint:
         values.set(REFUSED, name_server.refused_connections)
         return values
 
-    source = EndpointSource(FAMILIES, collect, reasons=lambda: ())
+    source = EndpointSource(collect, reasons=lambda: ())
     return Endpoint(host, port, source, labels={"node_type": "nameserver"})

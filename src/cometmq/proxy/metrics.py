@@ -52,5 +52,5 @@ def endpoint_of(proxy: Proxy, host: str, port: int) -> Endpoint:
         values.buckets[LATENCY] = HistogramValue(LATENCY_MS, tuple(counts.took), counts.took_ms)
         return values
 
-    source = EndpointSource(FAMILIES, collect, reasons=lambda: ())
+    source = EndpointSource(collect, reasons=lambda: ())
     return Endpoint(host, port, source, labels={"node_type": "proxy"})

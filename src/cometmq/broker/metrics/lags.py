@@ -15,6 +15,7 @@ only when it is another message: a group that is stuck costs nothing.
 groups that pull.)
 """
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cometmq.broker.metrics import families
@@ -35,12 +36,12 @@ TURN_MAX: Final = 200
 
 
 class _Lag(NamedTuple):
-    """What waits in one queue for a group; offsets of the oldest messages, None if there are none."""
+    """What waits in one queue for a group, and the offsets of the oldest; None if none is ready."""
 
     lag: int
     in_flight: int
     ready: int
-    oldest: int | None
+    oldest: int
     oldest_ready: int | None
 
 
@@ -75,11 +76,15 @@ class Lags:
             labels = group, normal, is_retry, is_system(normal, group)
             worst_ms = worst_ready_ms = 0
             totals = [0, 0, 0]
+            offsets, key = self._offsets, key_of(group, topic)
+            counted = offsets.queues_of(key), offsets.pulled_of(key), self._in_flight.counts_of(key)
             for queue_id in range(config.read_queue_count):
                 turn += 1
                 if turn % TURN_MAX == 0:
                     yield PAUSE
-                found = self._of_queue(group, topic, queue_id)
+                found = self._of_queue(topic, queue_id, *counted)
+                if found is None:
+                    continue
                 totals = [total + part for total, part in zip(totals, found[:3], strict=True)]
                 for at, is_ready in ((found.oldest, False), (found.oldest_ready, True)):
                     if at is None:
@@ -115,18 +120,28 @@ class Lags:
                 found.append((topic, name))
         return found
 
-    def _of_queue(self, group: str, topic: str, queue_id: int) -> _Lag:
-        store, offsets = self._store, self._offsets
-        begin, end = store.ends_of(topic, queue_id)
-        committed, pulled = offsets.committed(group, topic, queue_id), offsets.pulled(group, topic, queue_id)
-        popped = self._in_flight.count(group, topic, queue_id)
-        if committed is None:
-            committed = end if pulled is None else pulled
+    def _of_queue(
+        self,
+        topic: str,
+        queue_id: int,
+        committed_of: Mapping[int, int],
+        pulled_of: Mapping[int, int],
+        popped_of: Mapping[int, int],
+    ) -> _Lag | None:
+        """Return what waits in a queue; None if nothing does.
+
+        Args:
+            committed_of: the committed offsets of the group's queues; and so on.
+        """
+        begin, end = self._store.ends_of(topic, queue_id)
+        pulled, popped = pulled_of.get(queue_id), popped_of.get(queue_id, 0)
+        committed = committed_of.get(queue_id, end if pulled is None else pulled)
         committed = min(max(committed, begin), end)
         pulled = min(max(committed, pulled or 0), end)
         held, ready = pulled - committed + popped, end - pulled
-        oldest = max(committed - popped, begin) if held + ready else None
-        return _Lag(held + ready, held, ready, oldest, pulled if ready else None)
+        if not held and not ready:
+            return None
+        return _Lag(held + ready, held, ready, max(committed - popped, begin), pulled if ready else None)
 
     def _store_time(
         self, topic: str, queue_id: int, queue_offset: int, seen: dict[tuple[str, int, int], int]

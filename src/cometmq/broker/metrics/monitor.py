@@ -95,7 +95,7 @@ class Monitor:
             self._endpoint = Endpoint(
                 settings.metrics_prom_exporter_host,
                 settings.metrics_prom_exporter_port,
-                EndpointSource(families.FAMILIES, self._collect, self._reasons),
+                EndpointSource(self._collect, self._reasons),
                 labels=_labels(settings),
                 series_max=settings.metrics_otel_cardinality_limit,
             )

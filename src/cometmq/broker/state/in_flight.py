@@ -5,7 +5,7 @@ acknowledgements do not count either. They tell how far a group lags behind, and
 ``enablePopMessageThreshold`` is set. (RocketMQ: PopInflightMessageCounter.java.)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cometmq.broker.state.offsets import key_of
 
@@ -44,6 +44,10 @@ class InFlight:
     def count(self, group: str, topic: str, queue_id: int) -> int:
         """Return how many messages of a queue a group holds."""
         return self._counts.get(key_of(group, topic), {}).get(queue_id, 0)
+
+    def counts_of(self, key: str) -> Mapping[int, int]:
+        """Return how many messages a group holds in a topic, by queue: see ``offsets.key_of``."""
+        return self._counts.get(key, {})
 
     def clear(self, group: str, topic: str, queue_id: int) -> None:
         """Set the count of a queue to 0: the group's offset was reset, or it reads in order."""

@@ -249,6 +249,10 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         """Return the offset up to which the group has pulled since the broker started, or None."""
         return self._pulled.get(key_of(group, topic), {}).get(queue_id)
 
+    def pulled_of(self, key: str) -> Mapping[int, int]:
+        """Return the pulled offsets of a group in a topic by queue, as they are now: see ``key_of``."""
+        return self._pulled.get(key, _NO_QUEUES)
+
     def all_pulled(self) -> Mapping[str, Mapping[int, int]]:
         """Return the pulled offsets of all groups by key and queue, as they are now and change later."""
         return self._pulled
