@@ -137,6 +137,11 @@ def test_nothing_is_left_for_later() -> None:
     assert lines_that_match(r"\b(TO[D]O|FIX[M]E|X[X]X)\b", TEXTS) == []
 
 
+def test_no_class_reads_its_annotations_while_it_is_made() -> None:
+    """From Python 3.14 on they are there afterwards only."""
+    assert lines_that_match(r"(?<![.\w])__annotations__", SOURCES) == []
+
+
 def test_nobody_sleeps_where_an_event_would_do(facts: Facts) -> None:
     judged = {*SOURCES, *TESTS}
     sleepers = {

@@ -78,9 +78,9 @@ class QueryRow(Structure):
     place: int
     place_end: int
     answer_end: int
-    _fields_ = [(name, c_int64) for name in __annotations__]
 
 
+QueryRow._fields_ = [(name, c_int64) for name in QueryRow.__annotations__]
 _EMPTY: Final = QueryRow()
 QUERY: Final = np.dtype([(name, np.int64) for name in QueryRow.__annotations__])
 """The dtype of a QueryRow."""
