@@ -28,14 +28,19 @@ class Cluster(NamedTuple):
     console: str
 
 
+def chromium() -> str:
+    """Return the path of the system's Chromium."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    assert program is not None, f"there is none of {', '.join(PROGRAMS)}: apt-get install chromium"
+    return program
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Start the system's Chromium."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    assert program is not None, f"there is none of {', '.join(PROGRAMS)}: apt-get install chromium"
     PICTURES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, timeout=PATIENCE_MS)
+        browser = playwright.chromium.launch(executable_path=chromium(), timeout=PATIENCE_MS)
         yield browser
         browser.close()
 

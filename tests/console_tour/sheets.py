@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import sync_playwright
-from tests.console_tour.conftest import PROGRAMS
+from tests.console_tour.conftest import chromium
 from tests.console_tour.tour import PICTURES, SCHEMES, WIDTHS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -79,10 +79,9 @@ def main() -> None:
     folder = GUIDE / IMAGES
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    program = next(filter(None, map(shutil.which, PROGRAMS)))
     width = len(SCHEMES) * (sum(SHOWN.values()) + len(SHOWN) * GAP) - GAP
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program)
+        browser = playwright.chromium.launch(executable_path=chromium())
         page = browser.new_page(viewport={"width": width, "height": HEIGHT})
         for view in VIEWS:
             html = PICTURES / f"{view}.html"

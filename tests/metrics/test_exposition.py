@@ -75,3 +75,15 @@ def test_as_many_series_as_the_limit_are_all_there() -> None:
     for number in range(3):
         values.set(SENT, 1, f"T{number}")
     assert not any("overflow" in line or "folded" in line for line in text_of(values, series_max=3))
+
+
+def test_names_choose_samples_and_families_without_any_are_left_out() -> None:
+    values = Values()
+    values.set(SENT, 3, "T")
+    values.buckets[TOOK] = HistogramValue((1.0,), (4, 2), 23)
+    lines = text_of(values, names=("x_took_milliseconds_sum",))
+    assert lines == [
+        "# HELP x_took_milliseconds time",
+        "# TYPE x_took_milliseconds histogram",
+        'x_took_milliseconds_sum{node_id="b"} 23.0',
+    ]

@@ -97,13 +97,16 @@ class Endpoint:
         series_max: int = SERIES_MAX,
     ) -> None:
         require("metrics", "/metrics")
-        from cometmq.metrics.exposition import CONTENT_TYPE, Exposition  # noqa: PLC0415  an optional package
+        from prometheus_client.exposition import gzip_accepted  # noqa: PLC0415  an optional package
+
+        from cometmq.metrics.exposition import CONTENT_TYPE, Exposition  # noqa: PLC0415  as above
 
         self.host = host
         self.port = port
         self._source = source
         self._exposition = Exposition(self._collect, labels=labels, series_max=series_max)
         self._metrics_type = "Content-Type", CONTENT_TYPE
+        self._takes_gzip = gzip_accepted
         self._loop: asyncio.AbstractEventLoop | None = None
         self._one_at_a_time = asyncio.Lock()
         self._server: _Server | None = None
@@ -148,7 +151,7 @@ class Endpoint:
                 code, text = 503, f"no metrics: {error}\n"
             else:
                 headers = [self._metrics_type]
-                if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
+                if self._takes_gzip(environ.get("HTTP_ACCEPT_ENCODING", "")):
                     made = gzip.compress(made, GZIP_LEVEL)
                     headers.append(("Content-Encoding", "gzip"))
                 start_response(_STATUS[200], headers)

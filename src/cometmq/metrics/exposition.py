@@ -58,7 +58,7 @@ class Exposition:
         """Collect values and return their text, and that of the process: memory, processor time, files.
 
         Args:
-            names: of the metrics that are wanted; empty for all.
+            names: of the samples that are wanted, as they stand in the text; empty for all.
 
         Raises what ``collect_values`` does.
         """
@@ -66,8 +66,8 @@ class Exposition:
         text = "".join(
             line
             for family, lines in self._families(values)
-            if not names or family.name in names
-            for line in (*_head(family), *lines)
+            if (wanted := [line for line in lines if _name_of(line) in names] if names else lines)
+            for line in (*_head(family), *wanted)
         )
         process = self._process.restricted_registry(names) if names else self._process
         return text.encode() + generate_latest(process)
@@ -120,6 +120,10 @@ class Exposition:
                 count,
                 self._series_max,
             )
+
+
+def _name_of(line: str) -> str:
+    return line.partition(" ")[0].partition("{")[0]
 
 
 def _head(family: Family) -> tuple[str, str]:

@@ -131,7 +131,8 @@ class Lags:
         """Return what waits in a queue; None if nothing does.
 
         Args:
-            committed_of: the committed offsets of the group's queues; and so on.
+            committed_of, pulled_of: offsets of the group by queue.
+            popped_of: how many messages its pops hold, by queue.
         """
         begin, end = self._store.ends_of(topic, queue_id)
         pulled, popped = pulled_of.get(queue_id), popped_of.get(queue_id, 0)
