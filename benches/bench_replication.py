@@ -101,7 +101,7 @@ def measured(load: Load, replicas: Replicas, cell: Cell, seconds: float) -> Figu
 @contextlib.contextmanager
 def pair(product: str, folder: Path) -> Iterator[Replicas]:
     """Run a master and its slave, which is in sync."""
-    names = peers.cometmq_namesrv() if product == "cometmq" else peers.rocketmq_namesrv(folder / "names")
+    names = peers.START_NAMESRV[product](folder / "names")
     with (
         names as namesrv,
         broker(product, folder / "master", namesrv, SYNC) as master,

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -303,8 +303,8 @@ def cometmq_broker(
 
 
 @contextlib.contextmanager
-def cometmq_namesrv() -> Iterator[str]:
-    """Run ``cometmq namesrv`` alone, and return its address."""
+def cometmq_namesrv(_home: Path | None = None) -> Iterator[str]:
+    """Run ``cometmq namesrv`` alone, which has no files, and return its address."""
     address = f"{HOST}:{free_port()}"
     command = [cometmq_program(), "namesrv", "--host", HOST, "--port", address.partition(":")[2]]
     with Process(command, ready="ready: name server ", environment=os.environ):
@@ -323,6 +323,10 @@ def rocketmq_namesrv_with_controller(home: Path) -> Iterator[tuple[str, str]]:
 
 START = {"rocketmq": rocketmq, "cometmq": cometmq}
 START_BROKER = {"rocketmq": rocketmq_broker, "cometmq": cometmq_broker}
+START_NAMESRV: dict[str, Callable[[Path], contextlib.AbstractContextManager[str]]] = {
+    "rocketmq": rocketmq_namesrv,
+    "cometmq": cometmq_namesrv,
+}
 
 
 def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:

@@ -55,7 +55,11 @@ def cometmq_proxy(
 
 @contextlib.contextmanager
 def rocketmq_proxy(
-    home: Path, namesrv: str, *, options: Sequence[str] = (*jvm.SMALL_HEAP, *jvm.QUICK_START)
+    home: Path,
+    namesrv: str,
+    *,
+    port: int | None = None,
+    options: Sequence[str] = (*jvm.SMALL_HEAP, *jvm.QUICK_START),
 ) -> Iterator[tuple[str, int]]:
     """Run the real proxy in cluster mode for a name server and brokers that run already.
 
@@ -67,7 +71,7 @@ def rocketmq_proxy(
     """
     home.mkdir(parents=True, exist_ok=True)
     asyncio.run(create_topic(namesrv, HEARTBEATS))
-    address = f"{HOST}:{free_port()}"
+    address = f"{HOST}:{port or free_port()}"
     settings = {
         "rocketMQClusterName": CLUSTER,
         "proxyMode": "CLUSTER",
@@ -95,3 +99,16 @@ def rocketmq_proxy(
         ended_by=signal.SIGKILL,
     ) as process:
         yield address, process.pid
+
+
+@contextlib.contextmanager
+def proxy_of(
+    product: str, home: Path, namesrv: str, certificate: CertificateFiles, *, port: int | None = None
+) -> Iterator[str]:
+    """Run the proxy of a product, which has its files in ``home``, and provide its address."""
+    if product == "cometmq":
+        with cometmq_proxy(namesrv, certificate, port=port) as address:
+            yield address
+    else:
+        with rocketmq_proxy(home, namesrv, port=port) as (address, _):
+            yield address

@@ -38,7 +38,7 @@ def test_a_slave_of_the_other_product_has_the_same_log_and_serves_when_the_maste
 
     A Java master sends a new slave only its last file: so ours is there from the beginning, and killed once.
     """
-    names = peers.cometmq_namesrv() if leads == "cometmq" else peers.rocketmq_namesrv(tmp_path / "names")
+    names = peers.START_NAMESRV[leads](tmp_path / "names")
     with names as namesrv, contextlib.ExitStack() as until_the_end:
         with peers.START_BROKER[leads](
             tmp_path / "master", namesrv, BOTH | ha_port(), ended_by=signal.SIGKILL

@@ -137,9 +137,7 @@ class Pair:
         return await asyncio.to_thread(self._compare, end)
 
     def _name_server(self) -> contextlib.AbstractContextManager[str]:
-        if self._products[0] == "cometmq":
-            return peers.cometmq_namesrv()
-        return peers.rocketmq_namesrv(self._folder / "names")
+        return peers.START_NAMESRV[self._products[0]](self._folder / "names")
 
     async def _send(self, size: int, kills: int) -> None:
         """Send all, in shares; within each but the last, one side or both are killed."""

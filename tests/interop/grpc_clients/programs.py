@@ -28,11 +28,14 @@ from rocketmq import (  # type: ignore[import-not-found] # it is installed there
     TransactionResolution,
 )
 from rocketmq.grpc_protocol import FilterType  # type: ignore[import-not-found] # likewise
+from rocketmq.v5.exception import InternalErrorException  # type: ignore[import-not-found] # likewise
 
 INVISIBLE_S = 10  # the shortest that a proxy allows
 SOON_S = 1
 AGAIN_S = 0.1
 POLLING_S = 15
+SETTINGS_UNKNOWN = '"settings" is null'
+"""RocketMQ's proxy answers that to a receive before the consumer's settings have arrived."""
 DELAY_S = 8  # a recall comes before that on a slow machine, too
 
 Line = dict[str, Any]
@@ -57,19 +60,28 @@ def send_all(address: str, topic: str, _group: str, count: str) -> Iterator[Line
 
 
 def receive_all(address: str, topic: str, group: str, count: str) -> Iterator[Line]:
-    """Receive until so many different messages are acknowledged; yield each acknowledgement."""
+    """Receive until so many different messages are acknowledged; yield each acknowledgement.
+
+    RocketMQ's proxy forgets the settings of clients when it restarts, and a consumer of this client does not
+    send them again: it is replaced by another one.
+    """
     acknowledged: set[str] = set()
-    with simple_consumer(address, topic, group) as consumer:
-        while len(acknowledged) < int(count):
-            try:
-                messages = consumer.receive(32, INVISIBLE_S)
-            except Exception:  # noqa: BLE001 the client has a class of its own for each code
-                time.sleep(AGAIN_S)
-                continue
-            for message in messages:
-                if succeeds(lambda: consumer.ack(message)):  # noqa: B023 called here
-                    acknowledged.add(message.body.decode())
-                    yield {"body": message.body.decode()}
+    while len(acknowledged) < int(count):
+        with simple_consumer(address, topic, group) as consumer:
+            is_known = False
+            while len(acknowledged) < int(count):
+                try:
+                    messages = consumer.receive(32, INVISIBLE_S)
+                except Exception as error:  # noqa: BLE001 the client has a class of its own for each code
+                    if is_known and SETTINGS_UNKNOWN in str(error):
+                        break
+                    time.sleep(AGAIN_S)
+                    continue
+                is_known = True
+                for message in messages:
+                    if succeeds(lambda: consumer.ack(message)):  # noqa: B023 called here
+                        acknowledged.add(message.body.decode())
+                        yield {"body": message.body.decode()}
 
 
 def succeeds(call: Callable[[], Any]) -> bool:
@@ -121,7 +133,7 @@ def receive(
     with simple_consumer(address, topic, group, wanted) as consumer:
         left = int(count)
         while left > 0:
-            for message in consumer.receive(32, INVISIBLE_S):
+            for message in receive_some(consumer, 32):
                 consumer.ack(message)
                 left -= 1
                 yield line_of(message)
@@ -132,25 +144,36 @@ def fail(address: str, topic: str, group: str, count: str) -> Iterator[Line]:
     with simple_consumer(address, topic, group) as consumer:
         left = int(count)
         while left > 0:
-            for message in consumer.receive(1, INVISIBLE_S):
+            for message in receive_some(consumer, 1):
                 consumer.change_invisible_duration(message, SOON_S)
                 left -= 1
                 yield line_of(message)
-        yield {"then": len(consumer.receive(1, INVISIBLE_S))}
+        yield {"then": len(receive_some(consumer, 1))}
 
 
 def receive_twice(address: str, topic: str, group: str) -> Iterator[Line]:
     """Receive the first message of an ordered group twice, then the next one."""
     with simple_consumer(address, topic, group) as consumer:
-        (first,) = consumer.receive(1, INVISIBLE_S)
+        (first,) = receive_some(consumer, 1)
         yield line_of(first)
         consumer.change_invisible_duration(first, SOON_S)
-        (again,) = consumer.receive(1, INVISIBLE_S)
+        (again,) = receive_some(consumer, 1)
         yield line_of(again)
         consumer.ack(again)
-        (following,) = consumer.receive(1, INVISIBLE_S)
+        (following,) = receive_some(consumer, 1)
         yield line_of(following)
         consumer.ack(following)
+
+
+def receive_some(consumer: SimpleConsumer, count: int) -> list[Message]:
+    """Receive up to so many messages, again while the proxy does not know the consumer's settings."""
+    while True:
+        try:
+            return list(consumer.receive(count, INVISIBLE_S))
+        except InternalErrorException as error:
+            if SETTINGS_UNKNOWN not in str(error):
+                raise
+            time.sleep(AGAIN_S)
 
 
 def consume(address: str, topic: str, group: str, count: str, failing: str) -> Iterator[Line]:
