@@ -14,6 +14,7 @@ from tests.interop.patience import PATIENCE_S
 from tests.interop.programs import Host, Line
 
 PROGRAMS: Final = Path(__file__).parent
+POM: Final = PROGRAMS / "pom.xml"
 NODE: Final = PROGRAMS / "node"
 RUST: Final = PROGRAMS / "rust"
 PACKAGES: Final = Path(__file__).parents[3] / "build"  # not among the tests, whose sources are judged

@@ -11,6 +11,7 @@ import pytest
 from tests.certificates import Authority
 from tests.interop import jvm, proxies
 from tests.interop.grpc_clients.clients import (
+    POM,
     PROGRAMS,
     Client,
     Run,
@@ -71,7 +72,7 @@ def client(request: pytest.FixtureRequest, proxy_product: str) -> Client:
 def run_java(tmp_path: Path) -> Run:
     """Run a program of ``grpc_clients/java`` and return the lines that it printed."""
     programs = (PROGRAMS / "java", jvm.PROGRAMS / "Launch.java", jvm.PROGRAMS / "Lines.java")
-    return partial(jvm.run, home=tmp_path, programs=programs, pom=PROGRAMS / "pom.xml", timeout_s=PATIENCE_S)
+    return partial(jvm.run, home=tmp_path, programs=programs, pom=POM, timeout_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="session")
