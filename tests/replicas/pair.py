@@ -21,14 +21,17 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.store.settings import from_properties
 from cometmq.store.verify import State, verify
 
-SIZES: Final[Mapping[str, object]] = {
+COMMON: Final[Mapping[str, object]] = {
     "mappedFileSizeCommitLog": 16 << 20,
-    "maxHashSlotNum": 100_000,
-    "maxIndexNum": 400_000,
     "registerNameServerPeriod": 10_000,  # a slave learns so of a master that was not there
     "messageIndexSafe": "true",  # else a killed Java broker does not index all again that it forgets
 }
-STORE: Final = from_properties(SIZES)
+# A killed Java broker destroys the index file that it was writing, and indexes again from where its recovery
+# begins: if a full file came before it, the messages between them are in neither. It gets one for all.
+SIZES: Final[Mapping[str, Mapping[str, object]]] = {
+    "cometmq": {**COMMON, "maxHashSlotNum": 100_000, "maxIndexNum": 400_000},
+    "rocketmq": COMMON,
+}
 QUEUES: Final = 4
 MASTER, SLAVE_SIDE, BOTH_SIDES = ("master",), ("slave",), ("master", "slave")
 LOOK_S: Final = 0.1
@@ -65,8 +68,9 @@ class Side:
 
     def __init__(self, product: str, store: Path, namesrv: str, settings: Mapping[str, object]) -> None:
         self.store = store
+        self.settings = from_properties(SIZES[product])
         self.kills = 0
-        own = {**BOTH, **SIZES, **ha_port(), **settings}
+        own = {**BOTH, **SIZES[product], **ha_port(), **settings}
         self._start = partial(peers.START_BROKER[product], store, namesrv, own, port=peers.free_port())
         self._running = contextlib.ExitStack()
         self._peer: peers.Peer | None = None
@@ -176,28 +180,28 @@ class Pair:
 
     def _compare(self, end: int) -> Found:
         """Compare logs and queues of both, and with the queues that are rebuilt from the log."""
-        master, slave = (self._sides[name].store for name in ("master", "slave"))
-        queues = queues_of(master)
+        queues = queues_of(self._sides["master"].store)
         return Found(
             len(self._load.acknowledged),
             {name: side.kills for name, side in self._sides.items()},
             self._load.failed,
             end,
             len(queues),
-            list(self._faults(master, slave, end, queues)),
+            list(self._faults(end, queues)),
         )
 
-    def _faults(self, master: Path, slave: Path, end: int, queues: dict[str, bytes]) -> Iterator[str]:
+    def _faults(self, end: int, queues: dict[str, bytes]) -> Iterator[str]:
         """Yield what is not as it must be."""
-        if (offset := first_difference(master, slave, end)) is not None:
+        master, slave = self._sides["master"], self._sides["slave"]
+        if (offset := first_difference(master.store, slave.store, end)) is not None:
             yield f"the logs differ at offset {offset:,}"
-        if lost := self._load.acknowledged - numbers_in(slave, end):
+        if lost := self._load.acknowledged - numbers_in(slave.store, end):
             yield f"{len(lost):,} acknowledged messages are lost, such as number {min(lost)}"
-        rebuilt = rebuilt_queues(master, STORE, self._folder / "rebuilt")
-        for name, found in (("master", queues), ("slave", queues_of(slave))):
+        rebuilt = rebuilt_queues(master.store, master.settings, self._folder / "rebuilt")
+        for name, found in (("master", queues), ("slave", queues_of(slave.store))):
             if other := {file for file in found | rebuilt if found.get(file) != rebuilt.get(file)}:
                 yield f"queues of the {name} are not those of its log: {min(other)} and {len(other) - 1} more"
-        for name, store in (("master", master), ("slave", slave)):
-            verified = verify(store, STORE)
+        for name, side in self._sides.items():
+            verified = verify(side.store, side.settings)
             if verified.state is not State.SOUND:
                 yield f"the {name}'s store {verified.state.value}: {verified.findings[0]}"
