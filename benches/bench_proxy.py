@@ -1,6 +1,7 @@
 """What the gRPC proxy costs, beside RocketMQ's own in front of the same broker, and beside an empty service.
 
-    python -m benches.bench_proxy [--calls 20000] [--warm-up 20000] [--seconds 20] [--rate 500] [--idle 30]
+    python -m benches.bench_proxy [--calls 20000] [--warm-up 20000] [--rounds 3] [--seconds 20] [--rate 500]
+                                [--idle 30] [--no-java]
 
 Sends of 200 bytes, and receive + acknowledgement of 32 messages at a time, 32 calls in flight on four
 connections, by clients in one process: to an empty service on the same transport, which answers sends at
@@ -10,8 +11,9 @@ as Java compiles what has run for some seconds. CPU is that of the server's proc
 message.
 
 Then a client of remoting sends 100 messages a second to the broker: alone, while the proxy gets ``--rate``
-messages a second, and while another remoting client sends so many. Last, 1,000 clients with a stream each
-that send a heartbeat every ten seconds, and 200 long polls, are idle. ``--no-java`` leaves RocketMQ's out.
+messages a second, and while another remoting client sends so many, in turn; shown are the medians of the
+rounds. Last, 1,000 clients with a stream each that send a heartbeat every ten seconds, and 200 long polls,
+are idle. ``--no-java`` leaves RocketMQ's out.
 
 All processes share the machine's cores: a rate is what the machine does, not the proxy alone.
 """
@@ -147,11 +149,32 @@ async def measure_nothing(address: str, pid: int, options: argparse.Namespace) -
         await measure("send", [pid], load.send, options.calls)
 
 
-def measure_remoting(peer: peers.Peer, what: str, seconds: float, load: Sequence[str] = ()) -> None:
-    """Send to the broker by remoting, beside a load if one is given; print how long answers took."""
+def measure_remoting(peer: peers.Peer, address: str, options: argparse.Namespace) -> None:
+    """Send to the broker by remoting, alone and beside each load in turn; print how long answers took."""
+    rate = (LOADED, str(options.rate))
+    beside = f"beside {options.rate:,.0f}/s"
+    loads = {
+        "alone": (),
+        f"{beside} through the proxy": ("grpc", address, *rate),
+        f"{beside} by remoting": ("remoting", peer.namesrv, *rate),
+    }
+    found: dict[str, list[tuple[float, float]]] = {what: [] for what in loads}
+    for _ in range(options.rounds):
+        for what, load in loads.items():
+            found[what].append(send_beside(peer, load, options.seconds))
+    for what, rounds in found.items():
+        p50, p99 = np.median(rounds, axis=0)
+        each = " ".join(f"{one:.2f}" for _, one in rounds)
+        print(f"  {what:32} p50 {p50:6.2f} ms, p99 {p99:6.2f} ms (of the rounds: {each})", flush=True)
+
+
+def send_beside(peer: peers.Peer, load: Sequence[str], seconds: float) -> tuple[float, float]:
+    """Send to the broker by remoting, beside a load if one is given; return median and p99 of the times, ms.
+
+    Raises AssertionError: the broker refused a send.
+    """
     latencies: list[float] = []
     over = threading.Event()
-    beside = ""
     with ExitStack() as stack:
         if load:
             command = [sys.executable, "-m", "benches.grpc_load", *load, str(seconds + LONGER_S)]
@@ -162,12 +185,12 @@ def measure_remoting(peer: peers.Peer, what: str, seconds: float, load: Sequence
         timer.start()
         behave(int(peer.broker.rpartition(":")[2]), latencies, over)
         if load:
-            beside = f"; beside: {child.communicate()[0].strip()}"
+            sent = child.communicate()[0].strip()
+            assert sent.endswith(" 0 failed"), f"{' '.join(load)}: {sent}"
     times_ms = np.array(latencies) * 1000
-    p50, p99 = np.nanpercentile(times_ms, (50, 99))
-    refused = int(np.isnan(times_ms).sum())
-    counts = f"{len(times_ms):,} sends, {refused} refused"
-    print(f"  {what:32} p50 {p50:6.2f} ms, p99 {p99:6.2f} ms, {counts}{beside}", flush=True)
+    assert not np.isnan(times_ms).any(), "the broker refused a send"
+    p50, p99 = np.percentile(times_ms, (50, 99))
+    return float(p50), float(p99)
 
 
 async def prepare(namesrv: str) -> None:
@@ -199,13 +222,8 @@ def measure_all(folder: Path, options: argparse.Namespace) -> None:
                 print("RocketMQ's proxy")
                 uvloop.run(measure_proxy(address, [pid], TOPICS["java"], options))
         with cometmq_proxy(peer.namesrv) as (address, pids):
-            rate = (LOADED, str(options.rate))
             print(f"{STEADY_RATE} sends/s by remoting")
-            measure_remoting(peer, "alone", options.seconds)
-            what = f"beside {options.rate:,.0f}/s"
-            measure_remoting(peer, f"{what} through the proxy", options.seconds, ("grpc", address, *rate))
-            remoting = ("remoting", peer.namesrv, *rate)
-            measure_remoting(peer, f"{what} by remoting", options.seconds, remoting)
+            measure_remoting(peer, address, options)
         if not options.idle:
             return
         with cometmq_proxy(peer.namesrv) as (address, pids):
@@ -222,7 +240,8 @@ def main() -> None:
     )
     parser.add_argument("--calls", type=int, default=20_000, help="messages of each measurement")
     parser.add_argument("--warm-up", type=int, default=20_000, help="messages before each of them")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement by remoting")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements by remoting, each way")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each of them")
     parser.add_argument("--rate", type=float, default=500.0, help="messages a second beside it")
     parser.add_argument("--idle", type=float, default=30.0, help="seconds of the idle clients; 0 for none")
     parser.add_argument("--no-java", action="store_true", help="leave RocketMQ's proxy out")
