@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec import field
 
 from cometmq.errors import FormatError
+from cometmq.format.java.fastjson import dumps
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import Body, decode, encode, from_plain, to_plain
 
@@ -55,6 +56,60 @@ def test_standard_json_has_quotes_around_number_keys() -> None:
     written = encode(Sample(by_id={0: "zero"}), standard=True)
     assert b'"byId":{"0":"zero"}' in written
     assert decode(Sample, written) == Sample(by_id={0: "zero"})
+
+
+class Wide(Body):
+    """Has a member of each kind that a body can have."""
+
+    text: str = ""
+    rate: float = 0.0
+    is_on: bool = False
+    missing: int | None = None
+    lines: list[str | None] = field(default_factory=list)
+    pair: tuple[int, ...] = ()
+    colors: dict[Color, list[Inner]] = field(default_factory=dict)
+    by_name: dict[str, dict[int, bool | None]] = field(default_factory=dict)
+    by_queue: dict[MessageQueue, Inner] = field(default_factory=dict)
+    sample: Sample | None = None
+
+
+class Empty(Body):
+    """Has no members."""
+
+
+TEXTS = st.text(max_size=5)
+COUNTS = st.integers(-(2**63), 2**63 - 1)
+QUEUES = st.builds(MessageQueue, TEXTS, TEXTS, COUNTS)
+INNERS = st.builds(Inner, TEXTS)
+SAMPLES = st.builds(
+    Sample,
+    st.none() | TEXTS,
+    COUNTS,
+    st.none() | INNERS,
+    st.sampled_from(Color),
+    st.sets(TEXTS, max_size=3),
+    st.dictionaries(COUNTS, TEXTS, max_size=3),
+    st.dictionaries(QUEUES, COUNTS, max_size=3),
+    st.none() | QUEUES,
+)
+WIDES = st.builds(
+    Wide,
+    TEXTS,
+    st.floats(),
+    st.booleans(),
+    st.none() | COUNTS,
+    st.lists(st.none() | TEXTS, max_size=3),
+    st.lists(COUNTS, max_size=3).map(tuple),
+    st.dictionaries(st.sampled_from(Color), st.lists(INNERS, max_size=2)),
+    st.dictionaries(TEXTS, st.dictionaries(COUNTS, st.none() | st.booleans(), max_size=2), max_size=2),
+    st.dictionaries(QUEUES, INNERS, max_size=2),
+    st.none() | SAMPLES,
+)
+
+
+@given(WIDES | SAMPLES | st.just(Empty()), st.booleans())
+def test_a_body_is_written_as_its_dicts_and_lists_are(body: Body, standard: bool) -> None:
+    assert encode(body, standard=standard) == dumps(to_plain(body, standard=standard)).encode()
 
 
 @pytest.mark.parametrize(

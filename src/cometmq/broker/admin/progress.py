@@ -105,29 +105,30 @@ class ProgressAdmin:
 
     def _progress(self, group: str, topics: Iterable[str]) -> Reading[ConsumeStats]:
         store = self._store
-        offsets: dict[MessageQueue, ConsumeOffset] = {}
-        queues = (
-            MessageQueue(topic, self._own.name, queue_id)
-            for topic in sorted(topics)
-            if (config := self._topics.find(topic)) is not None
-            for queue_id in range(config.read_queue_count)
-        )
-        for queue in queues:
-            if len(offsets) % TURN_MAX == TURN_MAX - 1:
-                yield PAUSE
-            topic, queue_id = queue.topic, queue.queue_id
-            committed = self._offsets.committed(group, topic, queue_id) or 0
-            last_time = yield from store.readings.store_time_at(topic, queue_id, committed - 1)
-            offsets[queue] = ConsumeOffset(
-                broker_offset=store.max_queue_offset(topic, queue_id),
-                consumer_offset=committed,
-                last_time=max(last_time, 0),
-                pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
-                popped=self._in_flight.count(group, topic, queue_id) or None,
-            )
-        known = dict.fromkeys(queue.topic for queue in offsets)
-        tps = sum(self._statistics.tps("GROUP_GET_NUMS", key_of(group, topic)) for topic in known)
-        return ConsumeStats(tps, offsets)
+        stats = ConsumeStats()
+        offsets = stats.offsets
+        for topic in sorted(topics):
+            config = self._topics.find(topic)
+            if config is None or not config.read_queue_count:
+                continue
+            key = key_of(group, topic)
+            committed_of, pulled_of = self._offsets.queues_of(key), self._offsets.pulled_of(key)
+            popped_of = self._in_flight.counts_of(key)
+            for queue_id in range(config.read_queue_count):
+                if len(offsets) % TURN_MAX == TURN_MAX - 1:
+                    yield PAUSE
+                committed, last_time = committed_of.get(queue_id, 0), 0
+                if committed:
+                    last_time = yield from store.readings.store_time_at(topic, queue_id, committed - 1)
+                offsets[MessageQueue(topic, self._own.name, queue_id)] = ConsumeOffset(
+                    broker_offset=store.max_queue_offset(topic, queue_id),
+                    consumer_offset=committed,
+                    last_time=max(last_time, 0),
+                    pull_offset=max(committed, pulled_of.get(queue_id, 0)),
+                    popped=popped_of.get(queue_id),
+                )
+            stats.consume_tps += self._statistics.tps("GROUP_GET_NUMS", key)
+        return stats
 
     def _all_progress(self, *, is_order: bool) -> Reading[bytes]:
         answer, turn, queue_count = BrokerConsumeStats(self._own.address), 0, 0

@@ -91,13 +91,14 @@ def loads(data: str | Buffer) -> Any:
         raise FormatError(f"JSON is not UTF-8 at byte {error.start}: {error.reason}") from None
 
 
-_quoted = json.JSONEncoder(ensure_ascii=False).encode
+quoted = json.encoder.encode_basestring
+"""Encodes a string."""
 
 
 def _written(value: Any, line: str) -> str:
     """Encode a value; ``line`` is the line break and indent of its level, or empty in the compact form."""
     if isinstance(value, str):
-        return value if isinstance(value, Written) else _quoted(value)
+        return value if isinstance(value, Written) else quoted(value)
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -121,11 +122,16 @@ def _written(value: Any, line: str) -> str:
 def _written_object(members: dict[Any, Any], line: str) -> str:
     inner = line and line + "\t"
     texts = [
-        f"{_quoted(name) if isinstance(name, str) else _written(name, inner)}:{_written(value, inner)}"
+        f"{key_text(name, inner)}:{_written(value, inner)}"
         for name, value in members.items()
         if value is not None
     ]
     return f"{{{inner}{f',{inner}'.join(texts)}{line}}}"
+
+
+def key_text(name: Any, line: str = "") -> str:
+    """Encode the name of a member; ``line`` is the line break and indent of its level."""
+    return quoted(name) if isinstance(name, str) else _written(name, line)
 
 
 _BLANK: Final = frozenset(" \t\r\n\f\b\ufeff")

@@ -8,8 +8,10 @@ Decoding: accepts all that :mod:`cometmq.format.java.fastjson` accepts; null cou
 quoted, unknown members are ignored.
 """
 
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -62,7 +64,7 @@ BodyType = TypeVar("BodyType", bound=Body)
 
 def encode(body: Body, *, standard: bool = False) -> bytes:
     """Encode a body; with ``standard``, number keys are quoted, so that any JSON parser can decode it."""
-    return fastjson.dumps(to_plain(body, standard=standard)).encode()
+    return _text(body, standard=standard).encode()
 
 
 def decode(
@@ -123,6 +125,68 @@ def to_plain(value: Any, *, standard: bool = False) -> Any:
     if isinstance(value, set | frozenset):
         value = sorted(value)
     return [to_plain(item, standard=standard) for item in value]
+
+
+def _text(value: Any, *, standard: bool) -> str:
+    """Encode a value in one go, as ``fastjson.dumps`` encodes what ``to_plain`` returns."""
+    write = _SCALARS.get(type(value))
+    if write is not None:
+        return write(value)
+    if isinstance(value, msgspec.Struct):
+        begins, members_of = _member_texts(type(value))
+        members = members_of(value)
+        texts = [
+            f"{begin}{_text(member, standard=standard)}"
+            for begin, member in zip(begins, members, strict=True)
+            if member is not None
+        ]
+        return f"{{{','.join(texts)}}}"
+    if isinstance(value, dict):
+        texts = [
+            f"{_key_text(key, standard=standard)}:{_text(member, standard=standard)}"
+            for key, member in value.items()
+            if member is not None
+        ]
+        return f"{{{','.join(texts)}}}"
+    if type(value) is list:
+        return f"[{','.join([_text(item, standard=standard) for item in value])}]"
+    return fastjson.dumps(to_plain(value, standard=standard))
+
+
+def _key_text(key: Any, *, standard: bool) -> str:
+    if type(key) is str:
+        return fastjson.quoted(key)
+    if type(key) is MessageQueue:
+        return _queue_text(key)
+    return fastjson.key_text(_plain_key(key, standard=standard))
+
+
+def _queue_text(queue: MessageQueue) -> str:
+    topic, broker_name, queue_id = queue
+    quoted = fastjson.quoted
+    return f'{{"brokerName":{quoted(broker_name)},"queueId":{queue_id},"topic":{quoted(topic)}}}'
+
+
+_SCALARS: Final[dict[type, Callable[[Any], str]]] = {
+    int: int.__repr__,
+    str: fastjson.quoted,
+    bool: {False: "false", True: "true"}.__getitem__,
+    float: fastjson.dumps,
+    type(None): fastjson.dumps,
+    MessageQueue: _queue_text,
+}
+"""How values are encoded that have no members."""
+
+
+@cache
+def _member_texts(body_type: type[msgspec.Struct]) -> tuple[list[str], Callable[[Any], tuple[Any, ...]]]:
+    """Return what is before the value of each member of a type, and what returns these values."""
+    members = _members(body_type)
+    begins = [f"{fastjson.quoted(name)}:" for name, _ in members]
+    attributes = [attribute for _, attribute in members]
+    if len(attributes) < 2:
+        return begins, lambda body: tuple(getattr(body, attribute) for attribute in attributes)
+    return begins, attrgetter(*attributes)
 
 
 def wire_name(body_type: type[Body], attribute: str) -> str:
