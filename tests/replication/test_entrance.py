@@ -176,6 +176,42 @@ async def test_nothing_of_the_log_is_sent_to_who_is_not_let_in(
         writer.close()
 
 
+@pytest.mark.parametrize(
+    ("allowed", "heard"), [("", [True, True, True, False, False]), (HERE, [True] * 5)], ids=["", "allowed"]
+)
+async def test_who_guesses_secrets_is_soon_closed_unheard_but_for_allowed_addresses(
+    tmp_path: Path,
+    authority: Authority,
+    with_tls: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
+    *,
+    allowed: str,
+    heard: list[bool],
+) -> None:
+    own = of_user() | with_tls | {"failed_signatures_max": 2, "ha_allowed_addresses": allowed}
+    guess = introduction.encode_introduction(bytes(16), Credentials("inner", "a guess"))
+    async with name_server() as names, running(tmp_path / "m", names, **own) as master:
+
+        async def is_heard() -> bool:
+            """Guess; return whether the master has greeted."""
+            reader, writer = await opened(master, TLS(ca_file=authority.cert))
+            try:
+                async with asyncio.timeout(60):
+                    await reader.readexactly(introduction.GREETING_SIZE)
+                    writer.write(guess)
+                    with contextlib.suppress(ConnectionResetError):
+                        assert await reader.read() == b""
+            except (asyncio.IncompleteReadError, ConnectionResetError):
+                return False
+            finally:
+                writer.close()
+            return True
+
+        assert [await is_heard() for _ in range(5)] == heard
+        assert "user 'inner' is not known, is disabled, may not do all, or has another secret" in caplog.text
+        assert f"{HERE} is closed unheard from now on (failedSignaturesMax=2 a minute)" in caplog.text
+
+
 async def test_who_does_not_introduce_itself_is_cut_off(
     tmp_path: Path, authority: Authority, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:

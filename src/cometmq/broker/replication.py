@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
+from cometmq.access.failures import Failures
 from cometmq.broker.auth.opening import BrokerUsers
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import read
@@ -25,6 +26,7 @@ from cometmq.replication.controller.master_part import MasterPart
 from cometmq.replication.controller.membership import SetMembership
 from cometmq.replication.controller.slave_part import SlavePart
 from cometmq.replication.copies import Copies, SlaveTables
+from cometmq.replication.entrance import Signers
 from cometmq.replication.feeds import ClassicFeed, LogFeed
 from cometmq.replication.intakes import ClassicIntake, LogIntake
 from cometmq.replication.master import MasterPort
@@ -91,7 +93,8 @@ class Replication:
         """
         settings = self._settings
         if users is not None:
-            self._master.entrance.find_secret = users.secret_of_super
+            failures = Failures(users.settings.failed_signatures_max, self._store.clock.monotonic_ms)
+            self._master.entrance.signers = Signers(users.secret_of_super, failures)
         self._link.credentials = settings.inner_credentials
         if not settings.is_slave:
             if self._master_part is not None:

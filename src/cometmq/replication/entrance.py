@@ -12,7 +12,8 @@ by TLS       any other                where requests are signed, the signature o
 ============ ======================== ===================================================================
 
 TLS is told from a plain connection by its first byte, as at the listening port (``net.tls.server``); what is
-said inside it, ``introduction`` describes.
+said inside it, ``introduction`` describes. An address that has signed wrongly too often, and is not in
+haAllowedAddresses, is closed unheard for a while.
 """
 
 import asyncio
@@ -20,10 +21,11 @@ import ipaddress
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from cometmq.access.failures import Failures
 from cometmq.client.background import start_task
 from cometmq.errors import NetworkError, ProtocolError, SettingsError
 from cometmq.net.accepting import Acceptor, ConnectionCount, listen
@@ -37,11 +39,21 @@ BACKLOG: Final = 64
 CONNECTIONS_MAX: Final = 256
 """Most connections, those included that are not let in yet; further ones are closed at once."""
 
-FindSecret = Callable[[str], str | None]
-"""Returns the secret of a user who may do all; None if there is no such user."""
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 _log = logging.getLogger(__name__)
+
+
+class Signers(NamedTuple):
+    """Who may be slaves by their signatures.
+
+    Attributes:
+        find_secret: returns the secret of a user who may do all; None if there is no such user.
+        failures: the wrong signatures of each address.
+    """
+
+    find_secret: Callable[[str], str | None]
+    failures: Failures
 
 
 class SlaveEntrance:
@@ -51,11 +63,11 @@ class SlaveEntrance:
         serve: serves a slave that was let in, until its connection ends.
 
     Attributes:
-        find_secret: finds the users who may be slaves; None where requests are not signed.
+        signers: None where requests are not signed.
     """
 
     def __init__(self, settings: ReplicationSettings, serve: Serve) -> None:
-        self.find_secret: FindSecret | None = None
+        self.signers: Signers | None = None
         self._settings = settings
         self._serve = serve
         self._networks = settings.ha_networks
@@ -102,9 +114,12 @@ class SlaveEntrance:
         self, host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Admit a slave, if it may be one, and serve it."""
+        is_named = any(ipaddress.ip_address(host) in network for network in self._networks)
         try:
+            if not is_named and self.signers is not None and self.signers.failures.is_suspect(host):
+                return
             try:
-                await self._check(host, reader, writer)
+                await self._check(host, reader, writer, is_named=is_named)
             except (OSError, NetworkError, ProtocolError) as error:
                 _log.warning("slave %s is refused: %s", address_text(host, port), error)
                 return
@@ -112,9 +127,14 @@ class SlaveEntrance:
         finally:
             writer.transport.abort()
 
-    async def _check(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Check who connects. Raises ProtocolError if it may not be a slave, NetworkError, OSError."""
-        is_named = any(ipaddress.ip_address(host) in network for network in self._networks)
+    async def _check(
+        self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_named: bool
+    ) -> None:
+        """Check who connects. Raises ProtocolError if it may not be a slave, NetworkError, OSError.
+
+        Args:
+            is_named: whether its address is in haAllowedAddresses.
+        """
         if writer.get_extra_info("ssl_object") is None:
             if not is_named:
                 self._refuse_strangers()
@@ -122,14 +142,14 @@ class SlaveEntrance:
         limit_ms = self._settings.ha_housekeeping_interval
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                has_signed = await self._meet(reader, writer)
+                has_signed = await self._meet(host, reader, writer)
         except TimeoutError:
             raise NetworkError(f"it has not introduced itself within {limit_ms} ms") from None
         except asyncio.IncompleteReadError:
             raise NetworkError("it has closed the connection before it introduced itself") from None
         if is_named or has_signed:
             return
-        if self.find_secret is not None:
+        if self.signers is not None:
             raise ProtocolError(
                 "requests must be signed, and it has no user: set innerClientAuthenticationCredentials on "
                 "the slave, or here haAllowedAddresses to its address"
@@ -139,7 +159,7 @@ class SlaveEntrance:
     def _refuse_strangers(self) -> None:
         """Raise ProtocolError if one that comes plainly, from no allowed address, may not be a slave."""
         self._refuse_others()
-        if self.find_secret is not None:
+        if self.signers is not None:
             why = "requests must be signed"
         elif self._settings.tls_mode is TlsMode.ENFORCING:
             why = "tlsServerMode=enforcing"
@@ -152,11 +172,11 @@ class SlaveEntrance:
 
     def _refuse_others(self) -> None:
         """Raise ProtocolError if only allowed addresses may be slaves, as nobody signs."""
-        if self._networks and self.find_secret is None:
+        if self._networks and self.signers is None:
             allowed = self._settings.ha_allowed_addresses
             raise ProtocolError(f"its address is not in haAllowedAddresses ({allowed})")
 
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _meet(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Greet a slave; return whether a user who may do all has signed its answer. Raises ProtocolError."""
         challenge = os.urandom(introduction.CHALLENGE_SIZE)
         writer.write(introduction.encode_greeting(challenge))
@@ -165,13 +185,17 @@ class SlaveEntrance:
             return False
         name = await reader.readexactly(size)
         signature = await reader.readexactly(introduction.SIGNATURE_SIZE)
-        if self.find_secret is None:
+        if self.signers is None:
             return False
-        secret = self.find_secret(name.decode(errors="replace"))
+        find_secret, failures = self.signers
+        secret = find_secret(name.decode(errors="replace"))
         if secret is None or not introduction.is_signed(challenge, name, signature, secret):
+            failures.add(host)
+            suspect = f"; {host} is closed unheard from now on (failedSignaturesMax={failures.most} a minute)"
             raise ProtocolError(
                 f"user {name.decode(errors='replace')!r} is not known, is disabled, may not do all, or has "
                 "another secret (innerClientAuthenticationCredentials of the slave)"
+                f"{suspect if failures.is_suspect(host) else ''}"
             )
         return True
 
