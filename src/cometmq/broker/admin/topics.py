@@ -204,8 +204,9 @@ class TopicRequests:
         for queue_id in range(max(topic.read_queue_count, topic.write_queue_count)):
             if queue_id % TURN_MAX == TURN_MAX - 1:
                 yield PAUSE
-            low, high = store.ends_of(name, queue_id)
-            time = yield from store.readings.store_time_at(name, queue_id, high - 1)
+            (low, high), time = store.ends_of(name, queue_id), 0
+            if low < high:
+                time = yield from store.readings.store_time_at(name, queue_id, high - 1)
             offsets[MessageQueue(name, self._broker_name, queue_id)] = TopicOffset(max(time, 0), high, low)
         stats = TopicStats(offsets, self._statistics.tps("TOPIC_PUT_NUMS", name))
         return (yield from made(partial(encode_topic_stats, stats), len(offsets)))
