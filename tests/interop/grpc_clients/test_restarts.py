@@ -22,6 +22,7 @@ pytestmark = pytest.mark.interop
 RESTART_COUNT: Final = 400
 
 Progress = Callable[[str, str], Coroutine[Any, Any, int]]
+"""Counts what a program has done so far, by name server and by the name of topic and group."""
 
 
 @pytest.mark.parametrize(
@@ -51,9 +52,7 @@ def test_what_was_stored_arrives_although_the_broker_is_killed_and_the_proxy_res
 
     with peers.START_NAMESRV[product](tmp_path / "namesrv") as namesrv, ThreadPoolExecutor(1) as pool:
 
-        def over_restarts(
-            program: str, progress: Callable[[str, str], Coroutine[Any, Any, int]]
-        ) -> list[Line]:
+        def over_restarts(program: str, progress: Progress) -> list[Line]:
             with running(namesrv):
                 run_python("send", proxy, topic, *texts({"body": "0"}))  # starts the client's process
                 begun = pool.submit(run_python, program, proxy, topic, topic, RESTART_COUNT)
