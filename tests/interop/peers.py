@@ -292,21 +292,23 @@ def cometmq_broker(
     ended_by: signal.Signals = signal.SIGTERM,
     context: ssl.SSLContext | None = None,
 ) -> Iterator[Peer]:
-    """Run ``cometmq broker`` alone, for a name server that runs already, with TLS if there is a context."""
+    """Run ``cometmq broker`` alone, for name servers that run already, with TLS if there is a context."""
     address = f"{HOST}:{port or free_port()}"
     options = ("--host", HOST, "--port", address.partition(":")[2], "--store", str(store))
     command = [cometmq_program(), "broker", "--namesrv", namesrv, *options]
     with _cometmq_process(command, store, settings, ended_by) as broker:
-        _await_registration(broker, namesrv, address, context)
+        for each in namesrv.split(";"):
+            _await_registration(broker, each, address, context)
         with patient_clients(address):
             yield Peer("cometmq", namesrv, address, broker.pid, store)
 
 
 @contextlib.contextmanager
-def cometmq_namesrv(_home: Path | None = None) -> Iterator[str]:
+def cometmq_namesrv(_home: Path | None = None, *, options: Sequence[str] = ()) -> Iterator[str]:
     """Run ``cometmq namesrv`` alone, which has no files, and return its address."""
     address = f"{HOST}:{free_port()}"
     command = [cometmq_program(), "namesrv", "--host", HOST, "--port", address.partition(":")[2]]
+    command += options
     with Process(command, ready="ready: name server ", environment=os.environ):
         yield address
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import signal
 import socket
 from pathlib import Path
@@ -59,6 +60,47 @@ def test_a_slave_of_the_other_product_has_the_same_log_and_serves_when_the_maste
         (got,) = run_java("ConsumeAll", namesrv, TOPIC, "replicated", COUNT // 2)
         assert got["received"] == COUNT // 2 and not got["missing"] + got["twice"] + got["damaged"]
         print(f"\n{follows} behind {leads}: {end} bytes equal, {got}")
+
+
+@pytest.mark.interop_long
+def test_both_name_servers_have_the_same_acting_master_in_their_routes(tmp_path: Path, run_java: Run) -> None:
+    acts = BOTH | {"enableSlaveActingMaster": "true", "slaveReadEnable": "true"}
+    with (
+        peers.rocketmq_namesrv(tmp_path / "names", added={"supportActingMaster": "true"}) as theirs,
+        peers.cometmq_namesrv(options=("--acting-masters",)) as ours,
+    ):
+        both = f"{theirs};{ours}"
+
+        def brokers() -> list[Any]:
+            """Return what each name server says of the topic's broker."""
+            answers = [asked(namesrv, remoting.GET_ROUTE, topic=TOPIC) for namesrv in (theirs, ours)]
+            return [json.loads(quoted(one.body)) if one.code == 0 else None for one in answers]
+
+        def agree_on(*addresses: str) -> bool:
+            found, other = brokers()
+            wanted = {str(broker_id): address for broker_id, address in enumerate(addresses)}
+            return bool(found == other and found["brokerDatas"][0]["brokerAddrs"] == wanted)
+
+        def running(name: str, **settings: object) -> contextlib.AbstractContextManager[peers.Peer]:
+            own = acts | ha_port() | settings
+            return peers.cometmq_broker(tmp_path / name, both, own, ended_by=signal.SIGKILL)
+
+        with running("slave", **SLAVE) as slave:
+            with running("master") as master:
+                run_java("Send", theirs, TOPIC, "replicated", COUNT)
+                caught_up(master)
+                wait_until(lambda: asked(slave.broker, TOPIC_CONFIG, topic=TOPIC).code == 0)
+                wait_until(lambda: agree_on(master.broker, slave.broker))
+            wait_until(lambda: agree_on(slave.broker))
+            (got,) = run_java("ConsumeAll", theirs, TOPIC, "replicated", COUNT)
+            assert got["received"] == COUNT and not got["missing"] + got["twice"] + got["damaged"]
+            with running("master") as master:
+                wait_until(lambda: agree_on(master.broker, slave.broker))
+
+
+def quoted(route: bytes) -> bytes:
+    """Return a route with quotes around broker ids, as which Java writes numbers."""
+    return re.sub(rb"([{,])(\d+):", rb'\1"\2":', route)
 
 
 def check_page(master: peers.Peer, slave: peers.Peer, end: int) -> None:

@@ -227,6 +227,33 @@ def test_an_acting_master_can_be_read_but_not_written() -> None:
     assert {queue.perm for topic in "TV" for queue in route_of(routes, topic).queues} == {4}
 
 
+@pytest.mark.parametrize(
+    ("acting_masters", "allowed", "addrs"),
+    [
+        (True, True, {0: SLAVE, 2: "192.0.2.3:10911"}),
+        (True, False, {1: SLAVE, 2: "192.0.2.3:10911"}),
+        (False, True, {1: SLAVE, 2: "192.0.2.3:10911"}),
+    ],
+    ids=["acts", "not allowed by its brokers", "not allowed by the name server"],
+)
+def test_while_a_master_is_gone_its_first_slave_has_its_place_in_routes(
+    *, acting_masters: bool, allowed: bool, addrs: dict[int, str]
+) -> None:
+    routes = RouteTable(acting_masters=acting_masters)
+    others = {1: SLAVE, 2: "192.0.2.3:10911"}
+    routes.register(header(acting_master=allowed), registration("T", "U"), "link", 0)
+    for broker_id, addr in others.items():
+        routes.register(header(addr, broker_id, acting_master=allowed), registration("T", "U"), addr, 0)
+    whole = route_of(routes, "T")
+    assert whole.brokers[0].addrs == {0: MASTER, **others} and whole.queues[0].perm == 6
+    routes.disconnect("link")
+    route = route_of(routes, "T")
+    assert route.brokers[0].addrs == addrs and route.queues[0].perm == (4 if allowed else 6)
+    assert routes.cluster_info().brokers["broker-a"].addrs == others
+    routes.register(header(acting_master=allowed), registration("T", "U"), "link", 0)
+    assert route_of(routes, "T") == whole
+
+
 def test_write_permission_is_taken_and_given_for_all_topics_of_a_broker() -> None:
     routes = known()
     assert routes.set_writable("broker-a", writable=False) == 2

@@ -29,8 +29,8 @@ BOTH: dict[str, Any] = {
 
 
 @asynccontextmanager
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(port=0)
+async def name_server(*, acting_masters: bool = False) -> AsyncIterator[str]:
+    server = NameServer(port=0, acting_masters=acting_masters)
     await server.start()
     try:
         yield server.address

@@ -239,6 +239,7 @@ class NameServers:
             *self._identity(),
             ha_server_addr=address_text(host, self._ha_port or port + 1),
             body_crc=body_crc(body),
+            enable_acting_master=self._settings.enable_slave_acting_master or None,
         )
         return Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header), body=body)
 

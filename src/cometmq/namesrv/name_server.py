@@ -44,6 +44,8 @@ class NameServer:
         files: the file layer for that file.
         order_messages: whether routes contain the order of queues (RocketMQ: ``orderMessageEnable``); an
             operator's change at run time, saved in the file, comes first.
+        acting_masters: whether a slave is the master of routes, for readers, while there is none (RocketMQ:
+            ``supportActingMaster``), if its brokers have ``enableSlaveActingMaster``.
         limits: the limits of request bodies.
         access: who may use it; by default everybody who reaches it, which is this machine.
         tls: whether connections are TLS, and with which certificate.
@@ -65,6 +67,7 @@ class NameServer:
         kv_config_path: Path | None = None,
         files: FileLayer | None = None,
         order_messages: bool = False,
+        acting_masters: bool = False,
         limits: BodyLimits = LIMITS,
         access: NameServerAccess = FOR_ALL,
         tls: TlsSettings | None = None,
@@ -72,10 +75,13 @@ class NameServer:
         self.host = host
         self.port = port
         self._clock = clock or SystemClock()
-        self.routes = RouteTable()
+        self.routes = RouteTable(acting_masters=acting_masters)
         self._kv_config = KvConfig(kv_config_path, files)
         changed = self._kv_config.get(SETTINGS_NAMESPACE, ORDER_SETTING)
-        self._settings = _settings(limits, access) | {ORDER_SETTING: changed or str(order_messages).lower()}
+        self._settings = _settings(limits, access) | {
+            ORDER_SETTING: changed or str(order_messages).lower(),
+            "supportActingMaster": str(acting_masters).lower(),
+        }
         self._requests = NameServerRequests(
             self.routes,
             self._kv_config,
@@ -222,5 +228,4 @@ def _settings(limits: BodyLimits, access: NameServerAccess) -> dict[str, str]:
         "notifyMinBrokerIdChanged": "false",
         "returnOrderTopicConfigToBroker": "true",
         "scanNotActiveBrokerInterval": str(EXPIRY_INTERVAL_MS),
-        "supportActingMaster": "false",
     }

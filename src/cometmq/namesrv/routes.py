@@ -6,7 +6,8 @@ Theory of operation: a broker *registers* with all its topics, repeatedly; after
 adds a broker, and nothing is kept on disk: after a restart the brokers register again.
 
 Brokers of one name form a group: a master (id 0) and its slaves. Topics belong to the group; the topic
-table of the master counts, or, if acting masters are enabled, that of the slave with the lowest id.
+table of the master counts, or, if acting masters are enabled, that of the slave with the lowest id. While
+there is no master, routes have that slave as an *acting* one, for readers: under id 0, not writable.
 
 Events are method calls with the time; returned values never change afterwards.
 
@@ -76,9 +77,14 @@ class RemovedBroker(NamedTuple):
 
 
 class RouteTable:
-    """The tables of brokers and topics. All times are ms of one monotonic clock."""
+    """The tables of brokers and topics. All times are ms of one monotonic clock.
 
-    def __init__(self) -> None:
+    Args:
+        acting_masters: whether routes have acting masters, of brokers that allow it.
+    """
+
+    def __init__(self, *, acting_masters: bool = False) -> None:
+        self._acting_masters = acting_masters
         self._topics: dict[str, dict[str, QueueData]] = {}  # topic → broker name → its queues
         self._brokers: dict[str, BrokerData] = {}  # broker name → addresses by broker id
         self._live: dict[tuple[str, str], _Live] = {}  # cluster and address → last registration
@@ -187,6 +193,8 @@ class RouteTable:
         brokers = [self._brokers[name] for name in queues if name in self._brokers]
         if not brokers:
             return None
+        if self._acting_masters:
+            brokers = [_acting(broker, queues[broker.broker_name].perm) for broker in brokers]
         mappings = self._mappings.get(topic)
         return TopicRoute(brokers, list(queues.values()), mappings=dict(mappings) if mappings else None)
 
@@ -342,6 +350,16 @@ class RouteTable:
             entries.pop(broker_name, None)
             if not entries:
                 table.pop(topic, None)
+
+
+def _acting(broker: BrokerData, perm: int) -> BrokerData:
+    """Return the brokers of a name, the slave with the lowest id as the master if that is to act as one."""
+    addrs = broker.addrs
+    if MASTER_ID in addrs or not broker.acting_master or perm & WRITE:
+        return broker
+    acting = min(addrs)
+    others = {broker_id: addr for broker_id, addr in addrs.items() if broker_id != acting}
+    return replace(broker, addrs={MASTER_ID: addrs[acting], **others})
 
 
 class _Live(NamedTuple):

@@ -63,6 +63,10 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
         slave_timeout: longest time that a send waits for slaves.
         slave_read_enable: whether a slave answers pulls, and a master tells readers that are far behind
             (``accessMessageInMemoryMaxRatio``) to read from a slave; set it on both.
+        enable_slave_acting_master: whether, while there is no master, readers find the slave with the lowest
+            ``brokerId`` in its place; set it on both, and on the name server (``--acting-masters``, or
+            RocketMQ's ``supportActingMaster``). It needs ``slaveReadEnable``. Nothing is stored meanwhile;
+            RocketMQ's slave also delivers what is due, to other masters.
         enable_controller_mode: whether RocketMQ's controller decides who of a ``broker_name`` is the master.
             Then ``broker_role`` and ``broker_id`` have no effect, and a master is a SYNC_MASTER.
         controller_addr: the controllers, ``host:port;host:port``.
@@ -87,6 +91,7 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
     min_in_sync_replicas: ReplicaCount = 1
     slave_timeout: Milliseconds = 3_000
     slave_read_enable: bool = False
+    enable_slave_acting_master: bool = False
     enable_controller_mode: bool = False
     controller_addr: str = ""
     all_ack_in_sync_state_set: bool = False

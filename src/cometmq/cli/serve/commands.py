@@ -27,7 +27,6 @@ from cometmq.net.tasks import until_one_ends
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
     from cometmq.broker.settings import BrokerSettings
-    from cometmq.namesrv.access import NameServerAccess
 
 DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
 """Settings of ``dev`` that a file may change, so that Spring listeners with SQL92 filters work at once."""
@@ -115,6 +114,11 @@ def dev(
     type=BODY_SIZE,
     help="… and of one that is not standard JSON.  [default: 24576]",
 )
+@click.option(
+    "--acting-masters",
+    is_flag=True,
+    help="While a master is gone, readers find a slave in its place (enableSlaveActingMaster).",
+)
 @name_server_access_options
 @metrics_options
 @server_tls_options
@@ -125,6 +129,7 @@ def namesrv(
     registration_topics_max: int | None,
     request_body_bytes_max: int | None,
     nonstandard_body_bytes_max: int | None,
+    acting_masters: bool,
     users: Path | None,
     closed_routes: bool,
     cluster: str,
@@ -140,7 +145,8 @@ def namesrv(
     }
     access = name_server_access(users=users, closed_routes=closed_routes, cluster=cluster, insecure=insecure)
     metrics, values = take_metrics(server), tls_settings(**server)
-    run("namesrv", lambda: _namesrv((host, port), metrics, limits, access, values, as_json=as_json))
+    own = {"access": access, "acting_masters": acting_masters}
+    run("namesrv", lambda: _namesrv((host, port), metrics, limits, own, values, as_json=as_json))
 
 
 @click.command()
@@ -224,7 +230,7 @@ async def _namesrv(
     address: tuple[str, int],
     metrics: tuple[str, int] | None,
     limits: Mapping[str, int | None],
-    access: "NameServerAccess",
+    own: Mapping[str, Any],
     values: Mapping[str, Any],
     *,
     as_json: bool,
@@ -236,7 +242,7 @@ async def _namesrv(
 
     given = {name: limit for name, limit in limits.items() if limit is not None}
     tls = settings_from(TlsSettings, values)
-    server = NameServer(*address, limits=LIMITS._replace(**given), access=access, tls=tls)
+    server = NameServer(*address, limits=LIMITS._replace(**given), tls=tls, **own)
     async with AsyncExitStack() as stack:
         endpoint = None if metrics is None else endpoint_of(server, *metrics)
         await server.start()
