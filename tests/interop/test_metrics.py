@@ -91,7 +91,7 @@ def test_promtool_accepts_the_rules() -> None:
     ran = subprocess.run(
         ["promtool", "check", "rules", str(FILES / "alerts.yml")], capture_output=True, text=True, check=False
     )
-    assert ran.returncode == 0 and "10 rules found" in ran.stdout, ran
+    assert ran.returncode == 0 and "12 rules found" in ran.stdout, ran
 
 
 @needs_prometheus
@@ -173,7 +173,7 @@ def test_prometheus_scrapes_a_broker_and_sees_what_was_sent(prometheus: Promethe
         wait_until(lambda: prometheus.values('rocketmq_messages_in_total{topic="metrics"}') == [str(SENT)])
         assert prometheus.values("up") == ["1"]
         (group,) = prometheus.ask("rules")["groups"]
-        assert len(group["rules"]) == 10
+        assert len(group["rules"]) == 12
         assert {rule["health"] for rule in group["rules"]} <= {"ok", "unknown"}
 
 

@@ -1,4 +1,5 @@
 import logging
+import math
 
 import pytest
 
@@ -25,6 +26,12 @@ def test_a_counter_keeps_its_name_and_each_series_has_the_labels_of_all() -> Non
         "# TYPE x_sent_total counter",
         'x_sent_total{node_id="b",topic="T"} 3.0',
     ]
+
+
+def test_what_never_comes_is_infinite_as_prometheus_writes_it() -> None:
+    values = Values()
+    values.set(AGE, math.inf, "T")
+    assert text_of(values, names=(AGE.name,))[-1] == 'x_age_milliseconds{node_id="b",topic="T"} +Inf'
 
 
 def test_a_topic_of_any_name_is_one_label() -> None:

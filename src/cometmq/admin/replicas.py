@@ -8,7 +8,7 @@ from cometmq.admin.cluster import ClusterAdmin
 from cometmq.cluster.route import MASTER
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.wire.bodies import decode
-from cometmq.wire.bodies.stats import ReplicationStatus, SlaveConnection
+from cometmq.wire.bodies.stats import ReplicationStatus, SlaveConnection, seconds_behind
 from cometmq.wire.codes import RequestCode
 
 
@@ -30,13 +30,8 @@ class ConnectedSlave(NamedTuple):
 
     @property
     def behind_s(self) -> float | None:
-        """How long what it lacks takes at the present rate, in s; None if nothing is sent of it.
-
-        While as much is sent as is stored this is how old the first byte is that it lacks.
-        """
-        if not self.behind:
-            return 0.0
-        return self.behind / self.bytes_per_second if self.bytes_per_second else None
+        """How long what it lacks takes at the present rate, in s; None if nothing is sent of it."""
+        return seconds_behind(self.behind, self.bytes_per_second)
 
 
 class ReplicaLine(NamedTuple):

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
+from math import inf
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -108,7 +109,8 @@ class Exposition:
     def _line(self, name: str, own: str, value: float) -> str:
         """Return a sample's line."""
         labels = f"{self._labels},{own}" if self._labels and own else self._labels or own
-        return f"{name}{{{labels}}} {float(value)}\n" if labels else f"{name} {float(value)}\n"
+        number = "+Inf" if value == inf else float(value)
+        return f"{name}{{{labels}}} {number}\n" if labels else f"{name} {number}\n"
 
     def _warn(self, name: str, count: int) -> None:
         if name not in self._warned:

@@ -1,9 +1,11 @@
 from pathlib import Path
 
 from tests.broker.conftest import serving
+from tests.replication.conftest import acked, pair, until
+from tests.store.conftest import new_message
 
 from cometmq.broker.metrics import families
-from cometmq.broker.metrics.storage import STORAGE, add_timer, read_store
+from cometmq.broker.metrics.storage import STORAGE, add_replication, add_timer, read_store
 from cometmq.broker.reads import read
 from cometmq.io.files import Disk
 from cometmq.metrics.family import Values
@@ -25,6 +27,29 @@ async def test_the_store_shows_its_bytes_and_the_age_of_its_oldest_message(tmp_p
         used, usable = Disk().usage(tmp_path)
         shown = sum(values.series[families.DISK].values())
         assert abs(shown - used - usable) < 0.01 * shown  # others use the disk meanwhile
+
+
+async def test_a_slave_is_behind_by_bytes_and_seconds_until_it_has_all(tmp_path: Path) -> None:
+    async with pair(tmp_path) as (master, follower, _, _):
+
+        def shown() -> dict[str, list[float]]:
+            values = Values()
+            add_replication(values, master.parts.replication)
+            parts = families.SLAVES, families.SLAVE_BEHIND, families.SLAVE_BEHIND_S
+            return {family.name: list(values.series[family].values()) for family in parts}
+
+        await until(lambda: acked(master) == master.store.written_offset)
+        level = {
+            "cometmq_replication_slaves": [1, 1],
+            "cometmq_replication_behind_bytes": [0],
+            "cometmq_replication_behind_seconds": [0],
+        }
+        assert shown() == level
+        master.store.append([new_message("T")])  # nothing of it is sent before the loop's next turn
+        assert shown()["cometmq_replication_behind_bytes"][0] > 0
+        assert shown()["cometmq_replication_behind_seconds"][0] > 0
+        await until(lambda: shown() == level)
+        assert follower.store.written_offset == master.store.written_offset
 
 
 async def test_a_timed_message_waits_and_is_late_when_nobody_delivers_it(tmp_path: Path) -> None:

@@ -222,6 +222,14 @@ SLAVE_BEHIND: Final = Family(
     "bytes",
     "bytes of a master's log that a slave, by the address of its connection, has not acknowledged",
 )
+SLAVE_BEHIND_S: Final = Family(
+    "cometmq_replication_behind_seconds",
+    GAUGE,
+    ("slave",),
+    "seconds",
+    "how long what a slave has not acknowledged takes at the rate of the last second; +Inf while nothing is "
+    "sent to it",
+)
 MASTER_CONNECTED: Final = Family(
     "cometmq_replication_master_connected",
     GAUGE,

@@ -1,6 +1,7 @@
 """Gauges of the store, its disk and its timer, of replication, and of connections."""
 
 from collections import Counter
+from math import inf
 from typing import Final
 
 from cometmq.broker.metrics import families
@@ -17,6 +18,7 @@ from cometmq.store.read.reading import Reading
 from cometmq.store.read.seek import record_store_time
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import ConsumeType
+from cometmq.wire.bodies.stats import seconds_behind
 from cometmq.wire.codes import version_name
 
 STORAGE: Final = "local", "disk"
@@ -59,6 +61,8 @@ def add_replication(values: Values, replication: Replication) -> None:
     values.set(families.SLAVES, status.in_sync_slaves, "in_sync")
     for slave in status.connections:
         values.set(families.SLAVE_BEHIND, slave.behind, slave.address)
+        behind_s = seconds_behind(slave.behind, slave.bytes_per_second)
+        values.set(families.SLAVE_BEHIND_S, inf if behind_s is None else behind_s, slave.address)
 
 
 def add_timer(values: Values, timed: TimedMessages, now_ms: int) -> None:

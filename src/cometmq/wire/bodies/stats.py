@@ -181,6 +181,16 @@ class SlaveConnection(Body):
     bytes_per_second: int = field(default=0, name="transferredByteInSecond")
 
 
+def seconds_behind(behind: int, bytes_per_second: int) -> float | None:
+    """Return how long so many bytes take at a rate, in s; None if nothing is sent of them.
+
+    While as much is sent to a slave as is stored this is how old the first byte is that it lacks.
+    """
+    if not behind:
+        return 0.0
+    return behind / bytes_per_second if bytes_per_second else None
+
+
 class ReplicationStatus(Body):
     """GET_BROKER_HA_STATUS.
 
