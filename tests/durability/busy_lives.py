@@ -9,6 +9,7 @@ what is in a pool.
 import itertools
 import sys
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -249,7 +250,7 @@ class BusyLife(Life):
         kept = [one for one in self.sent if one.end <= store.written_offset]
         assert kept == self.sent[: len(kept)]
         assert all(one.end > safe_offset for one in self.sent[len(kept) :]), "lost what was promised"
-        alive = {topic: self._alive_from(topic) for topic, _ in PLACES}
+        alive = {topic: self._alive_from(topic, kept) for topic, _ in PLACES}
         for topic, queue_id in PLACES:
             place = [one for one in kept if (one.message.topic, one.message.queue_id) == (topic, queue_id)]
             expected = [one for one in place if one.at.physical_offset >= alive[topic]]
@@ -264,7 +265,7 @@ class BusyLife(Life):
         self.unsure = []
         return kept
 
-    def _alive_from(self, topic: str) -> int:
+    def _alive_from(self, topic: str, kept: list[Sent]) -> int:
         """Give where a topic's messages begin; note a deletion that has come to its end."""
         end = self.store.written_offset
         self.deletions = [one._replace(offset=min(one.offset, end)) for one in self.deletions]
@@ -272,11 +273,23 @@ class BusyLife(Life):
         unsure = {min(one.offset, end): one.begin for one in self.unsure if one.topic == topic}
         actual = self.store.deleted_before(topic)
         if known <= self.store.min_offset and not actual:
-            return known  # forgotten, since it has expired
+            # It is forgotten, as it has expired. So may one be that was under way: its queues are new then.
+            expired = [offset for offset in unsure if offset <= self.store.min_offset]
+            actual = next((one for one in expired if self._queues_begin_at(topic, kept, one)), known)
         assert actual in {known, *unsure}
         if actual != known:
             self.deletions.append(Deletion(topic, actual, unsure[actual], len(self.disk.operations)))
         return actual
+
+    def _queues_begin_at(self, topic: str, kept: list[Sent], offset: int) -> bool:
+        """Check whether a topic's queues have what was sent from an offset on, and nothing else."""
+        ends = Counter(
+            one.message.queue_id
+            for one in kept
+            if one.message.topic == topic and one.at.physical_offset >= offset
+        )
+        queues = (queue_id for name, queue_id in PLACES if name == topic)
+        return all(self.store.max_queue_offset(topic, queue_id) == ends[queue_id] for queue_id in queues)
 
 
 def odd_settings(chance: Random) -> dict[str, object]:
