@@ -10,10 +10,10 @@ with two, on 16 connections; and to RocketMQ's proxy in cluster mode. The warm-u
 as Java compiles what has run for some seconds. CPU is that of the server's processes, user and system, per
 message.
 
-Then a client of remoting sends 100 messages a second to the broker: alone, while the proxy gets ``--rate``
-messages a second, and while another remoting client sends so many, in turn; shown are the medians of the
-rounds. Last, 1,000 clients with a stream each that send a heartbeat every ten seconds, and 200 long polls,
-are idle. ``--no-java`` leaves RocketMQ's out.
+Then a client of remoting sends 100 messages a second to the broker: alone, and while another remoting client
+sends ``--rate`` messages a second, while the proxy gets so many, and while an empty gRPC service does, in
+turn; shown are the medians of the rounds. Last, 1,000 clients with a stream each that send a heartbeat every
+ten seconds, and 200 long polls, are idle. ``--no-java`` leaves RocketMQ's out.
 
 All processes share the machine's cores: a rate is what the machine does, not the proxy alone.
 """
@@ -149,12 +149,18 @@ async def measure_nothing(address: str, pid: int, options: argparse.Namespace) -
         await measure("send", [pid], load.send, options.calls)
 
 
-def measure_remoting(peer: peers.Peer, address: str, options: argparse.Namespace) -> None:
-    """Send to the broker by remoting, alone and beside each load in turn; print how long answers took."""
+def measure_remoting(peer: peers.Peer, address: str, empty: str, options: argparse.Namespace) -> None:
+    """Send to the broker by remoting, alone and beside each load in turn; print how long answers took.
+
+    Args:
+        address, empty: of the proxy and of an empty service, which asks nothing of the broker: what it adds
+            comes of the cores that all share.
+    """
     rate = (LOADED, str(options.rate))
     beside = f"beside {options.rate:,.0f}/s"
     loads = {
         "alone": (),
+        f"{beside} to an empty service": ("grpc", empty, *rate),
         f"{beside} through the proxy": ("grpc", address, *rate),
         f"{beside} by remoting": ("remoting", peer.namesrv, *rate),
     }
@@ -221,9 +227,11 @@ def measure_all(folder: Path, options: argparse.Namespace) -> None:
             with rocketmq_proxy(folder / "java", peer.namesrv, options=HEAP) as (address, pid):
                 print("RocketMQ's proxy")
                 uvloop.run(measure_proxy(address, [pid], TOPICS["java"], options))
-        with cometmq_proxy(peer.namesrv) as (address, pids):
+        port = peers.free_port()
+        nothing = server("benches.bench_proxy", "--nothing", "grpclib", str(port))
+        with cometmq_proxy(peer.namesrv) as (address, _), nothing:
             print(f"{STEADY_RATE} sends/s by remoting")
-            measure_remoting(peer, address, options)
+            measure_remoting(peer, address, f"{peers.HOST}:{port}", options)
         if not options.idle:
             return
         with cometmq_proxy(peer.namesrv) as (address, pids):
