@@ -121,8 +121,8 @@ function of an ``Exchange``."""
 
 
 Identify = Callable[[str, Call], Awaitable[ProtobufMessage | None]]
-"""Says by the metadata of a call of the rpc with this name who has signed it: None if that is a known user,
-else the answer. Raises CallRefused instead where that is how the rpc is refused."""
+"""Checks by the metadata of a call of the rpc with this name who has signed it. Returns None for a known
+user, else the answer. Raises CallRefused instead where that is how the rpc is refused."""
 
 
 class GrpcServer:
