@@ -1,6 +1,6 @@
 """What the gRPC proxy costs, beside RocketMQ's own in front of the same broker, and beside an empty service.
 
-    python -m benches.bench_proxy [--calls 20000] [--warm-up 20000] [--rounds 3] [--seconds 20] [--rate 500]
+    python -m benches.bench_proxy [--calls 20000] [--warm-up 20000] [--rounds 5] [--seconds 20] [--rate 500]
                                 [--idle 30] [--no-java]
 
 Sends of 200 bytes, and receive + acknowledgement of 32 messages at a time, 32 calls in flight on four
@@ -12,10 +12,11 @@ message.
 
 Then a client of remoting sends 100 messages a second to the broker: alone, and while another remoting client
 sends ``--rate`` messages a second, while the proxy gets so many, and while an empty gRPC service does, in
-turn; shown are the medians of the rounds. Last, 1,000 clients with a stream each that send a heartbeat every
-ten seconds, and 200 long polls, are idle. ``--no-java`` leaves RocketMQ's out.
+turn; shown is what the broker took for its answers, the medians of the rounds. It has a core for itself
+there, as if the proxy and all clients were on other machines. Last, 1,000 clients with a stream each that
+send a heartbeat every ten seconds, and 200 long polls, are idle. ``--no-java`` leaves RocketMQ's out.
 
-All processes share the machine's cores: a rate is what the machine does, not the proxy alone.
+All processes share the machine's cores elsewhere: a rate is what the machine does, not the proxy alone.
 """
 
 import argparse
@@ -24,7 +25,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -34,10 +34,11 @@ from typing import Final
 import grpc
 import numpy as np
 import uvloop
-from benches.bench_flood import STEADY, STEADY_RATE, behave
-from benches.grpc_load import AHEAD, CONNECTIONS, GROUP, grpc_load
+from benches.answer_times import answer_times, own_core
+from benches.grpc_load import AHEAD, BODY, CONNECTIONS, GROUP, grpc_load
 from benches.idle_clients import POLLS, STREAMS, create_quiet_topic, idle
 from benches.raw_batches import cpu_seconds
+from benches.start import send_frame
 from tests.interop import peers
 from tests.interop.proxies import rocketmq_proxy
 
@@ -49,11 +50,13 @@ from cometmq.proxy.transport import SERVICE, Call, GrpcServer
 from cometmq.wire.bodies.group import GroupConfig
 
 LOADED: Final = "BenchProxyLoaded"
+STEADY: Final = "BenchProxySteady"
 TOPICS: Final = {"one": "BenchProxyOne", "two": "BenchProxyTwo", "java": "BenchProxyJava"}
 WORKERS: Final = 2
 MANY_CONNECTIONS: Final = 16
 """So many the kernel spreads over two workers somewhat evenly."""
 HEAP: Final = ("-Xms512m", "-Xmx1g")
+STEADY_RATE: Final = 100
 LONGER_S: Final = 2.0
 """So much longer than the sends by remoting lasts what they are beside."""
 
@@ -150,7 +153,7 @@ async def measure_nothing(address: str, pid: int, options: argparse.Namespace) -
 
 
 def measure_remoting(peer: peers.Peer, address: str, empty: str, options: argparse.Namespace) -> None:
-    """Send to the broker by remoting, alone and beside each load in turn; print how long answers took.
+    """Send to the broker by remoting, alone and beside each load in turn; print how long it took to answer.
 
     Args:
         address, empty: of the proxy and of an empty service, which asks nothing of the broker: what it adds
@@ -179,22 +182,17 @@ def send_beside(peer: peers.Peer, load: Sequence[str], seconds: float) -> tuple[
 
     Raises AssertionError: the broker refused a send.
     """
-    latencies: list[float] = []
-    over = threading.Event()
+    port = int(peer.broker.rpartition(":")[2])
     with ExitStack() as stack:
         if load:
             command = [sys.executable, "-m", "benches.grpc_load", *load, str(seconds + LONGER_S)]
             child = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
             assert child.stdout is not None
             assert child.stdout.readline() == "begins\n"
-        timer = threading.Timer(seconds, over.set)
-        timer.start()
-        behave(int(peer.broker.rpartition(":")[2]), latencies, over)
+        times_ms = answer_times(port, send_frame(STEADY, body=BODY), STEADY_RATE, seconds)
         if load:
             sent = child.communicate()[0].strip()
             assert sent.endswith(" 0 failed"), f"{' '.join(load)}: {sent}"
-    times_ms = np.array(latencies) * 1000
-    assert not np.isnan(times_ms).any(), "the broker refused a send"
     p50, p99 = np.percentile(times_ms, (50, 99))
     return float(p50), float(p99)
 
@@ -229,7 +227,7 @@ def measure_all(folder: Path, options: argparse.Namespace) -> None:
                 uvloop.run(measure_proxy(address, [pid], TOPICS["java"], options))
         port = peers.free_port()
         nothing = server("benches.bench_proxy", "--nothing", "grpclib", str(port))
-        with cometmq_proxy(peer.namesrv) as (address, _), nothing:
+        with own_core(peer.pid), cometmq_proxy(peer.namesrv) as (address, _), nothing:
             print(f"{STEADY_RATE} sends/s by remoting")
             measure_remoting(peer, address, f"{peers.HOST}:{port}", options)
         if not options.idle:
@@ -248,7 +246,7 @@ def main() -> None:
     )
     parser.add_argument("--calls", type=int, default=20_000, help="messages of each measurement")
     parser.add_argument("--warm-up", type=int, default=20_000, help="messages before each of them")
-    parser.add_argument("--rounds", type=int, default=3, help="measurements by remoting, each way")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements by remoting, each way")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each of them")
     parser.add_argument("--rate", type=float, default=500.0, help="messages a second beside it")
     parser.add_argument("--idle", type=float, default=30.0, help="seconds of the idle clients; 0 for none")
