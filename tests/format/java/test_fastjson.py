@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import FormatError
-from cometmq.format.java.fastjson import DEPTH_MAX, ObjectKey, Written, dumps, loads, without_lines
+from cometmq.format.java.fastjson import (
+    DEPTH_MAX,
+    ObjectKey,
+    Written,
+    dumps,
+    loads,
+    with_quoted_keys,
+    without_lines,
+)
 from cometmq.format.layout import config_dir
 
 # A half of a surrogate pair is no character that UTF-8 could hold.
@@ -50,6 +58,24 @@ def test_tables_of_older_brokers_are_read_the_same() -> None:
 def test_what_is_written_is_read_back(value: Any, pretty: bool) -> None:
     assert loads(dumps(value, pretty=pretty)) == value
     assert loads(dumps(value, pretty=pretty).encode()) == value
+
+
+NUMBERED: st.SearchStrategy[Any] = st.recursive(
+    st.booleans() | LONG | st.text("ab{},:'0123456789-", max_size=8),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("a{,:-5", max_size=5) | LONG, inner),
+    max_leaves=20,
+)
+
+
+@given(NUMBERED)
+def test_with_its_keys_quoted_it_is_standard_json(value: Any) -> None:
+    text = dumps(value)
+    assert json.loads(with_quoted_keys(text.encode())) == json.loads(json.dumps(loads(text)))
+
+
+def test_text_with_escapes_or_control_characters_is_not_touched() -> None:
+    for text in (b'{"a\\"":{1:2}}', b'{"\0":{1:2}}'):
+        assert with_quoted_keys(text) == text
 
 
 @given(TEXT)

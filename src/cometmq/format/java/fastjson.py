@@ -129,6 +129,24 @@ def _written_object(members: dict[Any, Any], line: str) -> str:
     return f"{{{inner}{f',{inner}'.join(texts)}{line}}}"
 
 
+_KEY_BEGIN: Final = re.compile(rb"(?<=[{,])(?=-?[0-9]+:)")
+_KEY_END: Final = re.compile(rb"(?<=[0-9])(?=:)")
+
+
+def with_quoted_keys(data: Buffer) -> bytes:
+    """Quote the integer keys of JSON, so that a parser of the standard can read it, which is far faster.
+
+    Text that is not as brokers write it, with blanks or escapes, may stay wrong: then that parser refuses it.
+    """
+    data = bytes(data)
+    if b"\\" in data or b"\0" in data:
+        return data
+    parts = data.split(b'"')  # every other one is a string
+    outside = _KEY_END.sub(b"\0", _KEY_BEGIN.sub(b"\0", b'"'.join(parts[::2])))
+    parts[::2] = outside.split(b'"')
+    return b'"'.join(parts).replace(b"\0", b'"')
+
+
 def key_text(name: Any, line: str = "") -> str:
     """Encode the name of a member; ``line`` is the line break and indent of its level."""
     return quoted(name) if isinstance(name, str) else _written(name, line)

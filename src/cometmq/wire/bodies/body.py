@@ -93,7 +93,10 @@ def decode(
             f"otherwise at most {lenient_max} bytes are read"
         )
     if len(data) <= nonstandard_max:
-        return from_plain(body_type, fastjson.loads(data))
+        try:
+            return msgspec.json.decode(fastjson.with_quoted_keys(data), type=body_type, strict=False)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return from_plain(body_type, fastjson.loads(data))
     try:
         plain = msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
