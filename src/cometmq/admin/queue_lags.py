@@ -12,6 +12,7 @@ from cometmq.admin.cluster import NOT_FOUND, ClusterAdmin
 from cometmq.cluster.system_names import is_user_group
 from cometmq.errors import RemoteError
 from cometmq.message import MessageQueue
+from cometmq.net.tasks import bounded_map
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import ConsumerOffsets
 from cometmq.wire.bodies.stats import decode_topic_stats
@@ -53,12 +54,10 @@ async def _ends(
     cluster: ClusterAdmin, name: str, address: str, topics: Iterable[str]
 ) -> dict[str, dict[MessageQueue, int]]:
     """Return the ends of a broker's queues by topic; none for a topic that is gone."""
-    room = asyncio.Semaphore(AT_ONCE)
 
     async def one(topic: str) -> tuple[str, dict[MessageQueue, int]]:
         try:
-            async with room:
-                answer = await cluster.ask(address, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
+            answer = await cluster.ask(address, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
         except RemoteError as error:
             if error.code not in NOT_FOUND:
                 raise
@@ -66,4 +65,4 @@ async def _ends(
         offsets = decode_topic_stats(answer.body).offsets
         return topic, {queue: at.max_offset for queue, at in offsets.items() if queue.broker_name == name}
 
-    return dict(await asyncio.gather(*map(one, topics)))
+    return dict(await bounded_map(one, topics, AT_ONCE))

@@ -20,6 +20,7 @@ from cometmq.admin.topics import user_topics
 from cometmq.cluster.system_names import is_user_group
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.format.layout import DLQ_PREFIX
+from cometmq.net.tasks import bounded_map
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import ConsumerConnections, ConsumerOffsets, GroupConfigs, ProducerMembers
 from cometmq.wire.bodies.stats import TimeSpans, TopicStats, decode_topic_stats
@@ -154,7 +155,7 @@ async def retained_spans(cluster: ClusterAdmin, topics: Iterable[TopicSummary]) 
         lasts = [span.max_time for span in spans if span.max_time > 0]
         return topic.topic, RetainedSpan(min(firsts, default=0), max(lasts, default=0))
 
-    answers = await asyncio.gather(*(one(topic) for topic in topics if topic.message_count))
+    answers = await bounded_map(one, [topic for topic in topics if topic.message_count], AT_ONCE)
     return dict(answer for answer in answers if answer is not None)
 
 
@@ -193,7 +194,6 @@ class _OneBroker:
         self._cluster = cluster
         self._name = name
         self._address = address
-        self._room = asyncio.Semaphore(AT_ONCE)
         self._troubles: dict[str, Trouble] = {}  # by text: each once
 
     async def part(self) -> _Part:
@@ -212,8 +212,8 @@ class _OneBroker:
         committed = decode(ConsumerOffsets, offsets.body).offsets
         known = {*decode(GroupConfigs, groups.body).groups, *map(_group_of, committed)}
         names = sorted(filter(is_user_group, known))
-        stats = await asyncio.gather(*map(self._stats, configs))
-        connections = await asyncio.gather(*map(self._connections, names))
+        stats = await bounded_map(self._stats, configs, AT_ONCE)
+        connections = await bounded_map(self._connections, names, AT_ONCE)
         return _Part(
             configs,
             names,
@@ -234,8 +234,7 @@ class _OneBroker:
     async def _body(self, code: RequestCode, header: TopicHeader | ConsumerGroupHeader) -> bytes | None:
         """Return the body of an answer; None if there is no such topic or group now, or it is refused."""
         try:
-            async with self._room:
-                return (await self._cluster.ask(self._address, code, header)).body
+            return (await self._cluster.ask(self._address, code, header)).body
         except RemoteError as error:
             if error.code not in NOT_FOUND:
                 self._troubles[str(error)] = Trouble(self._name, self._address, str(error))

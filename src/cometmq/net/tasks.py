@@ -1,8 +1,11 @@
-"""Tasks that belong together: when one ends, the others have no reason to go on."""
+"""Tasks that belong together: when one ends, the others have no reason to go on; or some at a time."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+ItemT = TypeVar("ItemT")
+AnswerT = TypeVar("AnswerT")
 
 
 async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
@@ -20,3 +23,25 @@ async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
     for result in results:
         if isinstance(result, Exception):
             raise result
+
+
+async def bounded_map(
+    ask: Callable[[ItemT], Awaitable[AnswerT]], items: Iterable[ItemT], limit: int
+) -> list[AnswerT]:
+    """Call ``ask`` with each item; return the answers in the same order.
+
+    Args:
+        limit: most calls under way at a time.
+
+    Raises what ``ask`` raises first.
+    """
+    places = list(enumerate(items))
+    answers: dict[int, AnswerT] = {}
+    left = iter(places)
+
+    async def work() -> None:
+        for place, item in left:
+            answers[place] = await ask(item)
+
+    await asyncio.gather(*(work() for _ in places[:limit]))
+    return [answers[place] for place, _ in places]

@@ -16,6 +16,7 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable, table
 from cometmq.errors import CometMQError, NoRoute
+from cometmq.net.tasks import bounded_map
 
 if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay
     from rich.console import Console, RenderableType
@@ -85,21 +86,19 @@ def top(interval: str, count: int | None, once: bool, namesrv: str, as_json: boo
 async def fetch_round(cluster: TopicAdmin) -> Round:
     """Ask a cluster for its brokers, topics and groups."""
     names = await cluster.own_topics()
-    free = asyncio.Semaphore(AT_ONCE)
 
     async def ends(name: str) -> TopicEnds | None:
-        async with free:
-            try:
-                lines = await cluster.queues(name)
-            except NoRoute:
-                return None  # it was deleted in between
+        try:
+            lines = await cluster.queues(name)
+        except NoRoute:
+            return None  # it was deleted in between
         return TopicEnds(
             sum(line.max_offset for line in lines), sum(line.max_offset - line.min_offset for line in lines)
         )
 
     shown = names[:TOPICS_MAX]
     lines, groups, found = await asyncio.gather(
-        brokers(cluster), lags(cluster), asyncio.gather(*map(ends, shown))
+        brokers(cluster), lags(cluster), bounded_map(ends, shown, AT_ONCE)
     )
     topics = {name: one for name, one in zip(shown, found, strict=True) if one is not None}
     return Round(time.monotonic(), lines, topics, len(names), groups)
