@@ -38,6 +38,13 @@ def fill(queues: Queues, entries: "np.ndarray[tuple[int, int], np.dtype[np.int64
             queues.by_number[number].next_offset = queue_offset + 1
 
 
+def test_who_asks_for_the_numbers_of_queues_leaves_their_entries_staged(queues: Queues) -> None:
+    a, b = queues.find_or_create("T", 0).number, queues.find_or_create("T", 7).number
+    add(queues, rows((a, 0, 0), (b, 0, 100)))
+    assert queues.numbers_of("T") == {0: a, 7: b} and queues.numbers_of("U") == {}
+    assert queues.staged.count == 2
+
+
 @pytest.mark.parametrize("few", [0, staged.FEW])
 def test_entries_are_in_their_queues_when_somebody_asks(
     queues: Queues, monkeypatch: pytest.MonkeyPatch, few: int

@@ -41,7 +41,7 @@ class EndsOfAllQueues:
 
     def numbers_of(self, topic: str) -> dict[int, int]:
         """Return the numbers of a topic's queues by queue id."""
-        return {queue.queue_id: queue.number for queue in self._queues.of_topic(topic)}
+        return self._queues.numbers_of(topic)
 
     def key_of(self, number: int) -> QueueKey | None:
         """Return topic and id of a queue, or None if it was deleted."""

@@ -179,6 +179,10 @@ class Queues:
         self.staged.put()
         return list(self._topics.get(topic, _NO_QUEUES).values())
 
+    def numbers_of(self, topic: str) -> dict[int, int]:
+        """Return the numbers of a topic's queues by id; staged entries stay so."""
+        return {queue_id: queue.number for queue_id, queue in self._topics.get(topic, _NO_QUEUES).items()}
+
     def topics(self) -> list[str]:
         """Return the topics that have queues."""
         return list(self._topics)

@@ -41,7 +41,7 @@ _ENTRY: Final = re.compile(
 def encode_topic_stats(stats: TopicStats) -> bytes:
     """Encode the body of an answer to GET_TOPIC_STATS_INFO, as ``encode`` does, in a tenth of the time."""
     names = {name for queue in stats.offsets for name in (queue.topic, queue.broker_name)}
-    quoted = {name: fastjson.dumps(name) for name in names}
+    quoted = {name: fastjson.quoted(name) for name in names}
     entries = ",".join(
         [
             f'{{"brokerName":{quoted[broker_name]},"queueId":{queue_id},"topic":{quoted[topic]}}}:'
