@@ -156,8 +156,8 @@ def measure_remoting(peer: peers.Peer, address: str, empty: str, options: argpar
     """Send to the broker by remoting, alone and beside each load in turn; print how long it took to answer.
 
     Args:
-        address, empty: of the proxy and of an empty service, which asks nothing of the broker: what it adds
-            comes of the cores that all share.
+        address, empty: of the proxy and of an empty service, which asks nothing of the broker: what takes
+            longer beside that one, too, is not the broker's doing.
     """
     rate = (LOADED, str(options.rate))
     beside = f"beside {options.rate:,.0f}/s"

@@ -58,10 +58,17 @@ async def test_no_more_are_under_way_than_the_limit() -> None:
     assert most == 3
 
 
-async def test_what_is_raised_first_is_raised() -> None:
+async def test_the_first_error_is_raised_and_cancels_the_others() -> None:
+    ended = []
+
     async def ask(number: int) -> None:
-        if number == 1:
-            raise LookupError("one")
+        try:
+            if number == 1:
+                raise LookupError("one")
+            await asyncio.Event().wait()
+        finally:
+            ended.append(number)
 
     with pytest.raises(LookupError, match="one"):
-        await bounded_map(ask, range(3), 2)
+        await bounded_map(ask, range(9), 3)
+    assert sorted(ended) == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Tasks that belong together: when one ends, the others have no reason to go on; or some at a time."""
+"""Tasks that belong together: when one ends or fails, the others have no reason to go on."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -30,10 +30,10 @@ async def bounded_map(
 ) -> list[AnswerT]:
     """Call ``ask`` with each item; return the answers in the same order.
 
+    The first error is raised, and cancels the other calls.
+
     Args:
         limit: most calls under way at a time.
-
-    Raises what ``ask`` raises first.
     """
     places = list(enumerate(items))
     answers: dict[int, AnswerT] = {}
@@ -43,5 +43,11 @@ async def bounded_map(
         for place, item in left:
             answers[place] = await ask(item)
 
-    await asyncio.gather(*(work() for _ in places[:limit]))
+    workers = [asyncio.create_task(work()) for _ in places[:limit]]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
     return [answers[place] for place, _ in places]

@@ -8,10 +8,11 @@ address at which another server listens, a certificate that is not accepted.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final, TypeVar
 
 from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
+from cometmq.net.tasks import bounded_map
 from cometmq.wire.codes import ResponseCode
 
 T = TypeVar("T")
@@ -93,18 +94,4 @@ async def ask_each(ask: Callable[[Item], Awaitable[T]], items: Collection[Item])
 
     The first error is raised, and cancels the other calls.
     """
-    answers: dict[Item, T] = {}
-
-    async def work(left: Iterator[Item]) -> None:
-        for item in left:
-            answers[item] = await ask(item)
-
-    left = iter(items)
-    workers = [asyncio.create_task(work(left)) for _ in range(min(len(items), UNDER_WAY_MAX))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    return {item: answers[item] for item in items}
+    return dict(zip(items, await bounded_map(ask, items, UNDER_WAY_MAX), strict=True))
