@@ -1,4 +1,5 @@
 from cometmq.format.queue_entry import pack
+from cometmq.message import Buffer
 from cometmq.store.queue.entries_ahead import AHEAD, QUEUES_MAX, EntriesAhead
 
 
@@ -18,7 +19,9 @@ class Files:
         return None if end > self.waits_from else self.entries(begin, end)
 
     def ask(self, ahead: EntriesAhead, begin: int, end: int, number: int = 3) -> bytes | None:
-        found = ahead.get(number, begin, end, self.count, 0, self.read)
+        found: Buffer | None = ahead.cached(number, begin, end)
+        if found is None:
+            found = ahead.read(number, begin, end, self.count, 0, self.read)
         assert found is None or found == self.entries(begin, end)
         return None if found is None else bytes(found)
 

@@ -275,5 +275,5 @@ def test_a_queue_is_young_while_its_first_message_counts_as_in_memory(store: Mes
     readings = store.readings
     assert fetched(readings.is_young("Orders", 0))[0]
     assert run(readings.is_young("Orders", 9)) and run(readings.is_young("None", 0))
-    readings._limits = readings._limits._replace(memory_bytes=0)
+    readings._resident.limits = readings._resident.limits._replace(memory_bytes=0)
     assert not fetched(readings.is_young("Orders", 0))[0]

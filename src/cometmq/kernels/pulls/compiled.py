@@ -314,7 +314,7 @@ def choose(
         queue_offset,
         chosen,
     )
-    return Choice(_OUTCOMES[outcome], *numbers)
+    return tuple.__new__(Choice, (_OUTCOMES[outcome], *numbers))  # in half the time of its own
 
 
 def answer(

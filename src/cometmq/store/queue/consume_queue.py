@@ -177,9 +177,12 @@ class ConsumeQueue:
         is_in_tail = queue_offset >= tail_start
         if is_in_tail and end == self.max_offset:  # nothing to read, nor to cache
             return self._tail[(queue_offset - tail_start) * SIZE :]
+        cached = self._ahead.cached(self.number, queue_offset, end)
+        if cached is not None:
+            return cached
         ahead_max = self.max_offset if is_in_tail else tail_start
         read = partial(entry_reads.resident, self.chain, self._tail, tail_start)
-        return self._ahead.get(self.number, queue_offset, end, ahead_max, self.min_offset, read)
+        return self._ahead.read(self.number, queue_offset, end, ahead_max, self.min_offset, read)
 
     def entry(self, queue_offset: int) -> QueueEntry:
         """Return one entry, which must exist (``min_offset`` ≤ offset < ``max_offset``)."""

@@ -39,7 +39,16 @@ class EntriesAhead:
         self._rows = array("q")
         self._make_room(_ROOM)
 
-    def get(
+    def cached(self, number: int, begin: int, end: int) -> bytes | None:
+        """Return a queue's entries from queue offset ``begin`` to before ``end`` if all are cached."""
+        if number not in self._slots:
+            return None
+        first, cached_end, at, _ = self._rows[number * WINDOW_SIZE : (number + 1) * WINDOW_SIZE]
+        if begin < first or end > cached_end:
+            return None
+        return self.entries.data[at + (begin - first) * SIZE : at + (end - first) * SIZE].tobytes()
+
+    def read(
         self,
         number: int,
         begin: int,
@@ -48,17 +57,13 @@ class EntriesAhead:
         min_offset: int,
         read: Callable[[int, int], Buffer | None],
     ) -> Buffer | None:
-        """Return a queue's entries from queue offset ``begin`` to before ``end``, from the cache or read now.
+        """Read a queue's entries from queue offset ``begin`` to before ``end``, and cache some more.
 
         Args:
             ahead_max: queue offset up to which entries are final and may be read ahead.
             min_offset: the queue's; when it changes ``discard`` must be called.
             read: returns the entries from one queue offset to before another, None if that has to wait.
         """
-        if number in self._slots:
-            first, cached_end, at, _ = self._rows[number * WINDOW_SIZE : (number + 1) * WINDOW_SIZE]
-            if first <= begin and end <= cached_end:
-                return self.entries.data[at + (begin - first) * SIZE : at + (end - first) * SIZE].tobytes()
         ahead_end = min(begin + AHEAD, ahead_max)
         if end < ahead_end and (found := read(begin, ahead_end)) is not None:
             self._cache(number, begin, ahead_end, min_offset, found)

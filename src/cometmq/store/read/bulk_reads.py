@@ -41,10 +41,10 @@ from cometmq.kernels.pulls.rows import (
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.queues import Queues
-from cometmq.store.read.get import resident_entries
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at
 from cometmq.store.read.residency import are_ready
+from cometmq.store.read.resident_reads import resident_entries
 
 BYTES_MIN: Final = 100
 """Lower bound of the bytes that a read asks for."""

@@ -25,33 +25,19 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMes
 """
 
 from collections.abc import Container, Mapping
-from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
-import numpy as np
-
-from cometmq import kernels
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import SIZE, unpack_tuples
-from cometmq.kernels.ops import Longs
 from cometmq.kernels.pulls.plain_choice import NOWHERE, EntryChoice, runs_of
-from cometmq.kernels.pulls.rows import (
-    MISSING_AT,
-    MISSING_SIZE,
-    RECORD_SIZE,
-    RUN_AT,
-    RUN_SIZE,
-    ReadOutcome,
-)
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.read.get_result import GetResult, GetStatus, split
 from cometmq.store.read.limits import GetLimits
-from cometmq.store.read.log_bytes import bytes_at
 from cometmq.store.read.read_check import sound_records
 from cometmq.store.read.reading import Reading, ReadStep
-from cometmq.store.read.residency import are_ready
+from cometmq.store.read.resident_reads import ResidentReads, next_queue_file
 
 FILTER_WORK_MAX: Final = 4_000_000
 """A read ends once its filter has done this much ``work``, so that it does not block other requests."""
@@ -71,10 +57,9 @@ class RecordFilter(Protocol):
 
 
 def get_messages(
-    commit_log: CommitLog,
+    resident: ResidentReads,
     queue: ConsumeQueue | None,
     queue_offset: int,
-    limits: GetLimits,
     *,
     max_count: int,
     max_bytes: int,
@@ -84,6 +69,7 @@ def get_messages(
     """Read messages of one queue from ``queue_offset`` on.
 
     Args:
+        resident: the reads of the log of what is in memory; its limits hold.
         max_count: most messages to return, at least one; the settings' limits hold too.
         max_bytes: most bytes to return; the first message is returned whatever its size.
         tags_codes: hashes of the wanted tags, None for all. Different tags can have the same hash: to be
@@ -92,104 +78,42 @@ def get_messages(
     """
     if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
         return outside(queue, queue_offset)
-    wanted = _Wanted(max_count, max_bytes, tags_codes)
     if record_filter is None:
-        found = _read_resident(commit_log, queue, queue_offset, limits, wanted)
+        found = resident.read(queue, queue_offset, max_count, max_bytes, tags_codes)
         if isinstance(found, ReadStep):
             yield found
-            found = _read_resident(commit_log, queue, queue_offset, limits, wanted)
+            found = resident.read(queue, queue_offset, max_count, max_bytes, tags_codes)
         if isinstance(found, GetResult):
             return found
-    return (yield from _read_step_by_step(commit_log, queue, queue_offset, limits, wanted, record_filter))
-
-
-class _Wanted(NamedTuple):
-    """The parameters of a read: see ``get_messages``."""
-
-    max_count: int
-    max_bytes: int
-    tags_codes: Container[int] | None
-
-
-def _read_resident(
-    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, limits: GetLimits, wanted: _Wanted
-) -> GetResult | ReadStep | None:
-    """Fast path for reads whose records are sound, in memory and in one file of the log.
-
-    Returns a step that loads the records if some are not in memory; None if the fast path does not apply.
-    """
-    max_count, max_bytes, tags_codes = wanted
-    codes = None
-    if tags_codes is not None:
-        if not isinstance(tags_codes, frozenset) or not tags_codes:
-            return None
-        codes = _array_of(tags_codes)
-    is_filtered = codes is not None
-    data = resident_entries(queue, queue_offset, limits, max_count, is_filtered=is_filtered)
-    if not data or (found := bytes_at(commit_log, int.from_bytes(data[:8], "big"))) is None:
-        return None
-    mapped, file = found
-    entries = np.frombuffer(bytes(data), np.uint8)
-    within = limits.numbers(file, commit_log.written_offset, max_count, max_bytes)
-    chosen = limits.room()
-    ops = kernels.pulls_for(commit_log.crc)
-    choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
-    if choice.outcome is ReadOutcome.MISSING:
-        missing = chosen[MISSING_AT : MISSING_SIZE + 1, : choice.missing_count]
-        if not are_ready(mapped, *missing):
-            chain = commit_log.chain
-            stretches = list(zip(*missing.tolist(), strict=True))
-            return ReadStep(chain.files, chain.path(file.begin), stretches)
-        choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
-    if choice.outcome in (ReadOutcome.LEFT, ReadOutcome.MISSING):
-        return None
-    places, sizes = chosen[RUN_AT : RUN_SIZE + 1, : choice.run_count].tolist()
-    view = mapped.view
-    return GetResult(
-        GetStatus.FOUND if choice.record_count else GetStatus.NO_MATCHED_MESSAGE,
-        queue_offset + choice.looked_at,
-        queue.min_offset,
-        queue.max_offset,
-        [view[place : place + size] for place, size in zip(places, sizes, strict=True)],
-        chosen[RECORD_SIZE, : choice.record_count].tolist(),
-        choice.last < commit_log.written_offset - limits.memory_bytes,
-    )
-
-
-@lru_cache(1024)
-def _array_of(tags_codes: frozenset[int]) -> Longs:
-    return np.array(list(tags_codes), np.int64)
+    limits = resident.limits
+    max_count = min(max(max_count, 1), limits.most_count)
+    choice = _Choice(resident.log, limits, max_count, max_bytes, tags_codes, record_filter)
+    return (yield from _read_step_by_step(choice, queue, queue_offset, max_count, limits.scan_count))
 
 
 def _read_step_by_step(
-    commit_log: CommitLog,
-    queue: ConsumeQueue,
-    queue_offset: int,
-    limits: GetLimits,
-    wanted: _Wanted,
-    record_filter: RecordFilter | None,
+    choice: "_Choice", queue: ConsumeQueue, queue_offset: int, max_count: int, scan_count: int
 ) -> Reading[GetResult]:
     """Read any messages: of extended entries, through a filter, of deleted, lost or damaged records."""
-    max_count, tags_codes = min(max(wanted.max_count, 1), limits.most_count), wanted.tags_codes
-    next_file = _next_file(queue, queue_offset)
-    count = max(limits.scan_count, max_count) if tags_codes or record_filter else max_count
+    next_file, record_filter = next_queue_file(queue, queue_offset), choice.record_filter
+    scan_count = max(scan_count, max_count)
+    count = scan_count if choice.codes or record_filter else max_count
     data = yield from queue.entries(queue_offset, min(count, next_file - queue_offset))
     if not data:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, next_file, queue.min_offset, queue.max_offset, [])
-    choice = _Choice(commit_log, limits, max_count, wanted.max_bytes, tags_codes, record_filter)
-    if queue.ext is not None and (tags_codes is not None or record_filter is not None):
+    if queue.ext is not None and (choice.codes is not None or record_filter is not None):
         choice.units = yield from queue.ext.units(
             code for *_, code in unpack_tuples(data) if code <= ADDRESS_MAX
         )
     if record_filter is None:
         runs = yield from _read(choice, data)
-        room = min(max(limits.scan_count, max_count), next_file - queue_offset)
+        room = min(scan_count, next_file - queue_offset)
         if not runs and len(data) < room * SIZE:  # lost messages only, so far
             data = yield from queue.entries(queue_offset, room)
             runs = yield from _read(choice, data)
     else:
         runs = yield from _read_filtered(choice, data, record_filter)
-    checked = sound_records(commit_log, queue, queue_offset, choice.chosen, runs, choice.looked_at)
+    checked = sound_records(choice.log, queue, queue_offset, choice.chosen, runs, choice.looked_at)
     if checked.runs:
         status = GetStatus.FOUND
     elif choice.is_last_gone or checked.damaged is not None:
@@ -208,27 +132,15 @@ def _read_step_by_step(
     )
 
 
-def resident_entries(
-    queue: ConsumeQueue, queue_offset: int, limits: GetLimits, max_count: int, *, is_filtered: bool
-) -> Buffer | None:
-    """Return the entries that a read has to examine; None if they are not in memory or in several files."""
-    if not 0 < max_count <= limits.memory_count:
-        max_count = min(max(max_count, 1), limits.most_count)
-    wanted = max(limits.scan_count, max_count) if is_filtered else max_count
-    next_file = _next_file(queue, queue_offset)
-    if queue_offset + wanted > next_file:
-        wanted = next_file - queue_offset
-    return queue.resident_entries(queue_offset, wanted)
-
-
 class _Choice(EntryChoice):
     """Chooses records of any entries, extended ones too, and of any file of the log.
 
     Attributes:
+        record_filter: the filter over whole records, or None.
         units: the units of the queue's extension, by address.
     """
 
-    __slots__ = ("_record_filter", "log", "units")
+    __slots__ = ("log", "record_filter", "units")
 
     def __init__(
         self,
@@ -242,7 +154,7 @@ class _Choice(EntryChoice):
         super().__init__(limits.within(commit_log.written_offset, max_count, max_bytes), tags_codes)
         self.log = commit_log
         self.units: Mapping[int, ExtUnit] = {}
-        self._record_filter = record_filter
+        self.record_filter = record_filter
 
     @property
     def is_far_behind(self) -> bool:
@@ -256,7 +168,7 @@ class _Choice(EntryChoice):
             return True
         if self.codes is not None and unit.tags_code not in self.codes:
             return False
-        return self._record_filter is None or self._record_filter.may_match(unit.store_time, unit.bitmap)
+        return self.record_filter is None or self.record_filter.may_match(unit.store_time, unit.bitmap)
 
     def stretch_at(self, offset: int) -> tuple[int, int]:
         """Return the readable range (begin, end) of the file that holds an offset; NOWHERE if it is gone."""
@@ -318,9 +230,3 @@ def outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
     if queue_offset == high:
         return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, high, low, high, [])
     return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high, [])
-
-
-def _next_file(queue: ConsumeQueue, queue_offset: int) -> int:
-    """Return the queue offset at which the queue's next file begins or its messages end."""
-    per_file = queue.chain.file_size // SIZE
-    return min(queue_offset - queue_offset % per_file + per_file, queue.max_offset)

@@ -15,6 +15,7 @@ from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import record_at
 from cometmq.store.read.query import QueryResult, query_records
 from cometmq.store.read.reading import Reading
+from cometmq.store.read.resident_reads import ResidentReads
 from cometmq.store.read.seek import NEVER, offset_by_time, store_time_at
 from cometmq.store.settings import StoreSettings
 
@@ -44,8 +45,9 @@ class Readings:
         self._queues = parts.queues
         self._index = parts.index
         self._settings = settings
-        self._limits = GetLimits.of(settings)
-        self.bulk = BulkReads(parts.log, parts.queues, self._limits, reads_later=settings.reads_later)
+        limits = GetLimits.of(settings)
+        self._resident = ResidentReads(parts.log, limits)
+        self.bulk = BulkReads(parts.log, parts.queues, limits, reads_later=settings.reads_later)
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset
         self.finds = BulkFinds(parts.log, parts.index, settings.max_msgs_num_batch, catch_up, confirm_offset)
@@ -62,10 +64,9 @@ class Readings:
     ) -> Reading[GetResult]:
         """Read messages of one queue as it is now: see ``get.get_messages``."""
         return get_messages(
-            self._log,
+            self._resident,
             self._queues.find(topic, queue_id),
             queue_offset,
-            self._limits,
             max_count=max_count,
             max_bytes=max_bytes,
             tags_codes=tags_codes,
@@ -113,7 +114,7 @@ class Readings:
 
     def is_far_behind(self, physical_offset: int) -> bool:
         """Return whether a record counts as on disk: it lies so far before the end of the log."""
-        return physical_offset < self._log.written_offset - self._limits.memory_bytes
+        return physical_offset < self._log.written_offset - self._resident.limits.memory_bytes
 
     def log_bytes(self, offset: int, size_max: int) -> Reading[Buffer | None]:
         """Read the log's bytes from an offset to the file's end at most; None if there are none."""
