@@ -43,6 +43,7 @@ from cometmq.wire.codes import LanguageCode, RequestCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import ConsumerGroupHeader, GroupHeader, Header, ProducerGroupHeader, TopicHeader
+from cometmq.wire.headers.admin import AllOffsetsHeader
 
 GROUPS: Final = 10_000
 QUEUES: Final = 8
@@ -140,6 +141,18 @@ async def test_all_offsets_are_told_a_part_in_each_turn(tmp_path: Path) -> None:
         content = fastjson.loads(answer.body)
         assert len(content["offsetTable"]) == len(content["groupTopicMap"]) == GROUPS
         assert content["offsetTable"]["T@g7"] == dict.fromkeys(range(QUEUES), 7)
+
+
+async def test_the_ends_of_queues_are_told_a_part_in_each_turn(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for n in range(GROUPS):
+            bench.parts.topics.put(TopicConfig(f"T{n}", QUEUES, QUEUES))
+            bench.parts.offsets.commit("g", f"T{n}", 0, 0)
+        with counted() as turns:
+            answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True))
+        assert max(turns) <= TURN_WORK_MAX
+        ends = fastjson.loads(answer.body)["endTable"]
+        assert len(ends) == GROUPS and ends["T7"] == dict.fromkeys(range(QUEUES), 0)
 
 
 async def join(bench: Bench, count: int) -> list[Wire]:

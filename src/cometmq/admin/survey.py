@@ -1,41 +1,33 @@
 """Survey a cluster: all its topics and groups with their lags, by few requests, whatever one broker answers.
 
-Committed offsets come from one request to each master (GET_ALL_CONSUMER_OFFSET), the ends of queues from one
-for each topic, members from one for each group. A broker that does not answer, or refuses, is reported as a
-trouble, and the others are surveyed. (GET_BROKER_CONSUME_STATS would cover all lags, too, but it occupies a
-broker for 200 ms where 100 groups have 8,000 queues, and takes 500 ms to decode.)
-
-Lags are those of ``offsets.progress_of``, but for messages that were popped and are not acknowledged.
+The statistics of each topic come from one request to each master; for groups see ``group_survey``. A broker
+that does not answer, or refuses, is reported as a trouble, and the others are surveyed.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from cometmq.admin.cluster import NOT_FOUND, ClusterAdmin
-from cometmq.admin.groups import PAGE
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.group_survey import (
+    AT_ONCE,
+    GroupSummary,
+    group_part,
+    group_summaries,
+    surveyed_brokers,
+)
 from cometmq.admin.messages import TOOLS_GROUP
+from cometmq.admin.surveyed_broker import SurveyedBroker
 from cometmq.admin.tolerant import Trouble
 from cometmq.admin.topics import user_topics
-from cometmq.cluster.system_names import is_user_group
 from cometmq.errors import NetworkError, RemoteError
-from cometmq.format.layout import DLQ_PREFIX
 from cometmq.net.tasks import bounded_map
 from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.group import ConsumerConnections, ConsumerOffsets, GroupConfigs, ProducerMembers
-from cometmq.wire.bodies.stats import TimeSpans, TopicStats, decode_topic_stats
-from cometmq.wire.bodies.topic import TopicConfig, TopicTable
+from cometmq.wire.bodies.group import ProducerMembers
+from cometmq.wire.bodies.stats import TimeSpans, TopicStats
+from cometmq.wire.bodies.topic import TopicConfig
 from cometmq.wire.codes import RequestCode, version_name
-from cometmq.wire.headers import (
-    ConsumerGroupHeader,
-    GetAllGroupConfigHeader,
-    GetAllTopicConfigHeader,
-    TopicHeader,
-)
 from cometmq.wire.headers.admin import GroupTopicHeader
-
-AT_ONCE: Final = 200
-"""Most requests that wait for answers of one broker at a time."""
 
 
 class TopicSummary(NamedTuple):
@@ -61,28 +53,6 @@ class TopicSummary(NamedTuple):
     last_time: int
     lags: dict[str, int]
     is_users: bool
-
-
-class GroupSummary(NamedTuple):
-    """A group on all brokers.
-
-    Attributes:
-        members: number of its running members.
-        lags: messages that it has not handled, by topic; its retries have a topic of their own.
-        dead_letter_count: messages that it gave up.
-        is_divided: whether members subscribe differently, so that each misses messages.
-    """
-
-    group: str
-    members: int
-    lags: dict[str, int]
-    dead_letter_count: int
-    is_divided: bool
-
-    @property
-    def lag(self) -> int:
-        """Messages that it has not handled, of all topics."""
-        return sum(self.lags.values())
 
 
 class ClusterSurvey(NamedTuple):
@@ -112,32 +82,36 @@ class ProducerLine(NamedTuple):
     heard_time: int
 
 
-class _Part(NamedTuple):
-    """What one broker has told."""
+class _TopicPart(NamedTuple):
+    """What one broker knows of topics: their settings and statistics by name."""
 
-    topics: Mapping[str, TopicConfig]
-    groups: Iterable[str]
-    offsets: Mapping[str, Mapping[int, int]]
+    configs: Mapping[str, TopicConfig]
     stats: Mapping[str, TopicStats]
-    connections: Mapping[str, ConsumerConnections]
-    troubles: list[Trouble]
 
 
 async def survey(cluster: ClusterAdmin) -> ClusterSurvey:
     """Survey all masters. Raises NoRoute without a master, NetworkError if no name server answers."""
-    info, masters = await asyncio.gather(cluster.info(), cluster.masters())
-    names = sorted(masters)
-    answers = await asyncio.gather(*(_OneBroker(cluster, name, masters[name]).part() for name in names))
-    parts = dict(zip(names, answers, strict=True))
-    lags_of_topics, lags_of_groups = _lags(parts)
-    topics = sorted({topic for part in answers for topic in part.topics})
-    groups = sorted({*lags_of_groups, *(group for part in answers for group in part.groups)})
+    info, brokers = await asyncio.gather(cluster.info(), surveyed_brokers(cluster, AT_ONCE))
+    topic_parts = await asyncio.gather(*map(_topic_part, brokers.values()))
+    group_parts = await asyncio.gather(*map(group_part, brokers.values()))  # it may need the statistics, too
+    parts = dict(zip(brokers, topic_parts, strict=True))
+    groups = group_summaries(group_parts)
+    lags: dict[str, dict[str, int]] = {}
+    for group in groups:
+        for topic, lag in group.lags.items():
+            lags.setdefault(topic, {})[group.group] = lag
+    topics = sorted({topic for part in topic_parts for topic in part.configs})
     users = set(user_topics(topics, info))
     return ClusterSurvey(
-        [_topic(topic, parts, lags_of_topics.get(topic, {}), topic in users) for topic in topics],
-        [_group(group, answers, lags_of_groups.get(group, {})) for group in groups],
-        [trouble for part in answers for trouble in part.troubles],
+        [_topic(topic, parts, lags.get(topic, {}), topic in users) for topic in topics],
+        groups,
+        [trouble for broker in brokers.values() for trouble in broker.troubles],
     )
+
+
+async def _topic_part(broker: SurveyedBroker) -> _TopicPart:
+    configs = await broker.topics()
+    return _TopicPart(configs, await broker.stats(configs))
 
 
 async def retained_spans(cluster: ClusterAdmin, topics: Iterable[TopicSummary]) -> dict[str, RetainedSpan]:
@@ -187,90 +161,8 @@ async def _spans(cluster: ClusterAdmin, address: str, topic: str) -> TimeSpans:
     return decode(TimeSpans, (await cluster.ask(address, code, header)).body)
 
 
-class _OneBroker:
-    """One master, of which everything is asked."""
-
-    def __init__(self, cluster: ClusterAdmin, name: str, address: str) -> None:
-        self._cluster = cluster
-        self._name = name
-        self._address = address
-        self._troubles: dict[str, Trouble] = {}  # by text: each once
-
-    async def part(self) -> _Part:
-        """Return what it tells; nothing and a trouble if it does not answer."""
-        ask, address = self._cluster.ask, self._address
-        groups_header = GetAllGroupConfigHeader(0, None, PAGE)
-        try:
-            topics, groups, offsets = await asyncio.gather(
-                ask(address, RequestCode.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigHeader()),
-                ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, groups_header),
-                ask(address, RequestCode.GET_ALL_CONSUMER_OFFSET),
-            )
-        except (RemoteError, NetworkError) as error:
-            return _Part({}, (), {}, {}, {}, [Trouble(self._name, address, str(error))])
-        configs = decode(TopicTable, topics.body).topics
-        committed = decode(ConsumerOffsets, offsets.body).offsets
-        known = {*decode(GroupConfigs, groups.body).groups, *map(_group_of, committed)}
-        names = sorted(filter(is_user_group, known))
-        stats = await bounded_map(self._stats, configs, AT_ONCE)
-        connections = await bounded_map(self._connections, names, AT_ONCE)
-        return _Part(
-            configs,
-            names,
-            committed,
-            {topic: one for topic, one in zip(configs, stats, strict=True) if one is not None},
-            {name: one for name, one in zip(names, connections, strict=True) if one is not None},
-            list(self._troubles.values()),
-        )
-
-    async def _stats(self, topic: str) -> TopicStats | None:
-        body = await self._body(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
-        return None if body is None else decode_topic_stats(body)
-
-    async def _connections(self, group: str) -> ConsumerConnections | None:
-        body = await self._body(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group))
-        return None if body is None else decode(ConsumerConnections, body)
-
-    async def _body(self, code: RequestCode, header: TopicHeader | ConsumerGroupHeader) -> bytes | None:
-        """Return the body of an answer; None if there is no such topic or group now, or it is refused."""
-        try:
-            return (await self._cluster.ask(self._address, code, header)).body
-        except RemoteError as error:
-            if error.code not in NOT_FOUND:
-                self._troubles[str(error)] = Trouble(self._name, self._address, str(error))
-        except NetworkError as error:
-            self._troubles[str(error)] = Trouble(self._name, self._address, str(error))
-        return None
-
-
-def _lags(parts: Mapping[str, _Part]) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
-    """Return the lags by topic and group, and by group and topic."""
-    of_topics: dict[str, dict[str, int]] = {}
-    of_groups: dict[str, dict[str, int]] = {}
-    for name, part in parts.items():
-        for key, committed in part.offsets.items():
-            topic, _, group = key.rpartition("@")
-            stats = part.stats.get(topic)
-            if stats is None or not is_user_group(group) or not _may_consume(part, group, topic):
-                continue
-            behind = sum(
-                max(at.max_offset - committed.get(queue.queue_id, 0), 0)
-                for queue, at in stats.offsets.items()
-                if queue.broker_name == name
-            )
-            lags = of_topics.setdefault(topic, {})
-            lags[group] = of_groups.setdefault(group, {})[topic] = lags.get(group, 0) + behind
-    return of_topics, of_groups
-
-
-def _may_consume(part: _Part, group: str, topic: str) -> bool:
-    """Return whether a group still consumes a topic; not while its members subscribe to others only."""
-    members = part.connections.get(group)
-    return members is None or not members.subscriptions or topic in members.subscriptions
-
-
-def _topic(topic: str, parts: Mapping[str, _Part], lags: dict[str, int], is_users: bool) -> TopicSummary:
-    configs = {name: part.topics[topic] for name, part in parts.items() if topic in part.topics}
+def _topic(topic: str, parts: Mapping[str, _TopicPart], lags: dict[str, int], is_users: bool) -> TopicSummary:
+    configs = {name: part.configs[topic] for name, part in parts.items() if topic in part.configs}
     stats = [part.stats[topic] for part in parts.values() if topic in part.stats]
     ends = [at for one in stats for at in one.offsets.values()]
     return TopicSummary(
@@ -284,19 +176,3 @@ def _topic(topic: str, parts: Mapping[str, _Part], lags: dict[str, int], is_user
         lags,
         is_users,
     )
-
-
-def _group(group: str, parts: Sequence[_Part], lags: dict[str, int]) -> GroupSummary:
-    connections = [part.connections[group] for part in parts if group in part.connections]
-    ends = [part.stats.get(DLQ_PREFIX + group, TopicStats()).offsets for part in parts]
-    return GroupSummary(
-        group,
-        len({member.client_id for one in connections for member in one.connections}),
-        lags,
-        sum(at.max_offset - at.min_offset for one in ends for at in one.values()),
-        any(one.differences for one in connections),
-    )
-
-
-def _group_of(key: str) -> str:
-    return key.rpartition("@")[2]

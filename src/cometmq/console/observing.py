@@ -7,7 +7,7 @@ from typing import Final
 
 from cometmq.admin import access
 from cometmq.admin.cluster import ClusterAdmin
-from cometmq.admin.queue_lags import queue_lags
+from cometmq.admin.group_survey import queue_lags
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client.credentials import find_credentials
 from cometmq.console.lag_history import LagHistory

@@ -106,6 +106,7 @@ from cometmq.wire.headers.access import (
     UserHeader,
 )
 from cometmq.wire.headers.admin import (
+    AllOffsetsHeader,
     BrokerConsumeStatsHeader,
     ConsumerStatusHeader,
     CorrectionOffsetHeader,
@@ -264,7 +265,7 @@ TO_BROKERS: Final = {
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Request(
         GetAllGroupConfigHeader, GetAllGroupConfigResponseHeader, _CLUSTER_GET
     ),
-    RequestCode.GET_ALL_CONSUMER_OFFSET: Request(access=_CLUSTER_GET),
+    RequestCode.GET_ALL_CONSUMER_OFFSET: Request(AllOffsetsHeader, NoFields, _CLUSTER_GET),
     RequestCode.GET_ALL_DELAY_OFFSET: Request(access=_CLUSTER_GET),
     RequestCode.GET_CONSUMER_CONNECTION_LIST: Request(ConsumerGroupHeader, NoFields, _GROUP_GET),
     RequestCode.GET_PRODUCER_CONNECTION_LIST: Request(ProducerGroupHeader, NoFields, _CLUSTER_GET),

@@ -102,13 +102,6 @@ async def test_groups_without_members_are_not_online(tmp_path: Path) -> None:
         assert answer.code == ResponseCode.SYSTEM_ERROR
 
 
-async def test_all_offsets_are_told(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bench:
-        bench.parts.offsets.commit("cg", "T", 0, 2)
-        answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
-        assert fastjson.loads(answer.body)["offsetTable"] == {"T@cg": {0: 2}}
-
-
 async def test_many_groups_are_created_at_once_or_none(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST

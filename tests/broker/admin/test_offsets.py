@@ -4,6 +4,7 @@ import pytest
 from tests.broker.conftest import BROKER, Bench, Client, pull_header, serving
 
 from cometmq.broker.admin.offsets import LOGGED_MAX
+from cometmq.format.java import fastjson
 from cometmq.wire.bodies import GroupConfig, QueueOffsets, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -17,7 +18,7 @@ from cometmq.wire.headers import (
     UpdateConsumerOffsetHeader,
     parse,
 )
-from cometmq.wire.headers.admin import CorrectionOffsetHeader
+from cometmq.wire.headers.admin import AllOffsetsHeader, CorrectionOffsetHeader
 
 
 async def stock(bench: Bench) -> None:
@@ -40,6 +41,25 @@ def offsets(answer: Command) -> dict[int, int]:
     found = decode(QueueOffsets, answer.body).offsets
     assert {(queue.topic, queue.broker_name) for queue in found} == {("T", BROKER)}
     return {queue.queue_id: offset for queue, offset in found.items()}
+
+
+async def test_all_offsets_are_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.offsets.commit("g", "T", 0, 2)
+        answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
+        found = fastjson.loads(answer.body)
+        assert found["offsetTable"] == {"T@g": {0: 2}} and "endTable" not in found
+
+
+async def test_the_ends_of_consumed_queues_are_told_beside_their_offsets_if_wanted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await stock(bench)
+        for topic in ("T", "gone"):
+            bench.parts.offsets.commit("g", topic, 0, 2)
+        answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True))
+        found = fastjson.loads(answer.body)
+        assert found["offsetTable"] == {"T@g": {0: 2}, "gone@g": {0: 2}}
+        assert found["endTable"] == {"T": {0: 3, 1: 0}}
 
 
 async def test_offsets_go_to_a_time_to_the_end_or_to_an_offset(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from cometmq.broker.handlers import Handlers
-from cometmq.broker.large_answers import TURN_MAX, encoded, made, page, with_body
+from cometmq.broker.large_answers import TURN_MAX, encoded, page, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import RequestBodies
@@ -17,7 +17,6 @@ from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.producers import ConnectedMember, Producers
 from cometmq.broker.state.topics import QUEUE_COUNT_MAX
 from cometmq.errors import IllegalName, StoreNotWritable
-from cometmq.format.java import fastjson
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
@@ -81,7 +80,6 @@ class GroupAdmin:
             RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
             RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.config,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.all_configs,
-            RequestCode.GET_ALL_CONSUMER_OFFSET: self.all_offsets,
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
             RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
@@ -168,10 +166,6 @@ class GroupAdmin:
         make = partial(with_body, command, ext_fields=answer)
         return self._reads.answer(session, command, encoded(table, len(table.groups)), make)
 
-    def all_offsets(self, session: Session, command: Command, _header: NoFields) -> Command | None:
-        """GET_ALL_CONSUMER_OFFSET."""
-        return self._reads.answer(session, command, self._all_offsets(), partial(with_body, command))
-
     def consumers(self, session: Session, command: Command, header: ConsumerGroupHeader) -> Command | None:
         """GET_CONSUMER_CONNECTION_LIST: the members and subscriptions of a group."""
         name = header.consumer_group
@@ -246,20 +240,6 @@ class GroupAdmin:
                 if count % TURN_MAX == 0:
                     yield PAUSE
         return (yield from encoded(ProducerMembers(groups), count))
-
-    def _all_offsets(self) -> Reading[bytes]:
-        """Copy some offsets in each turn of the loop: only one group's in one topic must be consistent."""
-        keys = self._offsets.keys()
-        copies: dict[str, dict[int, int]] = {}
-        for first in range(0, len(keys), TURN_MAX):
-            if first:
-                yield PAUSE
-            copies |= self._offsets.copies(keys[first : first + TURN_MAX])
-
-        def write() -> bytes:
-            return fastjson.dumps(self._offsets.as_table(copies)).encode()
-
-        return (yield from made(write, len(copies)))
 
 
 def _consuming(group: ConsumerGroup[Session]) -> Reading[bytes]:

@@ -1,18 +1,19 @@
-"""Operators' requests to reset, clone and compare offsets. (RocketMQ: AdminBrokerProcessor.java.)"""
+"""Operators' requests to list, reset, clone and compare offsets. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
 from cometmq.broker.handlers import Handlers
-from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
+from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
-from cometmq.broker.state.offsets import Offsets, key_of
+from cometmq.broker.state.offsets import SEPARATOR, Offsets, key_of
 from cometmq.broker.state.topics import Topics
+from cometmq.format.java import fastjson
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
 from cometmq.store.read.reading import PAUSE, Reading
@@ -22,7 +23,7 @@ from cometmq.wire.bodies.stats import CorrectionOffsets
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader
-from cometmq.wire.headers.admin import CorrectionOffsetHeader
+from cometmq.wire.headers.admin import AllOffsetsHeader, CorrectionOffsetHeader
 
 LONG_MAX: Final = 2**63 - 1
 SEARCHED_MAX: Final = 50
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetAdmin:
-    """Resets, clones and compares offsets.
+    """Lists, resets, clones and compares offsets.
 
     Args:
         when_reset: called with group, topic and queue id of each reset.
@@ -64,10 +65,16 @@ class OffsetAdmin:
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
         return {
+            RequestCode.GET_ALL_CONSUMER_OFFSET: self.all,
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
             RequestCode.QUERY_CORRECTION_OFFSET: self.correction,
         }
+
+    def all(self, session: Session, command: Command, header: AllOffsetsHeader) -> Command | None:
+        """GET_ALL_CONSUMER_OFFSET: the committed offsets of all groups, and the ends of queues if wanted."""
+        reading = self._all(with_ends=header.with_ends)
+        return self._reads.answer(session, command, reading, partial(with_body, command))
 
     def reset(self, session: Session, command: Command, header: ResetOffsetHeader) -> Command | None:
         """INVOKE_BROKER_TO_RESET_OFFSET: by time in all queues, or in one; or to an offset in one.
@@ -156,6 +163,42 @@ class OffsetAdmin:
         if not header.offline and not self._consumers.may_consume(header.source_group, topic):
             return "its members do not subscribe to it"
         return None
+
+    def _all(self, *, with_ends: bool) -> Reading[bytes]:
+        """Copy some offsets in each turn of the loop: only one group's in one topic must be consistent."""
+        keys = self._offsets.keys()
+        copies: dict[str, dict[int, int]] = {}
+        for first in range(0, len(keys), TURN_MAX):
+            if first:
+                yield PAUSE
+            copies |= self._offsets.copies(keys[first : first + TURN_MAX])
+        ends: dict[str, dict[int, int]] = {}
+        if with_ends:
+            ends = yield from self._ends(sorted({key.partition(SEPARATOR)[0] for key in copies}))
+
+        def write() -> bytes:
+            table = self._offsets.as_table(copies)
+            if with_ends:
+                table["endTable"] = ends
+            return fastjson.dumps(table).encode()
+
+        return (yield from made(write, len(copies) + len(ends)))
+
+    def _ends(self, topics: Iterable[str]) -> Reading[dict[str, dict[int, int]]]:
+        """Return the ends of all queues of topics, as far as these exist."""
+        store = self._store
+        found: dict[str, dict[int, int]] = {}
+        count = 0
+        for topic in topics:
+            if (config := self._topics.find(topic)) is None:
+                continue
+            of_topic = found[topic] = {}
+            for queue_id in range(max(config.read_queue_count, config.write_queue_count)):
+                count += 1
+                if count % TURN_MAX == 0:
+                    yield PAUSE
+                of_topic[queue_id] = store.max_queue_offset(topic, queue_id)
+        return found
 
     def _targets(
         self, header: ResetOffsetHeader, queue_ids: Sequence[int]

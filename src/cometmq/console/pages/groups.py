@@ -8,18 +8,13 @@ from starlette.responses import Response
 
 from cometmq.admin import groups as admin_groups
 from cometmq.admin import offsets
-from cometmq.admin.survey import GroupSummary, survey
+from cometmq.admin.group_survey import GroupSummary, survey_groups
 from cometmq.admin.tolerant import TolerantAdmin
 from cometmq.console.visit import Visit
 from cometmq.errors import SettingsError
 from cometmq.format.layout import RETRY_PREFIX
 
-SORTS: Final[dict[str, Callable[[GroupSummary], Any]]] = {
-    "name": lambda group: group.group,
-    "lag": lambda group: -group.lag,
-    "members": lambda group: -group.members,
-    "dead": lambda group: -group.dead_letter_count,
-}
+SORTS: Final = ("name", "lag", "members", "dead")
 """The orders of the list by their names in the address."""
 
 
@@ -28,12 +23,19 @@ async def groups(visit: Visit) -> Response:
     part, sort = visit.text("find"), visit.text("sort", "name")
     if sort not in SORTS:
         raise SettingsError(f"sort {sort!r}: give one of {', '.join(SORTS)}")
-    found = await survey(visit.cluster)
+    found = await survey_groups(visit.cluster, with_dead_letters=True)
     chosen = [group for group in found.groups if part.lower() in group.group.lower()]
+    orders: dict[str, Callable[[GroupSummary], Any]] = {
+        "name": lambda group: group.group,
+        "lag": lambda group: -group.lag,
+        "members": lambda group: -group.members,
+        "dead": lambda group: -found.dead_letters[group.group],
+    }
     return visit.page(
         "groups.html",
         here="/groups",
-        groups=sorted(chosen, key=SORTS[sort]),
+        groups=sorted(chosen, key=orders[sort]),
+        dead_letters=found.dead_letters,
         query={"find": part, "sort": sort},
         troubles=found.troubles,
     )

@@ -6,7 +6,7 @@ from typing import Final
 from starlette.responses import Response
 
 from cometmq.admin import cluster
-from cometmq.admin.survey import survey
+from cometmq.admin.group_survey import survey_groups
 from cometmq.admin.tolerant import Trouble
 from cometmq.console.visit import Visit
 
@@ -16,7 +16,9 @@ WORST_SHOWN: Final = 10
 
 async def overview(visit: Visit) -> Response:
     """Show the overview."""
-    lines, found = await asyncio.gather(cluster.brokers(visit.cluster), survey(visit.cluster))
+    lines, topics, found = await asyncio.gather(
+        cluster.brokers(visit.cluster), visit.cluster.own_topics(), survey_groups(visit.cluster)
+    )
     worst = sorted((group for group in found.groups if group.lag), key=lambda group: -group.lag)
     troubles = [
         *(Trouble(line.broker_name, line.address, line.trouble) for line in lines if line.trouble),
@@ -26,7 +28,7 @@ async def overview(visit: Visit) -> Response:
         "overview.html",
         here="/",
         brokers=lines,
-        topics=[topic for topic in found.topics if topic.is_users],
+        topics=topics,
         groups=found.groups,
         worst=worst[:WORST_SHOWN],
         lag=sum(group.lag for group in worst),

@@ -169,7 +169,10 @@ class ConsumerOffsets(Body):
 
     Attributes:
         offsets: committed queue offset by ``topic@group`` and queue id.
+        ends: the queue offset behind the last message, by topic and queue id; None unless a broker of CometMQ
+            was asked for it.
     """
 
     data_version: DataVersion | None = None
     offsets: dict[str, dict[Int, Long]] = field(default_factory=dict, name="offsetTable")
+    ends: dict[str, dict[Int, Long]] | None = field(default=None, name="endTable")

@@ -37,6 +37,17 @@ class TopicHeader(Header):
     topic: str
 
 
+class AllOffsetsHeader(Header):
+    """GET_ALL_CONSUMER_OFFSET.
+
+    Attributes:
+        with_ends: whether the answer shall have the ends of the queues, too. Only CometMQ's brokers know it;
+            others pass it over.
+    """
+
+    with_ends: bool = False
+
+
 class GetAllTopicConfigHeader(Header):
     """GET_ALL_TOPIC_CONFIG: all topics, or a page of them.
 

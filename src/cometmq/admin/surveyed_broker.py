@@ -1,0 +1,132 @@
+"""One master broker in a survey of its cluster: it is asked for much, and what it refuses is left out."""
+
+from collections.abc import Iterable
+
+from cometmq.admin.cluster import NOT_FOUND, ClusterAdmin
+from cometmq.admin.groups import PAGE
+from cometmq.admin.tolerant import Trouble
+from cometmq.cluster.system_names import is_user_group
+from cometmq.errors import NetworkError, RemoteError
+from cometmq.message import MessageQueue
+from cometmq.net.tasks import bounded_map
+from cometmq.wire.bodies.body import decode
+from cometmq.wire.bodies.group import ConsumerConnections, ConsumerOffsets, GroupConfigs
+from cometmq.wire.bodies.stats import TopicStats, decode_topic_stats
+from cometmq.wire.bodies.topic import TopicConfig, TopicTable
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import (
+    ConsumerGroupHeader,
+    GetAllGroupConfigHeader,
+    GetAllTopicConfigHeader,
+    Header,
+    TopicHeader,
+)
+from cometmq.wire.headers.admin import AllOffsetsHeader
+
+QueueLags = dict[str, dict[MessageQueue, int]]
+"""Messages that groups have not handled, by group and queue."""
+
+
+class SurveyedBroker:
+    """One master.
+
+    Args:
+        at_once: most requests that wait for its answers at a time.
+    """
+
+    def __init__(self, cluster: ClusterAdmin, name: str, address: str, at_once: int) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._address = address
+        self._at_once = at_once
+        self._troubles: dict[str, Trouble] = {}  # by text: each once
+        self._stats: dict[str, TopicStats | None] = {}  # of topics that it was asked about
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """What it refused so far, each reason once."""
+        return list(self._troubles.values())
+
+    async def topics(self) -> dict[str, TopicConfig]:
+        """Return its topics by name."""
+        body = await self._body(RequestCode.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigHeader())
+        return {} if body is None else decode(TopicTable, body).topics
+
+    async def groups(self) -> set[str]:
+        """Return the users' groups that it has settings of."""
+        header = GetAllGroupConfigHeader(0, None, PAGE)
+        body = await self._body(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, header)
+        return set() if body is None else set(filter(is_user_group, decode(GroupConfigs, body).groups))
+
+    async def stats(self, topics: Iterable[str]) -> dict[str, TopicStats]:
+        """Return the statistics of topics, one request for each that was not asked about before."""
+        wanted = list(topics)
+        asked = [topic for topic in wanted if topic not in self._stats]
+        answers = await bounded_map(self._stats_of, asked, self._at_once)
+        self._stats |= zip(asked, answers, strict=True)
+        return {topic: found for topic in wanted if (found := self._stats[topic]) is not None}
+
+    async def connections(self, groups: Iterable[str]) -> dict[str, ConsumerConnections]:
+        """Return the members of groups, one request for each; none for a group without members."""
+        wanted = list(groups)
+        answers = await bounded_map(self._connections_of, wanted, self._at_once)
+        return {group: found for group, found in zip(wanted, answers, strict=True) if found is not None}
+
+    async def lags(self) -> QueueLags:
+        """Return the lags of users' groups in the queues of topics in which they have committed offsets.
+
+        One request to a broker that adds the ends of queues to the offsets, as CometMQ's do; to another one
+        more for each consumed topic.
+        """
+        body = await self._body(RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True))
+        if body is None:
+            return {}
+        answer = decode(ConsumerOffsets, body)
+        keys = ((key, *key.rpartition("@")[::2]) for key in answer.offsets)
+        committed = [
+            (topic, group, answer.offsets[key]) for key, topic, group in keys if is_user_group(group)
+        ]
+        ends = answer.ends
+        if ends is None:
+            ends = await self._ends(sorted({topic for topic, _, _ in committed}))
+        name = self._name
+        queues = {
+            topic: [(MessageQueue(topic, name, queue_id), end) for queue_id, end in of_topic.items()]
+            for topic, of_topic in ends.items()
+        }
+        found: QueueLags = {}
+        for topic, group, offsets in committed:
+            found.setdefault(group, {}).update(
+                (queue, max(end - offsets.get(queue.queue_id, 0), 0)) for queue, end in queues.get(topic, ())
+            )
+        return found
+
+    async def _ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        """Return the ends of this broker's queues by topic and queue id."""
+        return {
+            topic: {
+                queue.queue_id: at.max_offset
+                for queue, at in stats.offsets.items()
+                if queue.broker_name == self._name
+            }
+            for topic, stats in (await self.stats(topics)).items()
+        }
+
+    async def _stats_of(self, topic: str) -> TopicStats | None:
+        body = await self._body(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
+        return None if body is None else decode_topic_stats(body)
+
+    async def _connections_of(self, group: str) -> ConsumerConnections | None:
+        body = await self._body(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group))
+        return None if body is None else decode(ConsumerConnections, body)
+
+    async def _body(self, code: RequestCode, header: Header) -> bytes | None:
+        """Return the body of an answer; None if there is no such topic or group now, or it is refused."""
+        try:
+            return (await self._cluster.ask(self._address, code, header)).body
+        except RemoteError as error:
+            if error.code not in NOT_FOUND:
+                self._troubles[str(error)] = Trouble(self._name, self._address, str(error))
+        except NetworkError as error:
+            self._troubles[str(error)] = Trouble(self._name, self._address, str(error))
+        return None
