@@ -21,7 +21,7 @@ from cometmq.format.record import (
     encode,
     encode_blank,
 )
-from cometmq.format.scan import Stop, StopReason, check, find_next_record, is_message, scan
+from cometmq.format.scan import Stop, StopReason, check, find_next_record, is_message, scan, whole_record
 
 BASE: Final = 1 << 30
 V4 = pack_host("127.0.0.1", 10911)
@@ -281,6 +281,15 @@ def test_a_whole_record_in_its_place_is_the_message() -> None:
     assert is_ours(encode(MESSAGE))
     assert is_ours(encode(MESSAGE._replace(body=b"", born_host=bytes(20))))
     assert is_ours(encode(MESSAGE._replace(topic="t" * 300)))
+
+
+def test_the_head_of_a_whole_record_is_given_and_of_nothing_else() -> None:
+    whole = encode(MESSAGE)
+    head = whole_record(b"***" + whole, 3, len(whole), 1_000, Crc.BODY)
+    assert head is not None and (head.position, head.size, head.queue_offset) == (3, len(whole), 7)
+    assert whole_record(whole, 0, len(whole) - 1, 1_000, Crc.BODY) is None
+    assert whole_record(whole + bytes(1), 0, len(whole) + 1, 1_000, Crc.BODY) is None
+    assert whole_record(whole, 0, len(whole), 1_001, Crc.BODY) is None
 
 
 def test_another_place_queue_offset_or_size_is_not() -> None:

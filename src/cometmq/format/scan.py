@@ -148,20 +148,28 @@ def check(
     return head
 
 
-def is_message(
-    buffer: Buffer, position: int, size: int, physical_offset: int, queue_offset: int, crc: Crc
-) -> bool:
-    """Check that ``size`` bytes at ``position`` are, as a whole, the record that a queue entry stands for.
+def whole_record(
+    buffer: Buffer, position: int, size: int, physical_offset: int, crc: Crc
+) -> RecordHead | None:
+    """Return the head of the record that ``size`` bytes at ``position`` are as a whole, None if they are not.
 
-    A bit can flip in a log of years after any start has looked at it, and no consumer shall get it as if it
-    were the message: so the rules above are applied, and place and queue offset compared, at each read.
+    The rules above are applied to each record that is read: a bit can flip in a log of years after any start
+    has looked at it, and no consumer shall get it as if it were the message.
     """
     try:
         head = read_head(buffer, position, position + size, physical_offset=physical_offset)
         verify(buffer, head, crc)
     except DamagedRecord:
-        return False
-    return head.size == size and head.queue_offset == queue_offset
+        return None
+    return head if head.size == size else None
+
+
+def is_message(
+    buffer: Buffer, position: int, size: int, physical_offset: int, queue_offset: int, crc: Crc
+) -> bool:
+    """Check that ``size`` bytes at ``position`` are, as a whole, the record that a queue entry stands for."""
+    head = whole_record(buffer, position, size, physical_offset, crc)
+    return head is not None and head.queue_offset == queue_offset
 
 
 def find_next_record(

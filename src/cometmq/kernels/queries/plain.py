@@ -17,7 +17,7 @@ from cometmq.format.index import (
 )
 from cometmq.format.java.java_hash import index_key_hash
 from cometmq.format.record import MIN_SIZE, RecordHead
-from cometmq.format.scan import check
+from cometmq.format.scan import whole_record
 from cometmq.kernels.headers.plain import RequestFrames, read_frames
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Longs
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
@@ -98,7 +98,7 @@ class PlainQueries:
         /,
     ) -> tuple[int, int, AnswerStop]:
         """Respond to queries: see ``rows.QueryOps.answer``."""
-        room = len(answers) - ANSWER_SIZE_MAX - len(constants.data)
+        room, out = len(answers) - ANSWER_SIZE_MAX - len(constants.data), answers.data
         for number in range(first, queries.count):
             query = queries.rows[number]
             query.answer_end = at
@@ -119,7 +119,7 @@ class PlainQueries:
             if at + size > room:
                 return number, at, AnswerStop.FULL
             response = b"".join((_answer_start(query, size, constants), *reversed(records)))
-            answers.data[at : at + len(response)] = response
+            out[at : at + len(response)] = response
             at += len(response)
             query.state, query.answer_end = _ANSWERED, at
         return queries.count, at, AnswerStop.DONE
@@ -128,21 +128,21 @@ class PlainQueries:
         self, query: QueryRow, offsets: list[int], key: tuple[str, str, KeyKind] | None, file: LogBytes
     ) -> list[bytes]:
         """Return a query's records, newest first; none, and its state says why, if one cannot be returned."""
-        view, before = file.data.data, file.end
+        view, resident, before = file.data.data, file.resident.data, file.end
         records: list[bytes] = []
         for offset in offsets:
             at = offset - file.begin
             query.state = _LEFT
             if not file.begin <= offset <= file.end - MIN_SIZE or offset >= before:
                 return []
-            if _lacks(query, file.resident, at, at + MIN_SIZE):
+            if _lacks(query, resident, at, at + MIN_SIZE):
                 return []
             (size,) = _INT.unpack_from(view, at)
-            if not MIN_SIZE <= size <= file.end - offset or _lacks(query, file.resident, at, at + size):
+            if not MIN_SIZE <= size <= file.end - offset or _lacks(query, resident, at, at + size):
                 return []
             record = bytes(view[at : at + size])
-            head = check(record, 0, size, base_offset=offset, crc=self._crc)
-            if not isinstance(head, RecordHead):
+            head = whole_record(record, 0, size, offset, self._crc)
+            if head is None:
                 return []
             if key is not None and not record_has_key(record, head, *key):
                 return []
@@ -187,9 +187,9 @@ def _read_query(data: bytes, position: int, end: int) -> tuple[Command, Header, 
     return (*found, position, end) if found is not None and has_row(found[1]) else None
 
 
-def _lacks(query: QueryRow, resident: Bytes, begin: int, end: int) -> bool:
+def _lacks(query: QueryRow, resident: memoryview, begin: int, end: int) -> bool:
     """Check whether bytes are not known to be in memory; if so, mark the query as MISSING them."""
-    if all(resident.data[begin // PAGE_SIZE : (end - 1) // PAGE_SIZE + 1]):
+    if all(resident[begin // PAGE_SIZE : (end - 1) // PAGE_SIZE + 1]):
         return False
     query.state, query.place, query.place_end = _MISSING, begin, end
     return True
@@ -216,10 +216,10 @@ def _follow(file: IndexBytes, query: QueryRow, most: int, hops_max: int) -> list
     What is found does not count if the query's state changes.
     """
     entries_at, written, file_begin_time, _, next_entry = file.numbers
-    view, tail = file.file.data, file.tail.data
+    view, tail, resident = file.file.data, file.tail.data, file.resident.data
     found: list[int] = []
     slot = slot_position(slot_of(query.key_hash, (len(file.image) - HEADER_SIZE) // SLOT_SIZE))
-    if not file.is_held and _lacks(query, file.resident, slot, slot + SLOT_SIZE):
+    if not file.is_held and _lacks(query, resident, slot, slot + SLOT_SIZE):
         return []
     number = unpack_slot(file.image.data, slot)
     written = min(written, (len(view) - entries_at) // ENTRY_SIZE)
@@ -229,7 +229,7 @@ def _follow(file: IndexBytes, query: QueryRow, most: int, hops_max: int) -> list
             return found
         if number < written:
             at = entries_at + number * ENTRY_SIZE
-            if _lacks(query, file.resident, at, at + ENTRY_SIZE):
+            if _lacks(query, resident, at, at + ENTRY_SIZE):
                 return []
             entry = IndexEntry.unpack(view, at)
         else:

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from cometmq.format.record import RecordHead
-from cometmq.format.scan import check
+from cometmq.format.scan import whole_record
 from cometmq.io.files import FileMap
 from cometmq.kernels.pulls.rows import LogBytes
 from cometmq.store.log.commit_log import RECORD_START_SIZE, CommitLog, size_of_record
@@ -51,8 +51,8 @@ def resident_record(commit_log: CommitLog, physical_offset: int) -> tuple[bytes,
     if size is None or physical_offset + size > end or (data := mapped.ready(at, at + size)) is None:
         return None
     record = bytes(data)
-    found = check(record, 0, size, base_offset=physical_offset, crc=commit_log.crc)
-    return (record, found) if isinstance(found, RecordHead) and found.size == size else None
+    found = whole_record(record, 0, size, physical_offset, commit_log.crc)
+    return None if found is None else (record, found)
 
 
 def record_at(commit_log: CommitLog, physical_offset: int) -> Reading[bytes | None]:
