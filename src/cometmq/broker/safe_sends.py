@@ -39,6 +39,7 @@ class SafeSends:
         is_waiting_needed: whether a stored message has to become safe before its send is answered.
         is_slave: whether the broker takes no sends.
         are_too_few: whether too few brokers are in sync for sends that want to wait.
+        are_taken: whether all sends are taken.
     """
 
     def __init__(self, store: MessageStore, acks: AcksOfSlaves, settings: ReplicationSettings) -> None:
@@ -51,6 +52,7 @@ class SafeSends:
         self.is_waiting_needed = self._waits_for_disk or self._waits_for_slaves
         self.is_slave = settings.is_slave
         self.are_too_few = False
+        self.are_taken = not self.is_slave
         acks.on_change.append(self.compare)
         self.compare()
 
@@ -59,15 +61,11 @@ class SafeSends:
         """The number of sends that wait."""
         return max(self.disk.count, self._slaves.count)
 
-    @property
-    def are_taken(self) -> bool:
-        """Whether all sends are taken."""
-        return not (self.is_slave or self.are_too_few)
-
     def compare(self) -> None:
         """Compare the number of brokers in sync with the least; called after changes and every second."""
         if self._least > 1:
             self.are_too_few = self._acks.in_sync_count + 1 < self._least
+            self.are_taken = not (self.is_slave or self.are_too_few)
 
     def add(self, done: SafeCallback, count: int = 1) -> None:
         """Call ``done`` once the messages written by now are safe or time out; ``count`` sends wait."""

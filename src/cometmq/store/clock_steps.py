@@ -36,11 +36,13 @@ class ClockSteps:
         end_offset: returns the end offset of the CommitLog.
 
     Attributes:
+        monotonic_ms: returns the monotonic clock, ms.
         begin_offset: records before it were stored by earlier processes, whose clock is unknown.
     """
 
     def __init__(self, clock: Clock, end_offset: Callable[[], int]) -> None:
         self._clock = clock
+        self.monotonic_ms = clock.monotonic_ms
         self._end_offset = end_offset
         self._ahead_ms = clock.now_ms() - clock.monotonic_ms()
         self.begin_offset = end_offset()
@@ -52,10 +54,6 @@ class ClockSteps:
         if abs(now - self._clock.monotonic_ms() - self._ahead_ms) >= STEP_MS:
             now = self._check_step()
         return now
-
-    def monotonic_ms(self) -> int:
-        """Return the monotonic clock, ms."""
-        return self._clock.monotonic_ms()
 
     def since(self, physical_offset: int) -> int:
         """Return by how many ms the wall clock was set ahead, in all, since a record was stored."""

@@ -89,8 +89,9 @@ class Sends:
         """Store and answer the usual sends of a turn (as a ``net.turn.BulkHandler``); leave the others."""
         begun_ms, batch, appending = self._rates.put_times.begin(), self._batch, self._store.appending
         ops, received = appending.ops, [(read.data, read.position, read.session.born_host) for read in reads]
-        failure = self._fast_failure
-        are_taken = not failure.slow_append_ms and self.safe.count < failure.capacity and self.safe.are_taken
+        failure, safe = self._fast_failure, self.safe
+        is_full = safe.is_waiting_needed and safe.count >= failure.capacity
+        are_taken = safe.are_taken and not is_full and not failure.slow_append_ms
         try:
             ends = appending.sends(ops, batch, received) if are_taken else None
         except StoreNotWritable:  # ``handle`` says why
