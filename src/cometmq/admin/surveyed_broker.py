@@ -82,10 +82,11 @@ class SurveyedBroker:
         if body is None:
             return {}
         answer = decode(ConsumerOffsets, body)
-        keys = ((key, *key.rpartition("@")[::2]) for key in answer.offsets)
-        committed = [
-            (topic, group, answer.offsets[key]) for key, topic, group in keys if is_user_group(group)
-        ]
+        committed: list[tuple[str, str, dict[int, int]]] = []
+        for key, offsets in answer.offsets.items():
+            topic, _, group = key.rpartition("@")
+            if is_user_group(group):
+                committed.append((topic, group, offsets))
         ends = answer.ends
         if ends is None:
             ends = await self._ends(sorted({topic for topic, _, _ in committed}))

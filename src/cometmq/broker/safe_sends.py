@@ -39,7 +39,7 @@ class SafeSends:
         is_waiting_needed: whether a stored message has to become safe before its send is answered.
         is_slave: whether the broker takes no sends.
         are_too_few: whether too few brokers are in sync for sends that want to wait.
-        are_taken: whether all sends are taken.
+        are_taken: whether all sends are taken; kept, since each turn of the loop with sends looks at it.
     """
 
     def __init__(self, store: MessageStore, acks: AcksOfSlaves, settings: ReplicationSettings) -> None:

@@ -1,7 +1,7 @@
 """The list of consumer groups, and the page of one: its lag by queue, members and subscriptions."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -14,7 +14,12 @@ from cometmq.console.visit import Visit
 from cometmq.errors import SettingsError
 from cometmq.format.layout import RETRY_PREFIX
 
-SORTS: Final = ("name", "lag", "members", "dead")
+SORTS: Final[dict[str, Callable[[GroupSummary, Mapping[str, int]], Any]]] = {
+    "name": lambda group, _: group.group,
+    "lag": lambda group, _: -group.lag,
+    "members": lambda group, _: -group.members,
+    "dead": lambda group, dead_letters: -dead_letters[group.group],
+}
 """The orders of the list by their names in the address."""
 
 
@@ -25,16 +30,10 @@ async def groups(visit: Visit) -> Response:
         raise SettingsError(f"sort {sort!r}: give one of {', '.join(SORTS)}")
     found = await survey_groups(visit.cluster, with_dead_letters=True)
     chosen = [group for group in found.groups if part.lower() in group.group.lower()]
-    orders: dict[str, Callable[[GroupSummary], Any]] = {
-        "name": lambda group: group.group,
-        "lag": lambda group: -group.lag,
-        "members": lambda group: -group.members,
-        "dead": lambda group: -found.dead_letters[group.group],
-    }
     return visit.page(
         "groups.html",
         here="/groups",
-        groups=sorted(chosen, key=orders[sort]),
+        groups=sorted(chosen, key=lambda group: SORTS[sort](group, found.dead_letters)),
         dead_letters=found.dead_letters,
         query={"find": part, "sort": sort},
         troubles=found.troubles,

@@ -314,7 +314,7 @@ def choose(
         queue_offset,
         chosen,
     )
-    return tuple.__new__(Choice, (_OUTCOMES[outcome], *numbers))  # in half the time of its own
+    return tuple.__new__(Choice, (_OUTCOMES[outcome], *numbers))  # in half the time of Choice(…)
 
 
 def answer(

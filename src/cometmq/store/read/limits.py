@@ -42,17 +42,8 @@ class GetLimits(NamedTuple):
 
     def numbers(self, file: LogBytes, written_offset: int, max_count: int, max_bytes: int) -> Longs:
         """Return the bounds of such a read of one file, int64[7]: columns from ``pulls.FILE_BEGIN`` on."""
-        _, memory_bytes, memory_count, memory_size, disk_count, disk_size = self
-        numbers = array(
-            "q",
-            (
-                *(file.begin, file.end, written_offset - memory_bytes),
-                min(max_count, memory_count),
-                min(max_bytes, memory_size),
-                min(max_count, disk_count),
-                min(max_bytes, disk_size),
-            ),
-        )
+        near_offset, memory, disk = self.within(written_offset, max_count, max_bytes)
+        numbers = array("q", (file.begin, file.end, near_offset, *memory, *disk))
         return np.frombuffer(numbers, np.int64)  # which takes half as long as numpy's own conversion
 
     def room(self) -> Longs:
