@@ -4,9 +4,12 @@ import java.io.InputStreamReader;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.common.TopicPartition;
 
 /** The twin of Load on Kafka's own client: the same orders, and two more: make the topics, and touch them. */
 public final class KafkaLoad {
@@ -40,9 +43,19 @@ public final class KafkaLoad {
                 List<NewTopic> some = IntStream.range(from, Math.min(topics, from + atOnce))
                         .mapToObj(i -> new NewTopic("bench-" + i, queues, (short) 1)).toList();
                 admin.createTopics(some).all().get(TIMEOUT_S, TimeUnit.SECONDS);
+                awaitQueues(admin, some);
             }
         }
         Lines.print("created", topics);
+    }
+
+    /** The controller answers before the brokers have the partitions; a question for their ends is repeated until then. */
+    private static void awaitQueues(Admin admin, List<NewTopic> topics) throws Exception {
+        Map<TopicPartition, OffsetSpec> all = topics.stream()
+                .flatMap(topic -> IntStream.range(0, topic.numPartitions())
+                        .mapToObj(queue -> new TopicPartition(topic.name(), queue)))
+                .collect(Collectors.toMap(queue -> queue, queue -> OffsetSpec.latest()));
+        admin.listOffsets(all).all().get(TIMEOUT_S, TimeUnit.SECONDS);
     }
 
     private static void touch(JSONObject order) {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.live import serving
 
-from cometmq.client.routes import GONE_S, REFRESH_S, RETRY_S, Routes, parse_name_servers
-from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError, WrongServer
+from cometmq.client.routes import GONE_S, REFRESH_S, RETRY_S, Routes
+from cometmq.errors import NetworkError, NoRoute, RemoteError, WrongServer
 from cometmq.net.address import free_port
 from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
@@ -88,34 +88,6 @@ def turn_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         ahead[0] += seconds
 
     return turn
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("127.0.0.1:9876", ["127.0.0.1:9876"]),
-        ("a:1;b:2", ["a:1", "b:2"]),
-        (" a:1 ; [::1]:2 ;", ["a:1", "[::1]:2"]),
-    ],
-)
-def test_name_servers_are_read_as_rocketmq_writes_them(text: str, expected: list[str]) -> None:
-    assert parse_name_servers(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "give at least one host:port"),
-        (" ; ", "give at least one host:port"),
-        ("localhost", "address 'localhost': write it as host:port"),
-        ("a:1;b", "address 'b': write it as host:port"),
-        ("a:1,b:2", "address 'a:1,b:2'"),
-        ("a:99999", "port 0–65535"),
-    ],
-)
-def test_what_is_no_name_server_is_refused_with_how_to_write_it(text: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
-        parse_name_servers(text)
 
 
 async def test_a_route_is_asked_for_once_and_again_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import SettingsError
-from cometmq.net.address import address_text, parse_address
+from cometmq.net.address import address_text, parse_address, parse_name_servers
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,31 @@ def test_no_text_raises_anything_else(text: str) -> None:
     except SettingsError:
         return
     assert host and 0 <= port <= 65535
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:9876", ["127.0.0.1:9876"]),
+        ("a:1;b:2", ["a:1", "b:2"]),
+        (" a:1 ; [::1]:2 ;", ["a:1", "[::1]:2"]),
+    ],
+)
+def test_name_servers_are_read_as_rocketmq_writes_them(text: str, expected: list[str]) -> None:
+    assert parse_name_servers(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "give at least one host:port"),
+        (" ; ", "give at least one host:port"),
+        ("localhost", "address 'localhost': write it as host:port"),
+        ("a:1;b", "address 'b': write it as host:port"),
+        ("a:1,b:2", "address 'a:1,b:2'"),
+        ("a:99999", "port 0–65535"),
+    ],
+)
+def test_what_is_no_name_server_is_refused_with_how_to_write_it(text: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        parse_name_servers(text)

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
@@ -69,9 +70,18 @@ def test_streams_to_topics_start_in_any_thread_that_asks_for_the_session(
 
 
 def test_what_a_cluster_of_this_machine_leaves_is_in_a_home_of_its_own(tmp_path: Path) -> None:
-    home = import_module("cometmq.spark.session")._spark_home(tmp_path / "home")
+    home = import_module("cometmq.spark.session")._spark_home(tmp_path / "home", sys.executable)
     assert (home / "bin" / "spark-submit").is_file() and (home / "jars").is_dir()
     assert not (home / "work").exists()
+
+
+def test_pythons_that_have_pyspark_do_not_import_it_from_a_zip(spark: SparkSession, tmp_path: Path) -> None:
+    def origin(_: Any) -> str | None:
+        return import_module("pyspark").__file__
+
+    assert spark.sparkContext.range(1).map(origin).collect() == [pyspark.__file__]
+    another = import_module("cometmq.spark.session")._spark_home(tmp_path / "home", "another-python")
+    assert (another / "python" / "lib" / "pyspark.zip").is_file()
 
 
 # Java and Spark are started for it alone, which takes ten seconds. The kernels are those of other tests: to

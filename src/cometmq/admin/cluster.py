@@ -8,9 +8,10 @@ from typing import Final, NamedTuple, Self, TypeVar
 from cometmq.admin.broker_status import runtime_info_of
 from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.client.credentials import find_credentials
-from cometmq.client.routes import Routes, parse_name_servers
+from cometmq.client.routes import Routes
 from cometmq.cluster.route import MASTER, Route
 from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
+from cometmq.net.address import parse_name_servers
 from cometmq.net.client import Connections
 from cometmq.net.connection import REQUEST_TIMEOUT_MS
 from cometmq.net.tls.client import TLS, tls_of

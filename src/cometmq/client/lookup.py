@@ -6,13 +6,13 @@ from typing import Final, NamedTuple, Self
 from cometmq.arguments import TEXT, check, number
 from cometmq.client.answer import successful
 from cometmq.client.credentials import find_credentials
-from cometmq.client.routes import Routes, parse_name_servers
+from cometmq.client.routes import Routes
 from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.record import decode, decode_many
 from cometmq.format.stored import readable_message
 from cometmq.message import StoredMessage
-from cometmq.net.address import address_text
+from cometmq.net.address import address_text, parse_name_servers
 from cometmq.net.client import Connections
 from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.acl import Credentials

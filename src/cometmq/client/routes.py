@@ -4,18 +4,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cometmq.arguments import TEXT, check
 from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.cluster.route import MASTER, QueueCounts, Route
 from cometmq.errors import (
     CometMQError,
     NetworkError,
     NoRoute,
-    SettingsError,
     WrongServer,
 )
 from cometmq.message import MessageQueue
-from cometmq.net.address import parse_address
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.route import ClusterInfo, TopicRoute
@@ -42,17 +39,6 @@ class _CachedRoute(NamedTuple):
     fresh_until: float
     missing_since: float | None
     loop: asyncio.AbstractEventLoop  # finding the running loop would cost as much as the rest of a look-up
-
-
-def parse_name_servers(text: str) -> list[str]:
-    """Parse ``host:port;host:port`` into addresses. Raises SettingsError for an illegal one."""
-    check(TEXT, name_servers=text)
-    addresses = [address.strip() for address in text.split(";") if address.strip()]
-    if not addresses:
-        raise SettingsError(f"name servers {text!r}: give at least one host:port, several joined by ;")
-    for address in addresses:
-        parse_address(address)
-    return addresses
 
 
 class Routes:

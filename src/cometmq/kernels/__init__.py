@@ -7,6 +7,7 @@ require("broker", "the package cometmq.kernels", "numpy")
 # ruff: noqa: E402  the imports below need numpy; without it their own error would name no remedy
 
 from cometmq.kernels.compiling.loading import (
+    WORTH_LOADING_BYTES,
     Loading,
     current,
     load,
@@ -20,6 +21,7 @@ from cometmq.kernels.compiling.loading import (
 )
 
 __all__ = [
+    "WORTH_LOADING_BYTES",
     "Loading",
     "current",
     "load",

@@ -1,4 +1,4 @@
-"""Addresses as text: ``host:port``, or ``[ip]:port`` for IPv6."""
+"""Addresses as text: ``host:port``, or ``[ip]:port`` for IPv6, and lists of them."""
 
 import errno
 import re
@@ -26,6 +26,17 @@ def parse_address(text: str) -> tuple[str, int]:
         shown = text if len(text) <= HOST_LENGTH_MAX else text[:HOST_LENGTH_MAX] + "…"
         raise SettingsError(f"address {shown!r}: write it as host:port or [ipv6]:port, port 0–{PORT_MAX}")
     return match[1] or match[2], int(match[3])
+
+
+def parse_name_servers(text: str) -> list[str]:
+    """Parse ``host:port;host:port`` into addresses. Raises SettingsError for an illegal one."""
+    check(TEXT, name_servers=text)
+    addresses = [address.strip() for address in text.split(";") if address.strip()]
+    if not addresses:
+        raise SettingsError(f"name servers {text!r}: give at least one host:port, several joined by ;")
+    for address in addresses:
+        parse_address(address)
+    return addresses
 
 
 def address_text(host: str, port: int) -> str:

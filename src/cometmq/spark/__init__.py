@@ -12,7 +12,7 @@ require("spark", "the package cometmq.spark")
 from typing import TYPE_CHECKING
 
 from cometmq import lazy
-from cometmq.spark import interpreter
+from cometmq.spark import interpreter, worker
 from cometmq.spark.duplicates import drop_duplicates
 from cometmq.spark.session import session
 from cometmq.spark.session_options import session_options
@@ -21,6 +21,7 @@ from cometmq.spark.starting import started
 if TYPE_CHECKING:
     from cometmq.spark.live.lag_listener import LagListener
 
+worker.freeze_modules()
 interpreter.choose()
 
 __all__ = ["LagListener", "drop_duplicates", "session", "session_options", "started"]

@@ -5,7 +5,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cometmq import kernels
 from cometmq.errors import DamagedRecord
@@ -59,6 +58,8 @@ def batches(
 
 def rows_with_tags(ops: Ops, body: Buffer, scan: Scan, rows: Longs, tags: Collection[str]) -> Longs:
     """Return those of the ``rows`` of a scan, ``int64[n]``, whose record has one of the tags."""
+    import pyarrow.compute as pc  # noqa: PLC0415  it takes 40 ms, which few reads need
+
     found = ops.arrow(body, scan, rows, ("tags",)).column(0)
     flags: Flags = pc.is_in(found, value_set=pa.array(tags, pa.string())).to_numpy(zero_copy_only=False)
     return rows[flags]

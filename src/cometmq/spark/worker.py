@@ -2,7 +2,8 @@
 
 *Modules.* A worker of pyspark's daemon collects garbage after each task (``daemon.py``, ``manager``). Most of
 the objects visited belong to the modules of Spark, Arrow and this package, which are never freed: 20 to 30 ms
-for each task, in each of the processes that create the source, plan and read.
+for each task, in each of the processes that create the source, plan and read; and as much while a process
+imports this package.
 
 *Memory.* A batch takes tens of MiB in large blocks. The C library would return them to the system, and the
 system would fill them with zeros for the next batch.
@@ -22,8 +23,14 @@ _DAEMON: Final = "pyspark.daemon"
 
 def is_worker() -> bool:
     """Check whether this process is one of Spark's Python workers."""
-    spec = sys.modules["__main__"].__spec__
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name == _DAEMON
+
+
+def freeze_modules() -> None:
+    """Freeze the loaded modules, if this process is a Spark worker."""
+    if is_worker():
+        gc.freeze()
 
 
 @cache
@@ -32,6 +39,6 @@ def tune_worker() -> None:
 
     Call it behind the worker's first work, which loads the last modules.
     """
+    freeze_modules()
     if is_worker():
-        gc.freeze()
         memory.retain_heap(KEPT)

@@ -7,9 +7,9 @@ from cometmq.admin.cluster import ClusterAdmin, missing_topic
 from cometmq.admin.doctor import brokers
 from cometmq.admin.doctor.findings import Diagnosis, counted, fault, fine, unreachable, warning
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
-from cometmq.client.routes import parse_name_servers
 from cometmq.cluster.route import MASTER
 from cometmq.errors import CometMQError, NoRoute
+from cometmq.net.address import parse_name_servers
 from cometmq.wire.bodies.route import ClusterInfo
 
 READ: Final = 4

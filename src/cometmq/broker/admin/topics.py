@@ -18,8 +18,8 @@ from cometmq.broker.state.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
 from cometmq.format.pop.names import RetryFlag, retry_topic
-from cometmq.message import MessageQueue
 from cometmq.net.server import Session
+from cometmq.store.read.ends_and_times import EndsAndTime
 from cometmq.store.read.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import (
@@ -28,8 +28,6 @@ from cometmq.wire.bodies import (
     TopicConfig,
     TopicConfigs,
     TopicNames,
-    TopicOffset,
-    TopicStats,
     encode,
     encode_topic_stats,
 )
@@ -199,17 +197,16 @@ class TopicRequests:
         return replace(topic, attributes=_changed_attributes(known.attributes if known else {}, changes))
 
     def _stats(self, topic: TopicConfig) -> Reading[bytes]:
-        store, name = self._store, topic.topic
-        offsets = {}
-        for queue_id in range(max(topic.read_queue_count, topic.write_queue_count)):
-            if queue_id % TURN_MAX == TURN_MAX - 1:
+        name, count = topic.topic, max(topic.read_queue_count, topic.write_queue_count)
+        queues: list[EndsAndTime] = []
+        for begin in range(0, count, TURN_MAX):
+            if begin:
                 yield PAUSE
-            (low, high), time = store.ends_of(name, queue_id), 0
-            if low < high:
-                time = yield from store.readings.store_time_at(name, queue_id, high - 1)
-            offsets[MessageQueue(name, self._broker_name, queue_id)] = TopicOffset(max(time, 0), high, low)
-        stats = TopicStats(offsets, self._statistics.tps("TOPIC_PUT_NUMS", name))
-        return (yield from made(partial(encode_topic_stats, stats), len(offsets)))
+            ids = range(begin, min(begin + TURN_MAX, count))
+            queues += yield from self._store.readings.ends_and_times.of(name, ids)
+        put_tps = self._statistics.tps("TOPIC_PUT_NUMS", name)
+        encode_all = partial(encode_topic_stats, name, self._broker_name, queues, put_tps)
+        return (yield from made(encode_all, count))
 
 
 def _checked_name(name: str) -> str:

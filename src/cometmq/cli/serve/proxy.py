@@ -75,7 +75,7 @@ def proxy(
             await serve_by_workers(workers, host, port, metrics, as_json=as_json)
             return
         from cometmq.cli.serve.child import stop_at_end_of_input  # noqa: PLC0415 - as below
-        from cometmq.client.routes import parse_name_servers  # noqa: PLC0415 - the help must not wait for it
+        from cometmq.net.address import parse_name_servers  # noqa: PLC0415 - the help must not wait for it
         from cometmq.net.tls.settings import TlsSettings, settings_from  # noqa: PLC0415 - as above
         from cometmq.proxy.fellow_workers import WorkerPlace  # noqa: PLC0415 - as above
         from cometmq.proxy.metrics import endpoint_of  # noqa: PLC0415 - as above

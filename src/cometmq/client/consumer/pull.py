@@ -14,9 +14,10 @@ from typing import Self
 from cometmq.arguments import check, number
 from cometmq.client.consumer.queue_requests import PullStatus, QueueRequests
 from cometmq.client.credentials import find_credentials
-from cometmq.client.routes import Routes, parse_name_servers
+from cometmq.client.routes import Routes
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue, StoredMessage
+from cometmq.net.address import parse_name_servers
 from cometmq.net.client import Connections
 from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.acl import Credentials

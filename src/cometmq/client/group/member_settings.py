@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.identity import client_id
-from cometmq.client.routes import parse_name_servers
 from cometmq.cluster.rebalance import Strategy
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
+from cometmq.net.address import parse_name_servers
 from cometmq.net.tls.client import TLS
 from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel

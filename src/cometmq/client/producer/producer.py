@@ -29,7 +29,7 @@ from cometmq.client.producer.send_arguments import TEXT_OR_FUNCTION, WHERE, chec
 from cometmq.client.producer.send_result import SendResult, result_of_each
 from cometmq.client.producer.send_trace import SendTracer
 from cometmq.client.producer.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
-from cometmq.client.routes import GONE_S, Routes, parse_name_servers
+from cometmq.client.routes import GONE_S, Routes
 from cometmq.client.semaphore import LightSemaphore
 from cometmq.client.trace import trace_sender
 from cometmq.cluster.fault import BrokerFaults
@@ -39,6 +39,7 @@ from cometmq.format.layout import valid_group
 from cometmq.format.properties import IDEMPOTENCE_KEY
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
+from cometmq.net.address import parse_name_servers
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection, refuse_request
 from cometmq.net.tls.client import TLS, tls_of

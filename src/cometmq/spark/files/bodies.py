@@ -5,7 +5,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cometmq.errors import FormatError
 from cometmq.format.compression import decompress
@@ -77,5 +76,7 @@ def _replaced(batch: pa.RecordBatch, bodies: dict[int, Decompressed], first: int
 
 
 def _with_values(part: pa.RecordBatch, name: str, mask: Flags, values: Any) -> pa.RecordBatch:
+    import pyarrow.compute as pc  # noqa: PLC0415  it takes 40 ms, which few reads need
+
     replaced = pc.replace_with_mask(part.column(name), pa.array(mask), values)
     return part.set_column(part.schema.get_field_index(name), part.schema.field(name), replaced)

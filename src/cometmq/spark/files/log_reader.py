@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from cometmq import kernels
 from cometmq.errors import StoreDamaged
 from cometmq.kernels.ops import Longs, Ops, Scan
+from cometmq.spark import worth_loading
 from cometmq.spark.files.bodies import decompress_bodies
 from cometmq.spark.files.gathering import gather
 from cometmq.spark.files.patterns import matching
@@ -63,10 +63,10 @@ class LogReader(DataSourceReader):
             StoreDamaged: there is damage between records (FAILFAST).
             OSError: a file is gone, or cannot be read.
         """
-        ops = kernels.load_if_possible()
         left = self._options.limit or sys.maxsize
         for piece in pieces:
             found = opened(piece.file.path, piece.file.size, piece.end)
+            ops = worth_loading.ops_for(piece.end - piece.start)
             if lies_outside(found, piece, ops, self._choice):
                 continue
             data = found.data

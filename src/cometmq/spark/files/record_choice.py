@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cometmq.kernels.ops import Flags, Longs, Ops, Scan
 from cometmq.spark.files.splits import FilePiece, within
@@ -83,6 +82,8 @@ class RecordChoice(NamedTuple):
         names += ["keys"] if self.key is not None else []
         if not names or not len(rows):
             return rows
+        import pyarrow.compute as pc  # noqa: PLC0415  it takes 40 ms, which few reads need
+
         texts = ops.arrow(data, scan, rows, names)
         conditions = [
             _flags(pc.is_in(texts.column(name), pa.array(sorted(values), pa.string())))
@@ -96,6 +97,8 @@ class RecordChoice(NamedTuple):
 
 def _holds_key(keys: Any, key: Any) -> Flags:
     """Return for each list of keys whether it holds the key, ``bool[n]``."""
+    import pyarrow.compute as pc  # noqa: PLC0415  as above
+
     found = np.zeros(len(keys), np.bool_)
     found[pc.list_parent_indices(keys).to_numpy()[_flags(pc.equal(pc.list_flatten(keys), key))]] = True
     return found

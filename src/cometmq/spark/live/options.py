@@ -74,6 +74,7 @@ from cometmq.errors import IllegalName, SettingsError
 from cometmq.filter import tag
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
+from cometmq.net.address import parse_name_servers
 from cometmq.net.tls.client import TLS
 from cometmq.spark import values
 from cometmq.spark.live import positions
@@ -253,8 +254,6 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
 
 def name_servers(name: str, text: str) -> tuple[str, ...]:
     """Parse the addresses of name servers."""
-    from cometmq.client.routes import parse_name_servers  # noqa: PLC0415  asyncio and more
-
     try:
         return tuple(parse_name_servers(text))
     except SettingsError as error:

@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from cometmq import kernels
 from cometmq.errors import StoreDamaged
+from cometmq.spark import worth_loading
 from cometmq.spark.files.bodies import decompress_bodies
 from cometmq.spark.live.answers import Answers, RowFilter
 from cometmq.spark.live.links import linked
@@ -52,7 +52,7 @@ def read(
 def _batches(
     options: LiveOptions, columns: Sequence[str], pieces: Sequence[PulledPiece]
 ) -> Iterator[pa.RecordBatch]:
-    ops = kernels.load_if_possible()
+    ops = worth_loading.ops_for(sum(len(body) for piece in pieces for body in piece.bodies))
     answers = Answers(ops, pieces)
     wanted = RowFilter(options.tags, options.starting_time, options.ending_time)
 

@@ -9,6 +9,7 @@ from cometmq.message import Buffer
 from cometmq.store.parts import Parts
 from cometmq.store.read.bulk_finds import BulkFinds
 from cometmq.store.read.bulk_reads import BulkReads
+from cometmq.store.read.ends_and_times import EndsAndTimes
 from cometmq.store.read.get import RecordFilter, get_messages
 from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.limits import GetLimits
@@ -32,6 +33,7 @@ class Readings:
     Attributes:
         bulk: answers batches of reads of queues.
         finds: answers batches of queries by id and key.
+        ends_and_times: reads the ends of a topic's queues.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Readings:
         limits = GetLimits.of(settings)
         self._resident = ResidentReads(parts.log, limits)
         self.bulk = BulkReads(parts.log, parts.queues, limits, reads_later=settings.reads_later)
+        self.ends_and_times = EndsAndTimes(parts.log, parts.queues)
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset
         self.finds = BulkFinds(parts.log, parts.index, settings.max_msgs_num_batch, catch_up, confirm_offset)

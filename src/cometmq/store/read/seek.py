@@ -5,7 +5,8 @@ Source: RocketMQ ``store/ConsumeQueue.java`` (getOffsetInQueueByTime).
 
 from collections.abc import Callable
 
-from cometmq.format.record import BORN_TIME_AT, HOST_GROWTH, STORE_HOST_AT, SYS_FLAG_AT, field_at
+from cometmq.format.record import BORN_TIME_AT, HOST_GROWTH, STORE_HOST_AT, STORE_TIME_AT, SYS_FLAG_AT
+from cometmq.format.sys_flag import BORN_HOST_V6
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
@@ -59,8 +60,8 @@ def store_time_at(commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int)
 def record_store_time(head: Buffer) -> int:
     """Return the store time, ms, of a record from its first 76 bytes or more."""
     sys_flag = int.from_bytes(head[SYS_FLAG_AT:BORN_TIME_AT], "big")
-    begin, end = field_at("store_time", sys_flag), field_at("store_host", sys_flag)
-    return int.from_bytes(head[begin:end], "big", signed=True)
+    growth = HOST_GROWTH if sys_flag & BORN_HOST_V6 else 0
+    return int.from_bytes(head[STORE_TIME_AT + growth : STORE_HOST_AT + growth], "big", signed=True)
 
 
 def _bisect(low: int, high: int, holds: Callable[[int], Reading[bool]]) -> Reading[int]:

@@ -6,6 +6,7 @@ RocketMQ: ``TopicStatsTable.java``, ``ConsumeStats.java``, ``ResetOffsetBody.jav
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import field
@@ -38,19 +39,23 @@ _ENTRY: Final = re.compile(
 )
 
 
-def encode_topic_stats(stats: TopicStats) -> bytes:
-    """Encode the body of an answer to GET_TOPIC_STATS_INFO, as ``encode`` does, in a tenth of the time."""
-    names = {name for queue in stats.offsets for name in (queue.topic, queue.broker_name)}
-    quoted = {name: fastjson.quoted(name) for name in names}
+def encode_topic_stats(
+    topic: str, broker_name: str, queues: Iterable[tuple[int, int, int]], put_tps: float
+) -> bytes:
+    """Encode the body of an answer to GET_TOPIC_STATS_INFO, as ``encode`` does, in a fraction of the time.
+
+    Args:
+        queues: of queues 0, 1 and so on: ``min_offset``, ``max_offset`` and ``last_update_time``.
+    """
+    before = f'{{"brokerName":{fastjson.quoted(broker_name)},"queueId":'
+    between = f',"topic":{fastjson.quoted(topic)}}}:{{"lastUpdateTimestamp":'
     entries = ",".join(
         [
-            f'{{"brokerName":{quoted[broker_name]},"queueId":{queue_id},"topic":{quoted[topic]}}}:'
-            f'{{"lastUpdateTimestamp":{at.last_update_time},"maxOffset":{at.max_offset},'
-            f'"minOffset":{at.min_offset}}}'
-            for (topic, broker_name, queue_id), at in stats.offsets.items()
+            f'{before}{queue_id}{between}{time},"maxOffset":{high},"minOffset":{low}}}'
+            for queue_id, (low, high, time) in enumerate(queues)
         ]
     )
-    return f'{_TABLE.decode()}{entries}}},"topicPutTps":{fastjson.dumps(stats.put_tps)}}}'.encode()
+    return f'{_TABLE.decode()}{entries}}},"topicPutTps":{fastjson.dumps(put_tps)}}}'.encode()
 
 
 def decode_topic_stats(data: bytes) -> TopicStats:
