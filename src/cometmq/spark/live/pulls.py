@@ -26,8 +26,9 @@ from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.live.retries import with_retries
 
-UNDER_WAY: Final = 512
-"""Messages that one task has requested at a time: more gain nothing, as its core is busy then …"""
+UNDER_WAY: Final = 2_048
+"""Messages that one task has requested at a time, 64 slices of 32: broker and task then find dozens of frames
+in each read of a socket, and sleep and wake less often. Twice as many gain nothing …"""
 UNDER_WAY_MIN: Final = 4
 """… but at least so many slices, however large …"""
 SLICES_MAX: Final = 64
@@ -122,9 +123,9 @@ class RangePulls:
         piece = PulledPiece(one, [], [])
         offset = one.start
         while offset < one.end:
-            left = one._replace(start=offset)
+            left = one if offset == one.start else one._replace(start=offset)
             pulled = await with_retries(
-                str(left),
+                left,
                 self._options.retry_s,
                 partial(self._ask, left),
                 before_retry=partial(self._routes.expire, one.queue.topic),

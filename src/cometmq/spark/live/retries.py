@@ -50,7 +50,7 @@ def is_doubtful(error: CometMQError) -> bool:
 
 
 async def with_retries(
-    what: str,
+    what: object,
     retry_s: float,
     ask: Callable[[], Awaitable[T]],
     *,
@@ -60,7 +60,7 @@ async def with_retries(
     """Return what ``ask`` returns, retried until ``retry_s`` seconds after its first failure.
 
     Args:
-        what: names request and server in errors.
+        what: names request and server in errors, as text.
         before_retry: called before each retry.
         is_worth: whether a failure is worth a retry.
 
