@@ -9,7 +9,7 @@ from cometmq import kernels
 from cometmq.kernels import plain
 from cometmq.kernels.compiling import loading
 from cometmq.spark import worth_loading
-from cometmq.spark.worth_loading import ops_for
+from cometmq.spark.worth_loading import WORTH_LOADING_BYTES, ops_for
 
 COMPILED: Any = SimpleNamespace()
 
@@ -30,14 +30,14 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_small_reads_are_plain_until_they_add_up(loads: list[object]) -> None:
-    assert ops_for(0) is ops_for(kernels.WORTH_LOADING_BYTES - 1) is plain
+    assert ops_for(0) is ops_for(WORTH_LOADING_BYTES - 1) is plain
     assert not loads
     assert ops_for(1) is ops_for(1) is COMPILED
     assert loads
 
 
 def test_a_large_read_is_compiled_at_once(loads: list[object]) -> None:
-    assert ops_for(kernels.WORTH_LOADING_BYTES) is COMPILED
+    assert ops_for(WORTH_LOADING_BYTES) is COMPILED
     assert len(loads) == 1
 
 

@@ -7,7 +7,6 @@ require("broker", "the package cometmq.kernels", "numpy")
 # ruff: noqa: E402  the imports below need numpy; without it their own error would name no remedy
 
 from cometmq.kernels.compiling.loading import (
-    WORTH_LOADING_BYTES,
     Loading,
     current,
     load,
@@ -21,7 +20,6 @@ from cometmq.kernels.compiling.loading import (
 )
 
 __all__ = [
-    "WORTH_LOADING_BYTES",
     "Loading",
     "current",
     "load",
