@@ -73,7 +73,7 @@ def session(
         folder = _temporary_folder(work_dir)
         settings |= {"spark.local.dir": str(folder)}
         conf = {**conf, JAVA_OPTIONS: f"{_java_options(folder)} {conf.get(JAVA_OPTIONS, '')}".strip()}
-        if master.startswith("local"):
+        if master.startswith("local") and os.name != "nt":  # Windows lets few users make links
             environment |= {"SPARK_HOME": str(_spark_home(folder / "home", environment["PYSPARK_PYTHON"]))}
         environment |= {
             "JAVA_HOME": str(prepare_java_home(find_java(), folder)),
