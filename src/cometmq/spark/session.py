@@ -98,17 +98,18 @@ def _temporary_folder(parent: Path | None) -> Path:
     return Path(folder.name).absolute()
 
 
-def _spark_home(folder: Path, python: str) -> Path:
+def _spark_home(folder: Path, interpreter: str) -> Path:
     """Create a home for Spark on this machine, with what is in the installed one but for two folders.
 
     ``work``: there ``local-cluster`` writes the files of executors. ``python``: a zip of PySpark, which comes
     before the installed package on the path of each Python process that Spark starts. Nothing in it is
     compiled, so a start takes 0.6 s longer (``benches.bench_spark_kafka``, the first read of a session). It
-    is left out if ``python``, which runs these processes, has the same package installed.
+    is left out if the interpreter that runs these processes has the same package installed.
     """
     installed = Path(_find_spark_home()).absolute()
-    is_packaged = python == sys.executable and installed == Path(get_path("purelib"), "pyspark").absolute()
-    left_out = {WORK, ZIPPED} if is_packaged else {WORK}
+    packaged = Path(get_path("purelib"), "pyspark").absolute()
+    is_zip_needed = interpreter != sys.executable or installed != packaged
+    left_out = {WORK} if is_zip_needed else {WORK, ZIPPED}
     folder.mkdir()
     for path in installed.iterdir():
         if path.name not in left_out:
