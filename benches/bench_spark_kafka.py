@@ -13,7 +13,8 @@ stream. What that costs shows in the lines of 2,000 rows, of starts and of micro
 fetches the connector (``spark_kafka/pom.xml``); it runs on the Spark that is installed.
 
 Behind the tables come topics with very many queues, on brokers of their own: what a trigger of a stream takes
-that finds nothing new. ``--only-many-queues`` measures nothing else.
+that finds nothing new, after a turn of each source that is not measured. ``--only-many-queues`` measures
+nothing else.
 """
 
 import argparse

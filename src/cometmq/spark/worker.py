@@ -2,8 +2,8 @@
 
 *Modules.* A worker of pyspark's daemon collects garbage after each task (``daemon.py``, ``manager``). Most of
 the objects visited belong to the modules of Spark, Arrow and this package, which are never freed: 20 to 30 ms
-for each task, in each of the processes that create the source, plan and read; and as much while a process
-imports this package.
+for each task, in each of the processes that create the source, plan and read; and as much while one of them
+imports what it needs of this package.
 
 *Memory.* A batch takes tens of MiB in large blocks. The C library would return them to the system, and the
 system would fill them with zeros for the next batch.

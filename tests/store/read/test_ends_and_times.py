@@ -26,6 +26,11 @@ class Shelf:
         self.read: list[tuple[int, int]] = []
         self._ends_and_times = EndsAndTimes(self.log, self.queues)
 
+    @property
+    def kept(self) -> int:
+        """How many times are kept."""
+        return len(self._ends_and_times._kept)
+
     def append(self, queue_id: int, time: int) -> ConsumeQueue:
         queue = self.queues.find_or_create("Orders", queue_id)
         (at,) = self.log.append([new_message()], [queue.max_offset], time)
@@ -74,6 +79,17 @@ def test_a_queue_that_is_made_anew_has_its_own_time(shelf: Shelf) -> None:
     assert shelf.ends_and_times(range(1)) == [(0, 0, 0)]
     shelf.append(0, 6)
     assert shelf.ends_and_times(range(1)) == [(0, 1, 6)]
+
+
+def test_the_times_of_deleted_queues_are_not_kept(shelf: Shelf) -> None:
+    for queue_id in range(3):
+        shelf.append(queue_id, 5)
+    shelf.ends_and_times(range(3))
+    assert shelf.kept == 3
+    shelf.queues.delete("Orders")
+    shelf.append(1, 6)
+    assert shelf.ends_and_times(range(3)) == [(0, 0, 0), (0, 1, 6), (0, 0, 0)]
+    assert shelf.kept == 1
 
 
 def test_a_newest_message_that_is_lost_has_no_time(shelf: Shelf) -> None:

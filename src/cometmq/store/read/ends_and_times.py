@@ -45,4 +45,7 @@ class EndsAndTimes:
         end, offset = queue.physical_end, queue.max_offset - 1
         time = max((yield from store_time_at(self._log, queue, offset)), 0)
         self._kept[queue.number] = end, time
+        there = self._queues.by_number
+        if len(self._kept) > len(there):  # some are of deleted queues
+            self._kept = {number: kept for number, kept in self._kept.items() if number in there}
         return time
