@@ -45,7 +45,7 @@ CONNECTIONS_MAX: Final = 4
 """Of one worker of Spark."""
 LOOK_S: Final = 1
 CONF: Final = {"spark.sql.streaming.noDataProgressEventInterval": "0"}
-WORKER: Final = b"pyspark.daemon"
+WORKER: Final = b"spark.daemon"
 
 
 def main() -> None:

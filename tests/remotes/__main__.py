@@ -240,7 +240,7 @@ class Campaign:
         found = [0]
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                is_worker = b"pyspark.daemon" in (process / "cmdline").read_bytes()
+                is_worker = b"spark.daemon" in (process / "cmdline").read_bytes()
                 if is_worker and own in (process / "environ").read_bytes():
                     found.append(peak_bytes(int(process.name)))
             except OSError:

@@ -25,6 +25,8 @@ from cometmq.spark import session
 
 started = session("local[2]", work_dir=Path("work"), conf={SHORT_JOBS!r})
 print(started.read.format("rocketmq").load(sys.argv[1]).count())
+numbers = started.range(10_000).coalesce(1)
+numbers.mapInArrow(lambda batches: (batch for batch in batches for _ in range(1_000)), "id long").take(1)
 """
 
 
@@ -82,6 +84,15 @@ def test_pythons_that_have_pyspark_do_not_import_it_from_a_zip(spark: SparkSessi
     assert spark.sparkContext.range(1).map(origin).collect() == [pyspark.__file__]
     another = import_module("cometmq.spark.session")._spark_home(tmp_path / "home", "another-python")
     assert (another / "python" / "lib" / "pyspark.zip").is_file()
+
+
+def test_workers_have_unix_sockets_where_the_path_is_short_enough() -> None:
+    settings = import_module("cometmq.spark.session")._worker_settings
+    longest = "/" + 59 * "x"  # and 43 bytes for a socket's own name make 103
+    short, long = settings(Path(longest), sys.executable), settings(Path(longest + "x"), sys.executable)
+    assert short["spark.python.unix.domain.socket.dir"] == longest
+    assert long == {"spark.python.daemon.module": "cometmq.spark.daemon"}
+    assert settings(Path(longest), "another-python") == {}
 
 
 # Java and Spark are started for it alone, which takes ten seconds. The kernels are those of other tests: to
