@@ -8,6 +8,9 @@ tables: in the first both are told to give much at once, CometMQ's broker by fou
 and Kafka's consumer not to wait half a second at the end of each partition (``IMPATIENT``); in the second
 both are as they come.
 
+A third source has its rows at hand (``null_source``). The last column is CometMQ's speed as a part of that
+one's: of the most that Spark allows a source in Python.
+
 Spark starts Python for this source: a planner for each read, workers that stay, and a process for each
 stream. What that costs shows in the lines of 2,000 rows, of starts and of micro-batches. For Kafka, Maven
 fetches the connector (``spark_kafka/pom.xml``); it runs on the Spark that is installed.
@@ -31,7 +34,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyspark
-from benches import kafka_peer
+from benches import kafka_peer, null_source
 from benches.bench_arrow_pull import GENEROUS
 from benches.load import Load
 from pyspark.sql import DataFrameReader, SparkSession
@@ -108,9 +111,9 @@ def main() -> None:
             with kafka_peer.kafka(folder / "kafka") as kafka:
                 with brokers(folder, kafka.broker, GENEROUS, IMPATIENT) as sources:
                     fill(folder, sources, kafka, given.rows)
-                    compare("told to give much", folder, sources, given)
+                    compare("told to give much", folder, [*sources, at_hand(given.rows)], given)
                 with brokers(folder, kafka.broker, {}, {}) as sources:
-                    compare("as they come", folder, sources, given)
+                    compare("as they come", folder, [*sources, at_hand(given.rows)], given)
         compare_idle(folder / "many", given.queues)
 
 
@@ -136,8 +139,16 @@ def brokers(
         ]
 
 
+def at_hand(rows: int) -> Source:
+    """Give the source that has as many rows as the topics, and needs no broker."""
+    counts = dict.fromkeys(SIZES, rows) | {FEW: FEW_ROWS}
+    where = {f"{topic}.rows": str(count) for topic, count in counts.items()}
+    where |= {f"{topic}.size": str(size_of(topic)) for topic in counts}
+    return Source(null_source.NAME, where, null_source.COLUMNS, {"columns": "queue_offset"})
+
+
 def compare(title: str, folder: Path, sources: list[Source], given: argparse.Namespace) -> None:
-    """Measure both in turns, and print a line for each kind of read."""
+    """Measure the sources in turns, and print a line for each kind of read."""
     print_head(title)
 
     def add(what: str, measure: Measured, rounds: int = given.rounds, rows: int = 0) -> None:
@@ -172,7 +183,7 @@ def compare_idle(folder: Path, queues: int) -> None:
         load.order(kafka, mode="create", topics=len(MANY), queues=queues // len(MANY))
         asyncio.run(create(sources[0].where["namesrv"], queues))
         spark = started(folder, EVERY_TRIGGER)
-        print_head("topics with very many queues")
+        print_head("topics with very many queues", is_null_there=False)
         for source in sources:  # whoever comes first would pay for Spark's own first times
             idle_seconds(spark, folder, source)
         seconds = [idle_seconds(spark, folder, source) for source in sources]
@@ -187,22 +198,29 @@ async def create(name_server: str, queues: int) -> None:
             await admin.create(topic, queues=queues // len(MANY))
 
 
-def print_head(title: str) -> None:
+def print_head(title: str, *, is_null_there: bool = True) -> None:
     """Print the head of a table."""
-    print(f"\n{title:<40} {'CometMQ':>11} {'Kafka':>11} {'ratio':>6}")
+    part = "of the null" if is_null_there else ""
+    print(f"\n{title:<40} {'CometMQ':>11} {'Kafka':>11} {'ratio':>6} {part:>11}".rstrip())
 
 
-def print_line(what: str, both: Sequence[float], rows: int = 0) -> None:
-    """Print what both took, in seconds, or how many of so many rows they read in a second."""
-    ours, kafka = both
-    shown = [f"{rows / seconds:,.0f}/s" if rows else f"{seconds:.2f} s" for seconds in both]
-    print(f"{what:<40} {shown[0]:>11} {shown[1]:>11} {kafka / ours:>5.2f}x", flush=True)
+def print_line(what: str, taken: Sequence[float], rows: int = 0) -> None:
+    """Print what both took, in seconds, or how many of so many rows they read in a second.
+
+    Args:
+        taken: seconds of CometMQ, of Kafka, and mostly of the source that asks nobody.
+    """
+    ours, kafka, *null = taken
+    shown = [f"{rows / seconds:,.0f}/s" if rows else f"{seconds:.2f} s" for seconds in (ours, kafka)]
+    part = f"{null[0] / ours:.0%}" if null else ""
+    print(f"{what:<40} {shown[0]:>11} {shown[1]:>11} {kafka / ours:>5.2f}x {part:>11}".rstrip(), flush=True)
 
 
 def started(folder: Path, conf: Mapping[str, str] = {}) -> SparkSession:
     """Start Spark, and have it run something, so that the first read pays only for itself."""
     jars = ",".join(str(path) for path in sorted(jvm.jars(POM).glob("*.jar")))
     spark = session("local[2]", "bench", work_dir=folder / "spark", conf={"spark.jars": jars, **conf})
+    spark.dataSource.register(null_source.NullSource)
     spark.range(FEW_ROWS).repartition(2).count()
     return spark
 
