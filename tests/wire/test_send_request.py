@@ -10,7 +10,7 @@ from cometmq.wire.acl import Credentials, signed_fields
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import FRAME_LENGTH_MAX, ONEWAY_FLAG, Command, encode
 from cometmq.wire.headers import SendHeaderV2, fields
-from cometmq.wire.send_request import SendRequest, encode_request
+from cometmq.wire.send_request import SendRequest
 
 INTS = st.integers(-(2**31), 2**31 - 1)
 NAMES = st.from_regex(r"\A[%|a-zA-Z0-9_-]+\Z")
@@ -73,26 +73,6 @@ def test_a_request_is_the_frame_that_encode_makes(
     assert made.encode(opaque, command_flag) == encode(whole)
     whole.ext_fields = signed_fields(whole.ext_fields, body, whole.version, USER)
     assert made.encode(opaque, command_flag, USER) == encode(whole)
-
-
-def test_any_request_gets_its_number_and_its_flag() -> None:
-    command = Command(RequestCode.HEART_BEAT)
-    numbered = Command(RequestCode.HEART_BEAT, opaque=7, flag=ONEWAY_FLAG)
-    assert encode_request(command, 7, ONEWAY_FLAG) == encode(numbered)
-    assert encode_request(REQUEST, 7) == REQUEST.encode(7)
-
-
-def test_any_request_is_signed_where_there_are_credentials() -> None:
-    sent = Command(RequestCode.HEART_BEAT, ext_fields={"b": "2", "a": "1"}, body=b"body")
-    signed = Command(
-        RequestCode.HEART_BEAT,
-        opaque=7,
-        ext_fields=signed_fields(sent.ext_fields, b"body", sent.version, USER),
-        body=b"body",
-    )
-    assert encode_request(sent, 7, 0, USER) == encode(signed)
-    assert encode_request(sent, 7, 0, USER) == encode(signed)  # once more, as a retry does
-    assert encode_request(REQUEST, 7, 0, USER) == REQUEST.encode(7, 0, USER)
 
 
 def test_a_request_over_a_limit_is_refused() -> None:

@@ -7,8 +7,8 @@ from cometmq.errors import NetworkError
 from cometmq.net.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Connection, refuse_request
 from cometmq.net.tls.client import TLS
 from cometmq.wire.acl import Credentials
+from cometmq.wire.client_request import ClientRequest
 from cometmq.wire.frame import Command
-from cometmq.wire.send_request import SendRequest
 
 
 class Connections:
@@ -50,7 +50,7 @@ class Connections:
         return self._closed
 
     def request(
-        self, address: str, command: Command | SendRequest, timeout_ms: int = REQUEST_TIMEOUT_MS
+        self, address: str, command: ClientRequest, timeout_ms: int = REQUEST_TIMEOUT_MS
     ) -> Awaitable[Command]:
         """Send a request to ``address``; await the result at once for the response, whatever its code.
 
@@ -65,7 +65,7 @@ class Connections:
             return self._request_soon(address, command, timeout_ms)
         return connection.request(command, timeout_ms)
 
-    async def oneway(self, address: str, command: Command | SendRequest) -> None:
+    async def oneway(self, address: str, command: ClientRequest) -> None:
         """Send a one-way request; wait only until the connection can take it. Raises like ``request``."""
         connection = await self.connect(address)
         await connection.drained()
@@ -101,7 +101,7 @@ class Connections:
         await asyncio.gather(*(connection.close() for connection in self._open.values()))
         self._open.clear()
 
-    async def _request_soon(self, address: str, command: Command | SendRequest, timeout_ms: int) -> Command:
+    async def _request_soon(self, address: str, command: ClientRequest, timeout_ms: int) -> Command:
         connection = await self.connect(address)
         await connection.drained()
         return await connection.request(command, timeout_ms)

@@ -23,11 +23,11 @@ from cometmq.net.flow import Outbox
 from cometmq.net.probe import protocol_at
 from cometmq.net.tls.client import TLS, trouble_of
 from cometmq.wire.acl import Credentials
+from cometmq.wire.client_request import ClientRequest, encode_request
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, encode, response
-from cometmq.wire.send_request import SendRequest, encode_request
 
 CONNECT_TIMEOUT_MS: Final = 3_000
 REQUEST_TIMEOUT_MS: Final = 3_000
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         return connection
 
     def request(
-        self, command: Command | SendRequest, timeout_ms: int = REQUEST_TIMEOUT_MS
+        self, command: ClientRequest, timeout_ms: int = REQUEST_TIMEOUT_MS
     ) -> "asyncio.Future[Command]":
         """Send a request with a new opaque number; the future returns the response, whatever its code.
 
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
             self._set_timer(deadline)
         return answer
 
-    def oneway(self, command: Command | SendRequest) -> None:
+    def oneway(self, command: ClientRequest) -> None:
         """Send a one-way request. Raises NetworkError if the connection is closed."""
         self._opaque = self._opaque + 1 & OPAQUE_MAX
         self._put(encode_request(command, self._opaque, ONEWAY_FLAG, self._credentials))

@@ -39,6 +39,16 @@ def encode(command: Command) -> bytes:
         raise ProtocolError(f"header of {command} is not text: {error}") from None
 
 
+def header_format(code: int, ext_fields: dict[str, str]) -> str:
+    """Encode a request's header as a format, into which its flag and its opaque number are filled.
+
+    Args:
+        ext_fields: values may be ``%s`` or ``%d``, to be filled in, too; they come before those two.
+    """
+    text = encode(Command(code, ext_fields=ext_fields)).decode()
+    return text.replace('"flag":0', '"flag":%d').replace('"opaque":0', '"opaque":%d')
+
+
 def decode(header: bytes, body: bytes) -> Command:
     """Decode a header; ``body`` becomes the command's.
 

@@ -9,12 +9,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from cometmq.wire import json_header
-from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, Credentials, signature_of, signed_fields, signed_text
+from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, Credentials, signature_of, signed_text
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.command import Command
-from cometmq.wire.frame import encode, with_prefix
+from cometmq.wire.frame import with_prefix
 from cometmq.wire.headers import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES, SendHeaderV2, fields
+from cometmq.wire.json_header import header_format
 
 
 class SendRequest(msgspec.Struct, frozen=True, gc=False):
@@ -88,22 +87,6 @@ class SendRequest(msgspec.Struct, frozen=True, gc=False):
         return with_prefix(header.encode(), self.body)
 
 
-def encode_request(
-    request: Command | SendRequest, opaque: int, flag: int = 0, credentials: Credentials | None = None
-) -> bytes:
-    """Encode the frame of any request with its opaque number, signed if there are credentials.
-
-    Raises ProtocolError like ``frame.encode``.
-    """
-    if isinstance(request, SendRequest):
-        return request.encode(opaque, flag, credentials)
-    request.opaque = opaque
-    request.flag |= flag
-    if credentials is not None:
-        request.ext_fields = signed_fields(request.ext_fields, request.body, request.version, credentials)
-    return encode(request)
-
-
 def _escaped(text: str) -> str:
     return _ENCODER.encode(text)[1:-1].decode()
 
@@ -144,12 +127,7 @@ def _template(code: RequestCode, *, is_batch: bool) -> _Template:
     unsigned = fields(header) | numbers
     signed = unsigned | {ACCESS_KEY: "%s", SIGNATURE: "%s"}
     values = (signed[name] for name in sorted(signed) if name != SIGNATURE)
-    return _Template(_header_format(code, unsigned), _header_format(code, signed), "".join(values))
-
-
-def _header_format(code: RequestCode, ext_fields: dict[str, str]) -> str:
-    text = json_header.encode(Command(code, ext_fields=ext_fields)).decode()
-    return text.replace('"flag":0', '"flag":%d').replace('"opaque":0', '"opaque":%d')
+    return _Template(header_format(code, unsigned), header_format(code, signed), "".join(values))
 
 
 _NAMES: Final = dict(zip(SendHeaderV2.__struct_fields__, SendHeaderV2.__struct_encode_fields__, strict=True))

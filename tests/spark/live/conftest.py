@@ -17,6 +17,7 @@ from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.offsets import NestedOffsets
 from cometmq.spark.live.options import LiveOptions, parse
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.pull_request import PullRequest
 
 
 class Topics(NamedTuple):
@@ -76,7 +77,9 @@ def counted() -> Iterator[Traffic]:
     request, open_one = Connection.request, Connection.open
 
     def count(connection: Connection, command: Any, *arguments: Any) -> Any:
-        traffic.requests[getattr(command, "code", RequestCode.SEND_MESSAGE_V2)] += 1
+        is_pull = isinstance(command, PullRequest)
+        code = RequestCode.PULL_MESSAGE if is_pull else RequestCode.SEND_MESSAGE_V2
+        traffic.requests[getattr(command, "code", code)] += 1
         return request(connection, command, *arguments)
 
     def note(address: str, *arguments: Any) -> Any:

@@ -17,6 +17,7 @@ from cometmq.format.stored import message_as_stored
 from cometmq.message import QUEUE, MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.wire.bodies import ListedEntries, TopicOffset, decode, decode_topic_stats
+from cometmq.wire.client_request import ClientRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import (
@@ -37,6 +38,7 @@ from cometmq.wire.headers import (
     fields,
     parse,
 )
+from cometmq.wire.pull_request import PullRequest
 
 SQL92: Final = "SQL92"
 PULL_COUNT: Final = 32
@@ -176,7 +178,11 @@ class QueueRequests:
 
     async def pull_stored(self, wanted: QueuePull) -> Pulled:
         """Read messages like ``pull``, with bodies as stored: ``sys_flag`` says which are compressed."""
+        check(QUEUE, queue=wanted.queue)
+        check(_NUMBER, queue_offset=wanted.queue_offset)
         check(or_none(TEXT), sql=wanted.sql)
+        check(_COUNT, max_count=wanted.max_count, wait_ms=wanted.wait_ms)
+        check(or_none(_NUMBER), commit_offset=wanted.commit_offset)
         expression = tag.parse(wanted.tags) if wanted.sql is None else None
         pulled = await self.pull_records(wanted)
         messages = [message_as_stored(record) for record in decode_many(pulled.body)]
@@ -184,12 +190,8 @@ class QueueRequests:
         return Pulled(pulled.status, chosen, pulled.next_offset, pulled.min_offset, pulled.max_offset)
 
     async def pull_records(self, wanted: QueuePull) -> PulledRecords:
-        """Read messages like ``pull``, as the bytes of their records."""
+        """Read messages like ``pull``, as the bytes of their records; arguments are not checked."""
         queue, queue_offset, tags, sql, max_count, wait_ms, commit_offset, max_bytes = wanted
-        check(QUEUE, queue=queue)
-        check(_NUMBER, queue_offset=queue_offset)
-        check(_COUNT, max_count=max_count, wait_ms=wait_ms)
-        check(or_none(_NUMBER), commit_offset=commit_offset)
         header = PullHeader(
             consumer_group=self.group,
             topic=queue.topic,
@@ -224,7 +226,7 @@ class QueueRequests:
         self, queue: MessageQueue, header: PullHeader, timeout_ms: int, broker_id: int
     ) -> tuple[Command, PullResponseHeader]:
         """Send a pull, and note which broker its answer suggests for the next one. Raises RemoteError."""
-        answer = await self._request(queue, RequestCode.PULL_MESSAGE, header, timeout_ms, broker_id)
+        answer = await self._send(queue, PullRequest(header), timeout_ms, broker_id)
         if answer.code not in _STATUS:
             raise RemoteError(answer.code, answer.remark or "")
         where = parse(PullResponseHeader, answer.ext_fields)
@@ -330,18 +332,15 @@ class QueueRequests:
         header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, time=time_ms)
         return _offset(await self._request(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
 
-    async def _request(
-        self,
-        queue: MessageQueue,
-        code: RequestCode,
-        header: Header,
-        timeout_ms: int | None = None,
-        broker_id: int = MASTER,
+    async def _request(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
+        return await self._send(queue, Command(code, ext_fields=fields(header)), self._timeout_ms, MASTER)
+
+    async def _send(
+        self, queue: MessageQueue, request: ClientRequest, timeout_ms: int, broker_id: int
     ) -> Command:
         address = _address(await self._routes.get(queue.topic), queue, broker_id)
-        command = Command(code, ext_fields=fields(header))
         try:
-            return await self._connections.request(address, command, timeout_ms or self._timeout_ms)
+            return await self._connections.request(address, request, timeout_ms)
         except NetworkError:
             self._routes.expire(queue.topic)  # the broker may have come back elsewhere
             raise
