@@ -26,6 +26,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tests.processes import BrokerProcess
 from tests.spark.live.conftest import counted
+from tests.spark_workers import spark_workers
 
 from cometmq import Message, Producer
 from cometmq.admin.topics import TopicAdmin
@@ -45,7 +46,6 @@ CONNECTIONS_MAX: Final = 4
 """Of one worker of Spark."""
 LOOK_S: Final = 1
 CONF: Final = {"spark.sql.streaming.noDataProgressEventInterval": "0"}
-WORKER: Final = b"spark.daemon"
 
 
 def main() -> None:
@@ -185,10 +185,9 @@ def connections(ports: Iterable[int]) -> list[int]:
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     sockets = {f"socket:[{line[9]}]" for line in lines if line[2].rpartition(":")[2] in wanted}
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        if WORKER in (process / "cmdline").read_bytes():
-            opened = [os.readlink(path) for path in (process / "fd").iterdir()]
-            found.append(len(sockets.intersection(opened)))
+    for process in spark_workers():
+        opened = [os.readlink(path) for path in (process / "fd").iterdir()]
+        found.append(len(sockets.intersection(opened)))
     return [count for count in found if count]
 
 

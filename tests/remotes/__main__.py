@@ -28,6 +28,7 @@ from fsspec import config, filesystem
 from pyspark.sql.datasource import InputPartition
 from tests.campaigns import options_parser, size_of, start_python
 from tests.remotes.driver import STORE, TARGET
+from tests.spark_workers import spark_workers
 
 from cometmq.format import layout
 from cometmq.net.address import free_port
@@ -238,10 +239,9 @@ class Campaign:
     def _peaks(self) -> list[int]:
         own = f"FSSPEC_CONFIG_DIR={self._folder}".encode()
         found = [0]
-        for process in Path("/proc").glob("[0-9]*"):
+        for process in spark_workers():
             try:
-                is_worker = b"spark.daemon" in (process / "cmdline").read_bytes()
-                if is_worker and own in (process / "environ").read_bytes():
+                if own in (process / "environ").read_bytes():
                     found.append(peak_bytes(int(process.name)))
             except OSError:
                 continue  # it has ended

@@ -28,7 +28,8 @@ DAEMON: Final = "cometmq.spark.daemon"
 """For the setting ``spark.python.daemon.module``."""
 ENDED: Final = 1
 """What a worker returns that is to end: any other code than 0."""
-_DAEMONS: Final = {DAEMON, "pyspark.daemon"}
+DAEMONS: Final = (DAEMON, "pyspark.daemon")
+"""The modules that fork workers, by name: Spark's own forks those that plan in any case."""
 
 Worker = Callable[[socket.socket, bool], int]
 """Runs the next task that comes over a connection: ``worker`` of ``daemon.py``."""
@@ -37,7 +38,7 @@ Worker = Callable[[socket.socket, bool], int]
 def is_worker() -> bool:
     """Check whether this process is one of Spark's Python workers."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return spec is not None and spec.name in _DAEMONS
+    return spec is not None and spec.name in DAEMONS
 
 
 def freeze_modules() -> None:
