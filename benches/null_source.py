@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from cometmq.spark.live.batch import RECORDS_PER_PARTITION_MAX
+from cometmq.spark.live.batch import even_share
 from cometmq.spark.live.reading import BATCH_BYTES
 
 NAME: Final = "null"
@@ -120,8 +120,8 @@ class NullStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def tasks(rows: int) -> list[InputPartition]:
     """Cut rows as those of a topic are cut."""
-    count = 1 << (-(-rows // RECORDS_PER_PARTITION_MAX) - 1).bit_length()
-    return [InputPartition(rows // count) for _ in range(count)]
+    share = even_share(rows)
+    return [InputPartition(min(share, rows - begin)) for begin in range(0, rows, share)]
 
 
 def batches(rows: int, size: int, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What a Spark worker keeps from task to task, and that no other process is told to."""
+"""What a Spark worker keeps from task to task, how it ends, and that no other process is told to."""
 
 import gc
 import socket
@@ -37,10 +37,11 @@ def run_as(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, "__main__", main)
 
 
+@pytest.mark.parametrize("daemon", ["pyspark.daemon", "cometmq.spark.daemon"])
 def test_a_worker_keeps_its_modules_and_memory_once(
-    done: list[object], monkeypatch: pytest.MonkeyPatch
+    done: list[object], monkeypatch: pytest.MonkeyPatch, daemon: str
 ) -> None:
-    run_as(monkeypatch, "cometmq.spark.daemon")
+    run_as(monkeypatch, daemon)
     assert is_worker()
     freeze_modules()
     assert done == ["frozen"]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import ProtocolError
+from cometmq.wire import pull_request
 from cometmq.wire.acl import Credentials, signed_fields
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import ONEWAY_FLAG, Command, encode
@@ -43,6 +44,13 @@ def test_a_pull_is_the_frame_that_encode_makes(header: PullHeader, opaque: int, 
     assert pull.encode(opaque, command_flag) == encode(whole)  # by the format that is kept
     whole.ext_fields = signed_fields(whole.ext_fields, b"", whole.version, USER)
     assert pull.encode(opaque, command_flag, USER) == encode(whole)
+
+
+def test_all_queues_of_a_topic_have_one_format() -> None:
+    pull_request._format.cache_clear()
+    for queue_id in range(9):
+        PullRequest(PullHeader("readers", "Orders", queue_id, 7, 32, 4, 0, 0)).encode(1)
+    assert pull_request._format.cache_info().misses == 1
 
 
 def test_half_a_character_is_refused() -> None:

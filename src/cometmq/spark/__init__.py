@@ -1,7 +1,7 @@
 """The data pipeline: read and write stores and topics with PySpark alone, without a JAR.
 
 Importing it also makes Spark's own sessions find the source: see ``interpreter``. In Spark's workers it
-freezes the modules that are loaded already, and lets them end quietly: see ``worker``.
+freezes the modules that are loaded already, and has the process end quietly: see ``worker``.
 """
 
 from cometmq.extras import require

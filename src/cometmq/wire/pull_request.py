@@ -1,4 +1,4 @@
-"""A consumer's pull, whose constant parts are encoded once for each queue.
+"""A consumer's pull, whose constant parts are encoded once for each topic.
 
 :func:`frame.encode` defines the bytes; filling in the numbers takes a quarter of the time of a full encode.
 """
@@ -17,9 +17,9 @@ from cometmq.wire.headers import PullHeader, fields
 from cometmq.wire.json_header import header_format
 
 FORMATS_KEPT: Final = 1_024
-"""About one for each queue that a client pulls from; another one takes as long as a full encode."""
-FILLED_IN: Final = ("queue_offset", "max_message_count", "commit_offset")
-"""The numbers that differ from pull to pull of a queue, in the order of the header."""
+"""About one for each topic that a client pulls from; to make one takes longer than a full encode."""
+FILLED_IN: Final = ("queue_id", "queue_offset", "max_message_count", "commit_offset")
+"""The numbers that differ from pull to pull of a topic, in the order of the header."""
 
 
 class PullRequest(msgspec.Struct, frozen=True, gc=False):

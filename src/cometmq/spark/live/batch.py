@@ -120,7 +120,7 @@ def reader_of(options: LiveOptions, columns: tuple[str, ...]) -> LiveReader:
 def plan_tasks(options: LiveOptions, cluster: Cluster, ranges: list[QueueRange]) -> list[InputPartition]:
     """Cut ranges into tasks."""
     total = sum(one.size for one in ranges)
-    most = min(options.records_per_partition or _even_share(total), max(total // options.min_partitions, 1))
+    most = min(options.records_per_partition or even_share(total), max(total // options.min_partitions, 1))
     bytes_max = options.bytes_per_partition
     if bytes_max is None:
         return [InputPartition(part) for part in split(ranges, lambda _: most)]
@@ -191,7 +191,7 @@ def check_begins(options: LiveOptions, cluster: Cluster, begins: Offsets, otherw
     log.warning("%s: %s", said, otherwise)
 
 
-def _even_share(total: int) -> int:
+def even_share(total: int) -> int:
     """Return how many messages each of 2, 4, 8 … tasks reads: mostly as many as cores, so none is idle."""
     tasks = 1 << (-(-total // RECORDS_PER_PARTITION_MAX) - 1).bit_length()
     return max(-(-total // tasks), 1)
