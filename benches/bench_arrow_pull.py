@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 import uvloop
 from benches import kafka_peer
 from benches.cells import BODY_SIZE, FEW_THREADS, Cell
@@ -165,7 +166,7 @@ async def pull_all(consumer: PullConsumer, queues: Iterator[MessageQueue], colum
         pulled = await consumer.pull_records(first)
         while pulled.status is PullStatus.FOUND:
             following = asyncio.ensure_future(
-                consumer.pull_records(first._replace(queue_offset=pulled.next_offset))
+                consumer.pull_records(msgspec.structs.replace(first, queue_offset=pulled.next_offset))
             )
             count += sum(batch.num_rows for batch in batches(pulled.body, columns, on_damage=print))
             pulled = await following

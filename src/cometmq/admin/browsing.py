@@ -4,6 +4,8 @@ import asyncio
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
+
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.messages import TOOLS_GROUP
 from cometmq.admin.tolerant import Trouble
@@ -97,5 +99,5 @@ async def pull_until(reader: PullConsumer, wanted: QueuePull, end: int, limit: i
         found += [with_readable_body(one) for one in pulled.messages if one.queue_offset < end]
         if pulled.next_offset == wanted.queue_offset or pulled.status is PullStatus.NO_NEW_MESSAGE:
             break
-        wanted = wanted._replace(queue_offset=pulled.next_offset)
+        wanted = msgspec.structs.replace(wanted, queue_offset=pulled.next_offset)
     return found[:limit]

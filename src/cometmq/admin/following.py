@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+import msgspec
+
 from cometmq.admin.browsing import pull_until, reader_of
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.tolerant import TolerantAdmin, Trouble
@@ -101,7 +103,7 @@ async def _round(
         begin = max(place, end - limit)
         skipped += begin - place
         if begin < end:
-            wanted.append((filtered._replace(queue=queue, queue_offset=begin), end))
+            wanted.append((msgspec.structs.replace(filtered, queue=queue, queue_offset=begin), end))
     answers = await asyncio.gather(*(_pull(reader, pull, end, limit) for pull, end in wanted))
     messages: list[StoredMessage] = []
     troubles = list(found.troubles)

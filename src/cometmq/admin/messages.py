@@ -4,6 +4,8 @@ import heapq
 from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
+import msgspec
+
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
@@ -240,7 +242,7 @@ async def _read(
     offset = await consumer.offset_by_time(queue, begin) if begin > 0 else await consumer.min_offset(queue)
     last = await consumer.max_offset(queue)
     while offset < last:
-        pulled = await consumer.pull_stored(wanted._replace(queue_offset=offset))
+        pulled = await consumer.pull_stored(msgspec.structs.replace(wanted, queue_offset=offset))
         for message in pulled.messages:
             if message.store_time > end or message.queue_offset >= last:
                 return

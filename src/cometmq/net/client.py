@@ -60,10 +60,16 @@ class Connections:
             RequestTimeout: no response came within ``timeout_ms`` after the connection could take the
             request. ProtocolError: the command cannot be encoded.
         """
-        connection = self._open.get(address)
-        if connection is None or connection.closed or connection.is_full:
+        if (connection := self.ready(address)) is None:
             return self._request_soon(address, command, timeout_ms)
         return connection.request(command, timeout_ms)
+
+    def ready(self, address: str) -> Connection | None:
+        """Return the connection to ``address`` if it is open and takes a request without a wait."""
+        connection = self._open.get(address)
+        if connection is None or connection.closed or connection.is_full:
+            return None
+        return connection
 
     async def oneway(self, address: str, command: ClientRequest) -> None:
         """Send a one-way request; wait only until the connection can take it. Raises like ``request``."""

@@ -170,3 +170,30 @@ async def test_a_slave_whose_messages_do_not_match_has_been_read_all_the_same() 
         await requests.pull(QUEUE, 7)
         pulled = await requests.pull(QUEUE, 7)
         assert (pulled.status, pulled.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 9)
+
+
+async def test_a_pull_starts_at_once_where_its_broker_is_connected() -> None:
+    async with shelves(0, 1) as ((master, slave), requests):
+        wanted = QueuePull(QUEUE, 7)
+        assert requests.start_pull(wanted) is None
+        master.answers = [(SUCCESS, 0, 8), (SUCCESS, 1, 9), (NOTHING, 0, 7)]
+        await requests.pull(QUEUE, 7)
+        (started,) = [one for one in (requests.start_pull(wanted),) if one is not None]
+        pulled = requests.pulled(QUEUE, 7, await started)
+        assert pulled is not None and (pulled.status, pulled.next_offset) == (PullStatus.FOUND, 9)
+        assert requests.start_pull(wanted) is None  # the slave that was suggested is not connected
+        slave.answers = [(SUCCESS, 1, 8), (RETRY, 0, 7)]
+        await requests.pull(QUEUE, 7)
+        (started,) = [one for one in (requests.start_pull(wanted),) if one is not None]
+        assert requests.pulled(QUEUE, 7, await started) is None  # sent back to the master
+        await requests.pull(QUEUE, 7)
+        assert master.answers == slave.answers == []
+
+
+async def test_a_refused_pull_that_was_started_raises_when_its_response_is_read() -> None:
+    async with shelves(0) as ((master,), requests):
+        master.answers = [(SUCCESS, 0, 8), (ResponseCode.NO_PERMISSION, 0, 7)]
+        await requests.pull(QUEUE, 7)
+        (started,) = [one for one in (requests.start_pull(QueuePull(QUEUE, 7)),) if one is not None]
+        with pytest.raises(RemoteError, match="as told"):
+            requests.pulled(QUEUE, 7, await started)
