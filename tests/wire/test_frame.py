@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 
 from cometmq.errors import ProtocolError
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import (
     FRAME_LENGTH_MAX,
     HEADER_LENGTH_MAX,
+    RESPONSE_HEADER_LENGTH_MAX,
     Command,
     SerializeType,
     decode,
     encode,
+    response,
 )
 
 # What RocketMQ's own library wrote.
@@ -111,6 +114,14 @@ def test_a_damaged_frame_is_read_or_refused_and_nothing_worse() -> None:
 def test_what_a_frame_cannot_carry_is_not_written(command: Command) -> None:
     with pytest.raises(ProtocolError):
         encode(command)
+
+
+def test_a_response_may_have_a_longer_header_than_a_request() -> None:
+    named = response(Command(320, 7), 0, ext_fields={"msgId": "x" * HEADER_LENGTH_MAX})
+    frame = encode(named)
+    assert FrameReader(RESPONSE_HEADER_LENGTH_MAX).receive_data(frame) == [named]
+    with pytest.raises(ProtocolError, match="at most 524288 are possible"):
+        FrameReader().receive_data(frame)
 
 
 def test_properties_as_long_as_can_be_fit_a_header_however_json_escapes_them() -> None:

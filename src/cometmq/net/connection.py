@@ -27,7 +27,14 @@ from cometmq.wire.client_request import ClientRequest, encode_request
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
-from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, encode, response
+from cometmq.wire.frame import (
+    ONEWAY_FLAG,
+    RESPONSE_FLAG,
+    RESPONSE_HEADER_LENGTH_MAX,
+    Command,
+    encode,
+    response,
+)
 
 CONNECT_TIMEOUT_MS: Final = 3_000
 REQUEST_TIMEOUT_MS: Final = 3_000
@@ -84,7 +91,7 @@ class Connection(asyncio.Protocol):
         self._on_request = on_request
         self._credentials = credentials
         self._loop = asyncio.get_running_loop()
-        self._reader = FrameReader()
+        self._reader = FrameReader(RESPONSE_HEADER_LENGTH_MAX)
         self._opaque = 0
         self._pending: dict[int, _PendingRequest] = {}
         self._timer: asyncio.TimerHandle | None = None

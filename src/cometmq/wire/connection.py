@@ -8,6 +8,7 @@ from typing import Final
 
 from cometmq.wire.frame import (
     HEADER_LENGTH_MASK,
+    HEADER_LENGTH_MAX,
     PREFIX_SIZE,
     Command,
     check_length,
@@ -29,11 +30,15 @@ class FrameReader:
     received, so a peer cannot make it hold more than ``FRAME_LENGTH_MAX`` bytes. After a
     :class:`~cometmq.errors.ProtocolError` the rest of the stream cannot be decoded: close the connection.
 
+    Args:
+        header_length_max: largest HEADER_LENGTH that is accepted, in bytes.
+
     Attributes:
         unfinished: the bytes of the unfinished frame.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, header_length_max: int = HEADER_LENGTH_MAX) -> None:
+        self._header_length_max = header_length_max
         self.unfinished = bytearray()
         self._size_wanted = PREFIX_SIZE  # of the unfinished frame: grows once its LENGTH is known
 
@@ -52,7 +57,7 @@ class FrameReader:
         end = len(data)
         while end - position >= PREFIX_SIZE:
             length, header_word = _PREFIX.unpack_from(data, position)
-            header_length = check_prefix(length, header_word)
+            header_length = check_prefix(length, header_word, self._header_length_max)
             frame_end = position + 4 + length
             if frame_end > end:
                 self._size_wanted = 4 + length
@@ -113,7 +118,7 @@ class FrameReader:
             if len(unfinished) < PREFIX_SIZE:
                 return position
             length, header_word = _PREFIX.unpack_from(unfinished)
-            check_prefix(length, header_word)
+            check_prefix(length, header_word, self._header_length_max)
             self._size_wanted = 4 + length
         missing = self._size_wanted - len(unfinished)
         if missing > len(data) - position:

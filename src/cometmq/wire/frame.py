@@ -28,6 +28,7 @@ __all__ = [
     "ONEWAY_FLAG",
     "PREFIX_SIZE",
     "RESPONSE_FLAG",
+    "RESPONSE_HEADER_LENGTH_MAX",
     "Command",
     "SerializeType",
     "check_length",
@@ -44,7 +45,7 @@ FRAME_LENGTH_MAX: Final = 16 * 1024 * 1024
 """Largest LENGTH that is accepted or sent, in bytes: RocketMQ's ``com.rocketmq.remoting.frameMaxLength``."""
 
 HEADER_LENGTH_MAX: Final = 512 * 1024
-"""Largest HEADER_LENGTH that is accepted or sent, in bytes.
+"""Largest HEADER_LENGTH of a request, in bytes.
 
 Properties of 32,767 bytes can need 192 KiB of JSON. A header's fields become objects that take ten times
 their bytes in memory, so the limit of a frame would be too high.
@@ -58,6 +59,9 @@ assert _PREFIX.size == PREFIX_SIZE
 
 HEADER_LENGTH_MASK: Final = 0xFFFFFF
 """The bits of the word behind LENGTH that are HEADER_LENGTH; those above are SERIALIZE_TYPE."""
+RESPONSE_HEADER_LENGTH_MAX: Final = HEADER_LENGTH_MASK
+"""Largest HEADER_LENGTH of a response, in bytes: it names all messages of a batch, tens of thousands of small
+ones, in one field."""
 _HEADER_WORD_MAX: Final = SerializeType.ROCKETMQ << 24 | HEADER_LENGTH_MASK
 
 
@@ -71,15 +75,21 @@ def encode(command: Command) -> bytes:
         header = json_header.encode(command)
     else:
         header = binary_header.encode(command)
-    return with_prefix(header, command.body, command.serialize_type)
+    most = RESPONSE_HEADER_LENGTH_MAX if command.flag & RESPONSE_FLAG else HEADER_LENGTH_MAX
+    return with_prefix(header, command.body, command.serialize_type, most)
 
 
-def with_prefix(header: bytes, body: bytes, serialize_type: SerializeType = SerializeType.JSON) -> bytes:
+def with_prefix(
+    header: bytes,
+    body: bytes,
+    serialize_type: SerializeType = SerializeType.JSON,
+    header_length_max: int = HEADER_LENGTH_MAX,
+) -> bytes:
     """Build a frame from its parts. Raises ProtocolError if it would exceed a limit."""
     length = 4 + len(header) + len(body)
     header_word = serialize_type << 24 | len(header)
-    if length > FRAME_LENGTH_MAX or len(header) > HEADER_LENGTH_MAX:
-        check_prefix(length, header_word)  # raises, naming the limit
+    if length > FRAME_LENGTH_MAX or len(header) > header_length_max:
+        check_prefix(length, header_word, header_length_max)  # raises, naming the limit
     return _PREFIX.pack(length, header_word) + header + body
 
 
@@ -108,7 +118,7 @@ def check_length(length: int) -> None:
         raise ProtocolError(f"frame length {length} is outside 4 to {FRAME_LENGTH_MAX}")
 
 
-def check_prefix(length: int, header_word: int) -> int:
+def check_prefix(length: int, header_word: int, header_length_max: int = HEADER_LENGTH_MAX) -> int:
     """Check the first 8 bytes of a frame; return its HEADER_LENGTH.
 
     Raises:
@@ -119,10 +129,10 @@ def check_prefix(length: int, header_word: int) -> int:
     header_length = header_word & HEADER_LENGTH_MASK
     if header_word > _HEADER_WORD_MAX:
         raise ProtocolError(f"serialize type {header_word >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
-    if header_length > length - 4 or header_length > HEADER_LENGTH_MAX:
+    if header_length > length - 4 or header_length > header_length_max:
         raise ProtocolError(
             f"header of {header_length} bytes in a frame of length {length}, "
-            f"at most {min(length - 4, HEADER_LENGTH_MAX)} are possible"
+            f"at most {min(length - 4, header_length_max)} are possible"
         )
     return header_length
 

@@ -480,6 +480,19 @@ async def test_a_full_disk_creates_no_topic() -> None:
         assert (await bench.send("T")).code == ResponseCode.SUCCESS
 
 
+async def test_a_large_batch_whose_sync_fails_is_told_so_like_the_sends_beside_it() -> None:
+    disk = MemoryDisk()
+    async with serving(ROOT, SYNC | {"mapped_file_size_commit_log": 1 << 22}, files=disk) as bench:
+        await bench.send("T")
+        disk.fail_sync = True
+        members = batch.encode([BatchMessage(b"", b"")] * 20_000)
+        large = bench.ask_later(RequestCode.SEND_BATCH_MESSAGE, send_header("T"), members)
+        small = bench.ask_later(V2, send_header("T"), b"beside it")
+        told = await asyncio.gather(large, small)
+        assert [answer.code for answer in told] == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2
+        assert told[0].ext_fields["msgId"].count(",") == 19_999
+
+
 async def test_a_failed_sync_is_told_and_after_it_nothing_is_taken() -> None:
     disk = MemoryDisk()
     async with serving(ROOT, SYNC, files=disk) as bench:

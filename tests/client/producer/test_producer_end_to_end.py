@@ -278,6 +278,13 @@ async def test_a_batch_goes_to_one_queue_with_an_id_for_each_message(name_server
     assert found[0].message_id == result.message_id
 
 
+async def test_a_batch_may_have_tens_of_thousands_of_messages(name_server: str, topic: str) -> None:
+    async with Producer(name_server) as producer:
+        result = await producer.send_batch([Message(topic, b"%d" % n) for n in range(20_000)])
+        assert len(set(result.offset_ids)) == 20_000
+        assert (await producer.send(Message(topic, b"behind"), result.queue)).queue_offset == 20_000
+
+
 async def test_sends_share_batches_if_that_is_wanted(name_server: str, topic: str) -> None:
     async with Producer(name_server, linger_ms=20) as producer:
         results = await asyncio.gather(

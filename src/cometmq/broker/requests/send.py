@@ -36,7 +36,7 @@ from cometmq.store.queue.next_offsets import GONE
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
-from cometmq.wire.frame import Command, encode, response
+from cometmq.wire.frame import RESPONSE_HEADER_LENGTH_MAX, Command, encode, response
 from cometmq.wire.template import ResponseTemplate
 
 _NAMES: Final = ("msgId", "queueId", "queueOffset", "transactionId")
@@ -275,5 +275,5 @@ def _send(answers: Sequence[Answer], unsafe: Unsafe | None = None) -> None:
         if unsafe is None:
             send(frames)
             continue
-        for one in FrameReader().receive_data(frames):
+        for one in FrameReader(RESPONSE_HEADER_LENGTH_MAX).receive_data(frames):
             send(encode(response(one, *unsafe, one.ext_fields)))
