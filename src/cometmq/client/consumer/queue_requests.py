@@ -212,7 +212,6 @@ class QueueRequests:
         """Send a pull that commits nothing, without a wait; its response is for ``pulled``.
 
         The result is None if the queue's broker has to be found first, or its connection to be opened.
-        A future takes a third of the time of a task with ``pull_records``.
         """
         queue = wanted.queue
         if (route := self._routes.fresh(queue.topic)) is None:
