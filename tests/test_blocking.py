@@ -19,6 +19,8 @@ STEPS = {"send_half", "end_transaction", "send_in_transaction"}
 FOR_TOOLS = {
     "pull_stored",
     "pull_records",
+    "start_pull",
+    "pulled",
     "topic_stats",
     "topic_stats_body",
     "first_store_time",
