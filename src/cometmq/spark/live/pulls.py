@@ -92,7 +92,6 @@ class RangePulls:
         self._is_filtered = options.tags is not None or options.sql is not None
         self._slice = FILTERED_SLICE if self._is_filtered else SLICE_MAX
         self._is_slice_known = self._is_filtered
-        self._is_probing = False  # whether the request is under way that tells
         self._complete_until_growth = 1
         self._routes = link.routes
         self._requests = QueueRequests(
@@ -140,13 +139,16 @@ class RangePulls:
         whole_max = max(UNDER_WAY // at_once, UNDER_WAY_MIN)
         while self._to_ask and self._has_room(whole_max):
             one = self._cut()
-            self._is_probing = not self._is_slice_known and one.size > PULL_COUNT
             share = min(one.size / at_once, 1.0)
             self._shares += share
             self._under_way.append(_Slice(PulledPiece(one, [], []), one, self._request(one), share))
 
     def _has_room(self, whole_max: int) -> bool:
-        return not self._is_probing and len(self._under_way) < SLICES_MAX and self._shares < whole_max
+        if not self._is_slice_known and self._under_way:
+            last = self._under_way[-1]
+            if last.response is not None and last.left.size > PULL_COUNT:
+                return False  # its response tells the size of the slices
+        return len(self._under_way) < SLICES_MAX and self._shares < whole_max
 
     def _cut(self) -> QueueRange:
         """Return the next slice to request."""
@@ -159,7 +161,7 @@ class RangePulls:
 
     def _request(self, left: QueueRange) -> Response:
         """Send a request, with retries if it cannot be sent at once."""
-        return self._requests.start_pull(self._pull(left)) or self._request_with_retries(left)
+        return self._requests.start_pull(self._queue_pull(left)) or self._request_with_retries(left)
 
     def _request_with_retries(self, left: QueueRange) -> "asyncio.Task[PulledRecords]":
         return asyncio.create_task(
@@ -188,10 +190,10 @@ class RangePulls:
             return
         queue, start, end = left = one.left
         offset = pulled.next_offset if pulled.next_offset > start else end
-        if not self._is_filtered:
-            self._adapt_slice(end - start, offset - start)
         if pulled.body:
             one.piece.bodies.append(pulled.body)
+            if not self._is_filtered:
+                self._adapt_slice(end - start, offset - start)
         if pulled.status not in (PullStatus.FOUND, PullStatus.NO_MATCHED_MESSAGE):
             one.piece.gone.append(left._replace(end=min(offset, end)))
         if offset >= end:
@@ -217,7 +219,7 @@ class RangePulls:
         """Set the size of the next slices by the offsets that one response covered."""
         is_short = received < requested
         if not self._is_slice_known and (is_short or requested > PULL_COUNT):
-            self._is_slice_known, self._is_probing = True, False
+            self._is_slice_known = True
             self._slice = max(requested, PULL_COUNT)
         if is_short:
             if (smaller := max(received, PULL_COUNT)) < self._slice:
@@ -228,7 +230,7 @@ class RangePulls:
             if self._complete_until_growth <= 0:
                 self._slice = min(2 * self._slice, SLICE_MAX)
 
-    def _pull(self, left: QueueRange) -> QueuePull:
+    def _queue_pull(self, left: QueueRange) -> QueuePull:
         size = left.size
         return QueuePull(
             left.queue,
@@ -241,7 +243,7 @@ class RangePulls:
 
     async def _ask(self, left: QueueRange) -> PulledRecords:
         """Pull from the start of ``left``. Raises NetworkError for an empty response that is no end."""
-        pulled = await self._requests.pull_records(self._pull(left))
+        pulled = await self._requests.pull_records(self._queue_pull(left))
         if _is_wrongly_empty(pulled, left):
             raise NetworkError(
                 f"the response is empty, though the queue has messages up to {pulled.max_offset - 1}"
