@@ -8,8 +8,8 @@ check points of 32 messages each or of one, some requests in a read. ``batch ack
 messages of a check point. ``change of a time``: one request for each message. ``send`` is there for
 comparison, and the null answers show what is possible: they parse requests and answer them at once, and store
 nothing. ``later`` is what the timer and the revive do, for a stored check point or acknowledgement: of pops
-that were acknowledged in time, and of others. Figures are µs of the loop's thread for a request, the least of
-some rounds.
+that were acknowledged at once, or some seconds later, or not all. Figures are µs of the loop's thread for a
+request, the least of some rounds.
 """
 
 import asyncio
@@ -51,6 +51,14 @@ MESSAGES: Final = 1_024
 QUEUES: Final = 8
 POINTS_LATER: Final = 500
 ROUNDS_LATER: Final = 6
+ADDED_MS: Final = 1_000
+"""By then the timer adds what is new."""
+LATER: Final = (
+    ("acknowledged at once", 0, POPPED),
+    ("acknowledged a second later", ADDED_MS, POPPED),
+    ("not all acknowledged", 0, POPPED - 1),
+)
+"""Names, and the arguments of ``later``."""
 INVISIBLE_MS: Final = 5_000
 GROUP: Final = "bench-consumer"
 TOPIC: Final = "bench-0"
@@ -63,9 +71,9 @@ def main() -> None:
     for cases in (real_cases, timed_cases, null_cases):
         with tempfile.TemporaryDirectory(prefix="cometmq-pops-") as folder:
             costs |= uvloop.run(measure(Path(folder), cases))
-    for name, is_in_time in (("later, acknowledged in time", True), ("later, not", False)):
+    for name, wait_ms, acked in LATER:
         with tempfile.TemporaryDirectory(prefix="cometmq-pops-") as folder:
-            costs[name] = uvloop.run(later(Path(folder), is_in_time=is_in_time))
+            costs[f"later, {name}"] = uvloop.run(later(Path(folder), wait_ms, acked))
     costs["pop of 32, a message"] = costs["pop of 32"] / 32
     for name, cost in costs.items():
         print(f"{name:<48}{cost:>8.2f} µs", flush=True)
@@ -203,25 +211,33 @@ class Bench:
         return (time.thread_time_ns() - began) / 1000 / len(frames)
 
 
-async def later(directory: Path, *, is_in_time: bool) -> float:
-    """Return what the timer and the revive cost for a record, µs: a check point or one of its two others."""
+async def later(directory: Path, wait_ms: int, acked: int) -> float:
+    """Return what the timer and the revive cost for a record, µs: a check point or one of its two others.
+
+    Args:
+        wait_ms: how long after the check points the acknowledgements come, …
+        acked: … of so many of POPPED messages.
+    """
     costs = []
     async with serving(directory) as broker:
         timed, revive = broker.parts.timed_messages, broker.parts.revive
-        log = revive.log
         await timed.load()
         for _ in range(ROUNDS_LATER):
-            now_ms = broker.clock.now_ms()
-            for number in range(POINTS_LATER):
-                begin, queue_id = number * POPPED, number % QUEUES
-                names = (TOPIC, GROUP, queue_id, begin, now_ms, INVISIBLE_MS)
-                point = CheckPoint(*names, tuple(range(POPPED)), "bench")
-                handle = HandlePoint(point.key, point.revive_time_ms, queue_id)
-                end = begin + (POPPED if is_in_time else POPPED - 1)
-                acks = (range(begin, begin + 24), range(begin + 24, end))
-                messages = [log.check_point(point, queue_id), *(log.ack(handle, list(one)) for one in acks)]
-                log.append(messages)
-            cost_ns = await _spent(timed)
+            broker.clock.advance(ADDED_MS)
+            points = [_point(number, broker.clock.now_ms()) for number in range(POINTS_LATER)]
+            revive.log.append([revive.log.check_point(point, point.queue_id) for point in points])
+            broker.clock.advance(wait_ms)
+            cost_ns = await _spent(timed) if wait_ms else 0
+            handles = [HandlePoint(point.key, point.revive_time_ms, point.queue_id) for point in points]
+            for distances in (range(24), range(24, acked)):
+                revive.log.append(
+                    [
+                        revive.log.ack(handle, [handle.key.begin_offset + distance for distance in distances])
+                        for handle in handles
+                    ]
+                )
+            broker.clock.advance(ADDED_MS)
+            cost_ns += await _spent(timed)
             broker.clock.advance(INVISIBLE_MS + 2_000)
             cost_ns += await _spent(timed)
             await asyncio.wrap_future(broker.store.wait_flushed())
@@ -229,6 +245,12 @@ async def later(directory: Path, *, is_in_time: bool) -> float:
             cost_ns += await _spent(revive)
             costs.append(cost_ns / 1000 / (3 * POINTS_LATER))
     return min(costs)
+
+
+def _point(number: int, now_ms: int) -> CheckPoint:
+    """Return a check point of POPPED messages that are popped now."""
+    place = number % QUEUES, number * POPPED
+    return CheckPoint(TOPIC, GROUP, *place, now_ms, INVISIBLE_MS, tuple(range(POPPED)), "bench")
 
 
 async def _spent(work: TimedMessages | Revive) -> int:

@@ -203,7 +203,7 @@ class Assembly:
         )
         rules = _transaction_rules(settings)
         log = ReviveLog(store, delays, clock, revive_topic(own.broker_cluster_name), host)
-        self.timed_messages.is_needless = log.settled.come_due
+        self.timed_messages.settled = log.settled
         self.in_flight = in_flight = InFlight(clock.now_ms())
         self.offsets.on_delete.append(in_flight.delete)
         pop_offsets = PopOffsets(

@@ -244,10 +244,16 @@ async def test_check_points_that_a_java_broker_left_are_honoured(tmp_path: Path)
         assert bench.parts.offsets.committed(REVIVE_GROUP, REVIVE, 3) == 1
 
 
-async def test_what_is_acknowledged_in_time_is_not_even_delivered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("early_count", [0, 3])
+async def test_what_is_acknowledged_in_time_is_not_even_delivered(tmp_path: Path, early_count: int) -> None:
     async with serving(tmp_path) as bench:
         await begin(bench, b"0", b"1", b"2")
-        for handle in await pop(bench):
+        handles = await pop(bench)
+        for handle in handles[:early_count]:
+            await acknowledge(bench, handle)
+        await pass_time(bench, 1_000)
+        assert bench.parts.timed_messages.count == (0 if early_count else 1), "what is settled does not wait"
+        for handle in handles[early_count:]:
             await acknowledge(bench, handle)
         await pass_time(bench, INVISIBLE_MS + 1_500)
         assert bodies(bench) == []

@@ -293,6 +293,31 @@ async def test_who_asks_is_told_how_long_there_is_nothing_to_do(tmp_path: Path) 
         assert timed.wait_ms() == LOOK_AGAIN_MS
 
 
+async def test_new_ones_are_added_together_unless_others_are_due_before(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        timed = bench.parts.timed_messages
+        await timed.load()
+        await send(bench, b"1", TIMER_DELAY_SEC="1")
+        assert timed.wait_ms() == 0
+        await timed.round()
+        await send(bench, b"2", TIMER_DELAY_SEC="5")
+        assert (timed.wait_ms(), timed.behind) == (100, 1)
+        bench.clock.advance(60)
+        await send(bench, b"3", TIMER_DELAY_SEC="5")
+        assert (timed.wait_ms(), timed.behind) == (40, 2)
+        bench.clock.advance(40)
+        assert timed.wait_ms() == 0
+        await timed.round()
+        assert (timed.behind, timed.count) == (0, 3)
+        bench.clock.advance((timed.wait_ms() or 0) - 50)
+        await timed.round()
+        await send(bench, b"4", TIMER_DELAY_MS="50")
+        assert timed.wait_ms() == 50, "then the first one is due"
+        bench.clock.advance(50)
+        await timed.round()
+        assert (delivered(bench), timed.behind) == ([b"1", b"4"], 0), "that was added before its slot was due"
+
+
 async def test_timed_messages_are_appointments_by_the_wall_clock(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await bench.parts.timed_messages.load()

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from cometmq.cluster.pop.settled import SettledPoints
 
 OFFSETS = st.sets(st.integers(0, 4), min_size=1)
+FEW_OFFSETS = st.sets(st.integers(0, 1), min_size=1)
 
 
 def settled(**limits: int) -> SettledPoints[str]:
@@ -25,6 +26,31 @@ def test_a_check_point_whose_messages_are_all_acknowledged_is_not_delivered_nor_
     points.acknowledge("p", (1,), 40)
     assert due(points, 10, 20, 30, 40) == [20]
     assert due(points, 10, 30, 40) == [10, 30, 40], "each comes due once"
+
+
+def test_a_check_point_that_is_settled_before_it_waits_is_passed_over_with_all_that_belongs_to_it() -> None:
+    points = settled()
+    points.open("p", (0, 1), 10)
+    points.acknowledge("p", (0,), 20)
+    points.open("q", (0,), 30)
+    assert points.needless((10,)) == set()
+    points.acknowledge("p", (1,), 40)
+    assert points.needless((10, 20, 30)) == points.needless((10, 20, 30)) == {10, 20}, "nothing has changed"
+    points.pass_over((10, 20))
+    assert points.needless((10, 20, 30, 40)) == {40}
+    points.pass_over((40,))
+    assert points.needless((10, 20, 30, 40)) == set()
+    assert due(points, 10, 20, 30, 40) == [10, 20, 30, 40]
+
+
+def test_of_one_that_waits_all_acknowledgements_wait_too() -> None:
+    points = settled()
+    points.open("p", (0, 1), 10)
+    points.acknowledge("p", (0,), 20)
+    assert points.needless((10,)) == set()
+    points.acknowledge("p", (1,), 30)
+    assert points.needless((20, 30)) == set(), "after a kill it comes with them"
+    assert due(points, 10, 20, 30) == []
 
 
 def test_one_that_comes_due_before_is_delivered_with_all_that_belongs_to_it() -> None:
@@ -97,5 +123,38 @@ def test_what_comes_back_is_the_same_as_if_all_were_delivered(
         (_, check_point, named), *acks = of_point
         expected = named.difference(*(offsets for _, _, offsets in acks))
         known = (offsets for _, place, offsets in acks if place in delivered)
+        found = named.difference(*known) if check_point in delivered else set[int]()
+        assert found == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from("oaaww"), st.sampled_from("pq"), FEW_OFFSETS)), st.booleans())
+def test_what_comes_back_is_the_same_as_if_all_had_waited_and_after_a_kill_too(
+    steps: list[tuple[str, str, set[int]]], is_killed: bool
+) -> None:
+    points = settled()
+    stored: dict[str, list[tuple[int, set[int]]]] = {}  # the check point, then its acknowledgements
+    to_wait: list[int] = []
+    waiting: list[int] = []
+    for place, (step, point, offsets) in enumerate(steps):
+        if step == "o" and point not in stored:
+            points.open(point, offsets, place)
+            stored[point] = [(place, offsets)]
+            to_wait.append(place)
+        elif step == "a" and point in stored:
+            points.acknowledge(point, offsets, place)
+            stored[point].append((place, offsets))
+            to_wait.append(place)
+        elif step == "w":
+            count = 2 * len(offsets)
+            needless = points.needless(to_wait[:count])
+            waiting += [one for one in to_wait[:count] if one not in needless]
+            points.pass_over(needless)
+            del to_wait[:count]
+    if is_killed:
+        points = settled()
+    delivered = {*due(points, *waiting, *to_wait)}
+    for (check_point, named), *acks in stored.values():
+        expected = named.difference(*(offsets for _, offsets in acks))
+        known = (offsets for place, offsets in acks if place in delivered)
         found = named.difference(*known) if check_point in delivered else set[int]()
         assert found == expected

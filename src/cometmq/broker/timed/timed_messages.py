@@ -15,14 +15,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from cometmq.broker.appending import append_legal
 from cometmq.broker.reads import read
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.timed.delays import QUEUE_ID, recall_name, recalled_by, timer_due, timer_entry
+from cometmq.cluster.pop.settled import SettledPoints
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
-from cometmq.format.record import Record, decode
+from cometmq.format.record import PHYSICAL_OFFSET_AT, SYS_FLAG_AT, Record, decode
 from cometmq.format.timer.checkpoint import TimerCheckpoint
 from cometmq.format.timer.log import DELETE, ROLL, TIMER_TOPIC, Unit
 from cometmq.format.timer.wheel import Slot
@@ -33,6 +34,8 @@ from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.store.timer.timer import Timer
 
+ADDS_PER_SLOT: Final = 10
+"""How often new messages are added in a slot's time at most, as RocketMQ does: many together cost less."""
 AT_ONCE_MAX: Final = 32
 """Most messages that are delivered before other work of the loop continues."""
 LOOK_AGAIN_MS: Final = 10_000
@@ -47,8 +50,7 @@ class TimedMessages:
     """Moves timed messages into the timer, and delivers them when they are due.
 
     Attributes:
-        is_needless: called with the place in the log of each message that is due, once for each time that its
-            slot is read; returns whether it need not be delivered.
+        settled: which messages, by their places in the log, need not wait or be delivered.
     """
 
     def __init__(self, store: MessageStore, timer: Timer, clock: Clock) -> None:
@@ -65,7 +67,9 @@ class TimedMessages:
         self._delivered_ms: int | None = None
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
-        self.is_needless: Callable[[int], bool] = lambda _: False
+        self._add_interval_ms = store.settings.timer_precision_ms // ADDS_PER_SLOT
+        self._add_again_ms = 0  # of the monotonic clock
+        self.settled: SettledPoints[Any] = SettledPoints()
 
     async def load(self) -> None:
         """Load the timer, and find its next message in the timer topic. Raises StoreDamaged or OSError."""
@@ -84,14 +88,16 @@ class TimedMessages:
 
     def wait_ms(self) -> int | None:
         """Return how long to wait before the next round, ms; None if until a message arrives."""
-        if self._slot is not None or self._timer.queue_offset != self._end:
-            wait_ms = 0
-        elif (time := self._timer.next_time()) is None:
+        monotonic_ms, waits = self._clock.monotonic_ms(), [LOOK_AGAIN_MS]
+        if self._slot is not None:
+            waits.append(0)
+        elif (time := self._timer.next_time()) is not None:
+            waits.append(time + self._store.settings.timer_precision_ms - self._clock.now_ms())
+        if self._timer.queue_offset != self._end:
+            waits.append(self._add_again_ms - monotonic_ms)
+        elif len(waits) == 1:
             return None
-        else:
-            wait_ms = time + self._store.settings.timer_precision_ms - self._clock.now_ms()
-        pause_ms = self._not_before_ms - self._clock.monotonic_ms()
-        return max(min(wait_ms, LOOK_AGAIN_MS), pause_ms, 0)
+        return max(min(waits), self._not_before_ms - monotonic_ms, 0)
 
     def delivered_ms(self) -> int | None:
         """Return the time, ms since the epoch, up to which everything is delivered and can be read.
@@ -151,6 +157,7 @@ class TimedMessages:
         try:
             while not self._stopped and await self._add_new():
                 pass
+            self._add_again_ms = self._clock.monotonic_ms() + self._add_interval_ms
             while not self._stopped and await self._deliver():
                 pass
             self._find_delivered()
@@ -207,9 +214,12 @@ class TimedMessages:
         if found.status is not GetStatus.FOUND and found.next_offset <= offset:
             self._pause()
             return False
-        entries = [timer_entry(data) for data in found.records]
+        records = {_place(data): data for data in found.records}
+        needless = self.settled.needless(records)
+        entries = [timer_entry(data) for place, data in records.items() if place not in needless]
         now_ms = self._clock.now_ms()
         self._timer.put(entries, found.next_offset, now_ms)
+        self.settled.pass_over(needless)
         slot_ms = now_ms - now_ms % self._store.settings.timer_precision_ms
         if late := [entry.time for entry in entries if entry.time < slot_ms]:
             self._late[slot_ms] = min([self._late.get(slot_ms, slot_ms), *late])
@@ -237,8 +247,8 @@ class TimedMessages:
         units = await asyncio.to_thread(self._timer.units, slot)
         records = [await self._read(unit) for unit in units if _is_recall(unit)]
         self._recalled = {name for record in records if record is not None for name in recalled_by(record)}
-        is_needless = self.is_needless
-        return deque(unit for unit in units if not (_is_recall(unit) or is_needless(unit.physical_offset)))
+        come_due = self.settled.come_due
+        return deque(unit for unit in units if not (_is_recall(unit) or come_due(unit.physical_offset)))
 
     async def _message(self, unit: Unit) -> list[NewMessage]:
         """Return the message to deliver of a unit in a list, empty if there is none or it is recalled."""
@@ -277,6 +287,11 @@ class TimedMessages:
 
 def _log_illegal(message: NewMessage, error: MessageIllegal) -> None:
     _log.error("a timed message for %s cannot be delivered: %s", message.topic, error)
+
+
+def _place(data: bytes) -> int:
+    """Return where in the log a record says that it is."""
+    return int.from_bytes(data[PHYSICAL_OFFSET_AT:SYS_FLAG_AT], "big")
 
 
 def _is_recall(unit: Unit) -> bool:

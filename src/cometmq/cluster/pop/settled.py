@@ -2,21 +2,24 @@
 
 A check point and its acknowledgements wait in the timer, each as a message of its own. When they come due
 they are delivered to the revive topic, and there what is acknowledged is taken off the check point. Where all
-is acknowledged before, as nearly always, none of them need go there: they are *settled*::
+is acknowledged before, as nearly always, none of them need go there: they are *settled*. And where that is so
+before the timer has taken the check point, none of them need wait there::
 
-    check point stored ──► open ──► all acknowledged ──► settled: it and its acknowledgements come due, and
-                             │                           are dropped
+    check point stored ──► open ──► all acknowledged ──► settled ──► about to wait: passed over, it and its
+                             │                              │        acknowledgements
+                             │                              └──────► come due: dropped
                              └────► comes due ─────────► forgotten: all that belongs to it is delivered
 
 What is not known here is delivered: what was stored before the broker started, or is too much to remember.
-After a kill the timer delivers again what it had not saved as done, which is what came due last: so a check
-point comes with its acknowledgements, or those without it, which are forgotten.
+After a kill the timer takes and delivers again what it had not saved as done, which is what came last. So a
+check point comes with its acknowledgements, or those without it, which are forgotten; and of one that waits
+all acknowledgements must wait, too, though they settle it.
 
 Pure: no clock, no store. (RocketMQ has no such thing, but a buffer of check points before they are stored:
 PopBufferMergeService.java.)
 """
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 OPEN_MAX: Final = 20_000
@@ -47,8 +50,8 @@ class _OpenPoint:
 class SettledPoints(Generic[PointT]):
     """Knows what need not be delivered of what waits in the timer.
 
-    Places are those of messages in the log: a place comes due once, and a check point's before those of its
-    acknowledgements.
+    Places are those of messages in the log. They start to wait in their order, and come due once: a check
+    point's before those of its acknowledgements.
     """
 
     def __init__(self, *, open_max: int = OPEN_MAX, settled_max: int = SETTLED_MAX) -> None:
@@ -56,7 +59,8 @@ class SettledPoints(Generic[PointT]):
         self._settled_max = settled_max
         self._open: dict[PointT, _OpenPoint] = {}
         self._at: dict[int, PointT] = {}  # the open check points by their places
-        self._settled: set[int] = set()
+        self._settled: dict[int, Sequence[int]] = {}  # a check point's place → all its places; others → none
+        self._passed_over: set[int] = set()  # places of those that were, which are to come
 
     def open(self, point: PointT, offsets: Collection[int], place: int) -> None:
         """Follow a check point that is stored; one that is stored twice is followed as one.
@@ -91,12 +95,27 @@ class SettledPoints(Generic[PointT]):
         if not known.left:
             self._forget(point)
             if len(self._settled) + len(known.places) <= self._settled_max:
-                self._settled.update(known.places)
+                self._settled |= dict.fromkeys(known.places, ())
+                self._settled[known.places[0]] = known.places
+
+    def needless(self, places: Collection[int]) -> set[int]:
+        """Return which of the next places that are to wait need not do so; ``pass_over`` must follow."""
+        found: set[int] = set()
+        for place in places:
+            found.update(self._settled.get(place, ()))
+        return {place for place in places if place in found or place in self._passed_over}
+
+    def pass_over(self, places: Iterable[int]) -> None:
+        """Pass over what need not wait, and all that belongs to it, when that would wait."""
+        for place in places:
+            for one in self._settled.get(place, ()):
+                del self._settled[one]
+                self._passed_over.add(one)
+            self._passed_over.discard(place)
 
     def come_due(self, place: int) -> bool:
         """Return whether what is stored at a place, and comes due now, need not be delivered."""
-        if place in self._settled:
-            self._settled.remove(place)
+        if self._settled.pop(place, None) is not None:
             return True
         if (point := self._at.get(place)) is not None:
             self._forget(point)
