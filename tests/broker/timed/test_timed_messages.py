@@ -318,6 +318,20 @@ async def test_new_ones_are_added_together_unless_others_are_due_before(tmp_path
         assert (delivered(bench), timed.behind) == ([b"1", b"4"], 0), "that was added before its slot was due"
 
 
+async def test_a_round_ends_though_more_arrive_all_the_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        timed = bench.parts.timed_messages
+        await timed.load()
+        arriving = NewMessage(TIMER, 0, b"x", b"", 0, bytes(8), bytes(8), None)
+        bench.store.append([arriving])
+        round_under_way = asyncio.create_task(timed.round())
+        for _ in range(100):
+            bench.store.append([arriving])
+            await asyncio.sleep(0)  # a turn of the loop
+        assert round_under_way.done()
+        await round_under_way
+
+
 async def test_timed_messages_are_appointments_by_the_wall_clock(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await bench.parts.timed_messages.load()

@@ -14,7 +14,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final
 
 from cometmq.broker.appending import append_legal
@@ -36,6 +36,9 @@ from cometmq.store.timer.timer import Timer
 
 ADDS_PER_SLOT: Final = 10
 """How often new messages are added in a slot's time at most, as RocketMQ does: many together cost less."""
+ADDS_AT_ONCE: Final = 8
+"""How often new messages are added before other work of the loop continues. It brings new ones: if it came in
+between each time, no round would end under load."""
 AT_ONCE_MAX: Final = 32
 """Most messages that are delivered before other work of the loop continues."""
 LOOK_AGAIN_MS: Final = 10_000
@@ -155,8 +158,11 @@ class TimedMessages:
         Raises OSError or CometMQError.
         """
         try:
-            while not self._stopped and await self._add_new():
-                pass
+            for adds in count(1):
+                if self._stopped or not await self._add_new():
+                    break
+                if adds % ADDS_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # others have their turn
             self._add_again_ms = self._clock.monotonic_ms() + self._add_interval_ms
             while not self._stopped and await self._deliver():
                 pass
@@ -223,7 +229,6 @@ class TimedMessages:
         slot_ms = now_ms - now_ms % self._store.settings.timer_precision_ms
         if late := [entry.time for entry in entries if entry.time < slot_ms]:
             self._late[slot_ms] = min([self._late.get(slot_ms, slot_ms), *late])
-        await asyncio.sleep(0)  # others have their turn
         return True
 
     async def _deliver(self) -> bool:
