@@ -8,7 +8,7 @@ check points of 32 messages each or of one, some requests in a read. ``batch ack
 messages of a check point. ``change of a time``: one request for each message. ``send`` is there for
 comparison, and the null answers show what is possible: they parse requests and answer them at once, and store
 nothing. ``later`` is what the timer and the revive do, for a stored check point or acknowledgement: of pops
-that were acknowledged at once, or some seconds later, or not all. Figures are µs of the loop's thread for a
+that were acknowledged at once, or a second later, or not all. Figures are µs of the loop's thread for a
 request, the least of some rounds.
 """
 

@@ -70,7 +70,6 @@ class TimedMessages:
         self._delivered_ms: int | None = None
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
-        self._add_interval_ms = store.settings.timer_precision_ms // ADDS_PER_SLOT
         self._add_again_ms = 0  # of the monotonic clock
         self.settled: SettledPoints[Any] = SettledPoints()
 
@@ -163,7 +162,8 @@ class TimedMessages:
                     break
                 if adds % ADDS_AT_ONCE == 0:
                     await asyncio.sleep(0)  # others have their turn
-            self._add_again_ms = self._clock.monotonic_ms() + self._add_interval_ms
+            interval_ms = self._store.settings.timer_precision_ms // ADDS_PER_SLOT
+            self._add_again_ms = self._clock.monotonic_ms() + interval_ms
             while not self._stopped and await self._deliver():
                 pass
             self._find_delivered()
