@@ -62,11 +62,13 @@ class Chosen:
         sizes: tuple[int, int] = (1 << 20, 1 << 20),
         near_offset: int = 0,
         queue_offset: int = 0,
+        records_room: int = 1 << 20,
     ) -> None:
         pages = np.frombuffer(resident or b"\1" * (len(data) // PAGE_SIZE + 1), np.uint8)
         file = LogBytes(np.frombuffer(data, np.uint8), pages, BEGIN, BEGIN + len(data))
         bounds = file.begin, file.end, near_offset, counts[0], sizes[0], counts[1], sizes[1]
         self.room = np.full((CHOSEN_SIZE, ROOM), -1, np.int64)
+        self.records = np.zeros(records_room, np.uint8)
         self.choice = ops.choose(
             np.frombuffer(b"".join(pack(*entry) for entry in entries), np.uint8),
             None if codes is None else np.array(codes, np.int64),
@@ -74,11 +76,13 @@ class Chosen:
             np.array(bounds, np.int64),
             queue_offset,
             self.room,
+            self.records,
         )
-        self.outcome, self.count, self.looked_at, self.last, run_count, missing_count = self.choice
+        self.outcome, self.count, self.looked_at, self.last, run_count, missing_count, size = self.choice
         self.sizes = self.room[RECORD_SIZE, : self.count].tolist()
         self.runs = list(zip(*self.room[RUN_AT : RUN_SIZE + 1, :run_count].tolist(), strict=True))
         self.missing = list(zip(*self.room[MISSING_AT:, :missing_count].tolist(), strict=True))
+        assert size == sum(size for _, size in self.runs)
 
 
 LEFT = Choice(ReadOutcome.LEFT)
@@ -103,6 +107,16 @@ def test_only_wanted_tags_are_chosen(pull_ops: PullOps) -> None:
     assert (odd.count, odd.looked_at) == (2, 4)
     assert odd.runs == [(entries[n][0] - BEGIN, entries[n][1]) for n in (1, 3)]
     assert none.choice == Choice(ReadOutcome.NONE_WANTED, 0, 4, entries[3][0])
+
+
+def test_records_are_copied_if_there_is_room_for_all(pull_ops: PullOps) -> None:
+    data, entries = file_of(4)
+    size = len(data) // 4
+    odd = Chosen(pull_ops, data, entries, codes=[7, 1], records_room=2 * size)
+    assert odd.records.tobytes() == data[size : 2 * size] + data[3 * size :]
+    none = Chosen(pull_ops, data, entries, codes=[7, 1], records_room=2 * size - 1)
+    assert none.choice == odd.choice
+    assert not none.records.any()
 
 
 @pytest.mark.parametrize(

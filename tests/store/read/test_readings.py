@@ -15,7 +15,8 @@ from cometmq.io.clock import ManualClock
 from cometmq.message import Buffer
 from cometmq.store import GetStatus, MessageStore
 from cometmq.store.read import get
-from cometmq.store.read.reading import Reading, Run, at_once, run
+from cometmq.store.read.reading import Reading, Run, run
+from cometmq.store.read.readings import TIME_MAX
 from cometmq.testing.memory_disk import MemoryDisk, MemoryFile, MemoryMap
 
 AnswerT = TypeVar("AnswerT")
@@ -90,12 +91,12 @@ def test_what_need_not_be_waited_for_is_read_at_once(
     store: MessageStore, disk: MemoryDisk, queue_offset: int
 ) -> None:
     disk.cold = False
-    found = at_once(store.readings.get("Orders", 0, queue_offset, 8))
+    found = store.readings.get_at_once("Orders", 0, queue_offset, 8, TIME_MAX, None)
     assert found == run(store.readings.get("Orders", 0, queue_offset, 8))
 
 
 def test_what_must_be_waited_for_is_not_read_at_once(store: MessageStore) -> None:
-    assert at_once(store.readings.get("Orders", 0, 3, 8)) is None
+    assert store.readings.get_at_once("Orders", 0, 3, 8, TIME_MAX, None) is None
 
 
 def test_a_cold_pull_waits_once_for_entries_and_once_for_records_of_a_file(store: MessageStore) -> None:

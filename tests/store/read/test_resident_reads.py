@@ -19,7 +19,7 @@ from cometmq.format.queue_entry import FILLER, SIZE
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels import plain
 from cometmq.kernels.pulls.plain import PlainPulls
-from cometmq.kernels.pulls.rows import PullOps
+from cometmq.kernels.pulls.rows import ANSWERS_SIZE_MAX, PullOps
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
@@ -77,11 +77,11 @@ class Shelves:
         )
         queue.put(at.queue_offset, at.physical_offset, at.size, tags_code(message.tag))
 
-    def get(self, wish: Wish) -> GetResult:
+    def get(self, wish: Wish, copied_max: int = ANSWERS_SIZE_MAX) -> GetResult:
         codes = None if wish.tags is None else frozenset(map(tags_code, wish.tags))
         return run(
             get_messages(
-                ResidentReads(self.log, self.limits),
+                ResidentReads(self.log, self.limits, copied_max),
                 self.queues[wish.queue],
                 wish.queue_offset,
                 max_count=wish.max_count,
@@ -192,16 +192,19 @@ def test_what_is_in_memory_is_read_by_leaf_operations(
     assert not steps.called
 
 
-def test_records_side_by_side_are_one_piece_of_the_file(shelves: Shelves) -> None:
-    def runs(queue_offset: int, count: int) -> list[Buffer]:
-        return shelves.get(Wish(0, queue_offset, count, ALL, None)).runs
+def test_records_are_copied_unless_that_is_too_much_at_once(shelves: Shelves) -> None:
+    def runs(queue_offset: int, count: int, copied_max: int) -> list[Buffer]:
+        return shelves.get(Wish(0, queue_offset, count, ALL, None), copied_max).runs
 
     for _ in range(5):
         shelves.add(Message(0, None, 10))
-    assert len(runs(15, 5)) == 5
+    (copied,) = runs(15, 5, ANSWERS_SIZE_MAX)
+    pieces = runs(15, 5, len(copied) - 1)
+    assert (len(pieces), b"".join(pieces)) == (5, copied)
     shelves.queues[0].write_back()
-    assert [len(runs(20, count)) for count in (1, 5)] == [1, 1]
-    assert isinstance(runs(20, 5)[0], memoryview)
+    (side_by_side,) = runs(20, 5, ANSWERS_SIZE_MAX)
+    (piece,) = runs(20, 5, len(side_by_side) - 1)
+    assert isinstance(piece, memoryview) and piece == side_by_side
 
 
 def test_what_is_not_in_memory_is_read_step_by_step(shelves: Shelves, steps: MagicMock) -> None:

@@ -172,9 +172,26 @@ def _choose(
     return int64(_FOUND), count, looked_at, last, runs, zero
 
 
+@inlined
+def _copy_runs(file: Bytes, chosen: Any, run_count: int, out: Bytes, at: int) -> Any:
+    """Copy the chosen records to ``out[at:]``; return where they end."""
+    for run in range(run_count):
+        place = chosen[RUN_AT, run]
+        at = copy_bytes(file, place, place + chosen[RUN_SIZE, run], out, at)
+    return at
+
+
+@inlined
+def _size_of_runs(chosen: Any, run_count: int) -> Any:
+    size = int64(0)
+    for run in range(run_count):
+        size += chosen[RUN_SIZE, run]
+    return size
+
+
 @kernel(
-    types.UniTuple(long, 6)(
-        *(bytes_in, longs_in, types.boolean, bytes_in, bytes_in, longs_in, long, rows_out),
+    types.UniTuple(long, 7)(
+        *(bytes_in, longs_in, types.boolean, bytes_in, bytes_in, longs_in, long, rows_out, bytes_out),
     )
 )
 def choose_records(
@@ -186,9 +203,10 @@ def choose_records(
     limits: Longs,
     queue_offset: int,
     chosen: Any,
+    records: Bytes,
 ) -> Any:
-    """Choose records and check them: see ``choose``."""
-    return _choose(
+    """Choose records, check and copy them: see ``choose``."""
+    outcome, count, looked_at, last, run_count, missing_count = _choose(
         entries,
         0,
         len(entries),
@@ -202,6 +220,10 @@ def choose_records(
         queue_offset,
         chosen,
     )
+    size = _size_of_runs(chosen, run_count)
+    if size <= len(records):
+        _copy_runs(file, chosen, run_count, records, int64(0))
+    return outcome, count, looked_at, last, run_count, missing_count, size
 
 
 @kernel(
@@ -255,16 +277,12 @@ def answer_asks(
             continue
         next_offset = ask[ASK_OFFSET] + looked_at
         if count:
-            size = int64(0)
-            for run in range(run_count):
-                size += chosen[RUN_SIZE, run]
+            size = _size_of_runs(chosen, run_count)
             if at + size + len(constants) + ANSWER_SIZE_MAX > len(answers):
                 return int64(i), at, int64(_STOP_FULL), int64(0)
             ask[NEXT_OFFSET] = next_offset
             at = put_header(ask, size, constants, bounds, answers, at)
-            for run in range(run_count):
-                place = chosen[RUN_AT, run]
-                at = copy_bytes(file, place, place + chosen[RUN_SIZE, run], answers, at)
+            at = _copy_runs(file, chosen, run_count, answers, at)
         ask[OUTCOME], ask[COUNT], ask[NEXT_OFFSET], ask[ANSWER_END] = outcome, count, next_offset, at
     return int64(len(asks)), at, int64(_STOP_DONE), int64(0)
 
@@ -300,9 +318,16 @@ def ask_known(
 
 
 def choose(
-    entries: Bytes, codes: Longs | None, file: LogBytes, limits: Longs, queue_offset: int, chosen: Longs, /
+    entries: Bytes,
+    codes: Longs | None,
+    file: LogBytes,
+    limits: Longs,
+    queue_offset: int,
+    chosen: Longs,
+    records: Bytes,
+    /,
 ) -> Choice:
-    """Choose records and check them: see ``pulls.PullOps.choose``."""
+    """Choose records, check and copy them: see ``pulls.PullOps.choose``."""
     is_filtered = codes is not None
     outcome, *numbers = choose_records(
         entries,
@@ -313,6 +338,7 @@ def choose(
         limits,
         queue_offset,
         chosen,
+        records,
     )
     return tuple.__new__(Choice, (_OUTCOMES[outcome], *numbers))  # in half the time of Choice(…)
 

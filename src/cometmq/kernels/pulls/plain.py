@@ -154,9 +154,10 @@ class PlainPulls:
         limits: Longs,
         queue_offset: int,
         chosen: Longs,
+        records: Bytes,
         /,
     ) -> Choice:
-        """Choose records and check them: see ``pulls.PullOps.choose``."""
+        """Choose records, check and copy them: see ``pulls.PullOps.choose``."""
         wanted = None if codes is None else frozenset(codes.tolist())
         within = _within(limits.tolist(), _NO_LIMIT, _NO_LIMIT)
         found = choose(entries.data, wanted, file, within, queue_offset, self._crc)
@@ -167,7 +168,11 @@ class PlainPulls:
         for number, run in enumerate(found.runs):
             chosen[RUN_AT : RUN_SIZE + 1, number] = run
         _put_missing(found, file, chosen)
-        counts = len(found.runs), len(found.missing)
+        size = sum([size for _, size in found.runs])
+        if size <= len(records):
+            data = file.data.data
+            _put(records.data, 0, b"".join([data[place : place + size] for place, size in found.runs]))
+        counts = len(found.runs), len(found.missing), size
         return Choice(found.outcome, len(found.chosen), found.looked_at, found.last, *counts)
 
     def answer(

@@ -277,6 +277,7 @@ class Choice(NamedTuple):
         last: the CommitLog offset of the last of them, -1 if there is none.
         run_count: how many runs the records are; 0 unless FOUND.
         missing_count: how many records are not known to be in memory.
+        size: how many bytes the records are; 0 unless FOUND.
     """
 
     outcome: ReadOutcome
@@ -285,6 +286,7 @@ class Choice(NamedTuple):
     last: int = -1
     run_count: int = 0
     missing_count: int = 0
+    size: int = 0
 
 
 class PullOps(Protocol):
@@ -339,9 +341,10 @@ class PullOps(Protocol):
         limits: Longs,
         queue_offset: int,
         chosen: Longs,
+        records: Bytes,
         /,
     ) -> Choice:
-        """Choose records by their queue entries until a limit is reached, and check each.
+        """Choose records by their queue entries until a limit is reached, check each, and copy them.
 
         Args:
             entries: those from ``queue_offset`` on, 20 bytes each.
@@ -350,6 +353,7 @@ class PullOps(Protocol):
             limits: int64, see ``FILE_BEGIN`` and the others.
             chosen: int64, (CHOSEN_SIZE, most records), see ``RECORD_AT`` and the others: gets the runs, or
                 what is missing.
+            records: gets the records, one behind the other, if it has room for all.
         """
         ...
 

@@ -29,7 +29,7 @@ class GetResult(NamedTuple):
         next_offset: queue offset to read from next.
         min_offset: first queue offset that can be read.
         max_offset: queue offset behind the last message.
-        runs: the messages' CommitLog records, byte for byte; adjacent ones are one run.
+        runs: the messages' CommitLog records, byte for byte, in their order; several may be one run.
         sizes: the size of each record in bytes.
         is_far_behind: whether the record of the last entry examined counts as on disk.
         damaged: the error of the first message, if that is damaged and was skipped.

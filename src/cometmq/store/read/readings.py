@@ -10,7 +10,7 @@ from cometmq.store.parts import Parts
 from cometmq.store.read.bulk_finds import BulkFinds
 from cometmq.store.read.bulk_reads import BulkReads
 from cometmq.store.read.ends_and_times import EndsAndTimes
-from cometmq.store.read.get import RecordFilter, get_messages
+from cometmq.store.read.get import RecordFilter, get_messages, outside
 from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import record_at
@@ -75,6 +75,22 @@ class Readings:
             tags_codes=tags_codes,
             record_filter=record_filter,
         )
+
+    def get_at_once(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        max_count: int,
+        max_bytes: int,
+        tags_codes: Container[int] | None,
+    ) -> GetResult | None:
+        """Read as ``get`` does, by a leaf operation alone; None if that takes more, or the disk."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
+            return outside(queue, queue_offset)
+        found = self._resident.read(queue, queue_offset, max_count, max_bytes, tags_codes)
+        return found if isinstance(found, GetResult) else None
 
     def is_young(self, topic: str, queue_id: int) -> Reading[bool]:
         """Check that a queue's first message counts as being in memory, or that it never had one."""
