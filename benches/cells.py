@@ -13,6 +13,9 @@ QUEUES: Final = 8
 STEADY_RATE: Final = 5_000
 MANY: Final = 4_096
 """Topics of the stage that has most."""
+POPS_LATER_S: Final = 8
+"""Popped messages are invisible for 5 s; then the check points and acknowledgements come due that a broker
+has stored, and some seconds later all is settled."""
 FEW_THREADS: Final = 4
 """Threads that hand messages to a window of unanswered ones: more would only wait for it."""
 
@@ -27,6 +30,8 @@ class Cell(NamedTuple):
         rate: messages a second of all threads together; 0 for as many as can be.
         consumes: whether a consumer reads what is sent, at the same time.
         brokers: which brokers have it.
+        later_s: how long after a message a broker still works for it. Its windows come right after uncounted
+            ones of this length, so that each has as much of the work for messages before it as it leaves.
     """
 
     name: str
@@ -37,6 +42,7 @@ class Cell(NamedTuple):
     rate: int = 0
     consumes: bool = False
     brokers: tuple[str, ...] = SENDS
+    later_s: float = 0
 
 
 class Stage(NamedTuple):
@@ -91,7 +97,7 @@ _OTHER_SENDS: Final = (
 )
 _READS: Final = (
     Cell("push consume", "push", threads=0, brokers=READS),
-    Cell("pop and ack", "pop", threads=0, brokers=ROCKETMQ_ONLY),
+    Cell("pop and ack", "pop", threads=0, brokers=ROCKETMQ_ONLY, later_s=POPS_LATER_S),
     Cell("lite pull", "pull", threads=1, brokers=ROCKETMQ_ONLY),
     Cell("send and consume", "sync", consumes=True, brokers=ROCKETMQ_ONLY),
     Cell("query by id", "id", threads=16, brokers=ROCKETMQ_ONLY),

@@ -10,8 +10,8 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
  * A new group's push consumer pops the topics from their first messages on, and acknowledges each message by a
  * request of its own, as the client does.
  *
- * <p>The invisible time is the shortest that the client allows, so that what a broker does when it is over falls into
- * the later windows.
+ * <p>The invisible time is the shortest that the client allows: what a broker does when it is over falls into the next
+ * windows on the same broker. Only one that comes right after others counts, see {@code later_s} in cells.py.
  */
 final class Pops extends PushReads {
     private static final long INVISIBLE_MS = 5_000;
