@@ -10,9 +10,11 @@ import pytest
 from tests.broker.conftest import Bench, GatedDisk, serving
 from tests.broker.halves import end, prepare, records
 
-from cometmq.broker.timed.timed_messages import LOOK_AGAIN_MS
+from cometmq.broker.requests.pop.handles import HandlePoint
+from cometmq.broker.timed.timed_messages import LOOK_AGAIN_MS, SETTLING_MS
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout, properties
+from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.timer.checkpoint import TimerCheckpoint
 from cometmq.store.append import Appended, NewMessage
 from cometmq.testing.memory_disk import MemoryDisk
@@ -330,6 +332,42 @@ async def test_a_round_ends_though_more_arrive_all_the_time(tmp_path: Path) -> N
             await asyncio.sleep(0)  # a turn of the loop
         assert round_under_way.done()
         await round_under_way
+
+
+async def test_a_check_point_and_what_is_behind_it_are_held_back_for_a_moment(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        timed, log, began_ms = bench.parts.timed_messages, bench.parts.revive.log, bench.clock.now_ms()
+        await timed.load()
+        await send(bench, b"before", TIMER_DELAY_SEC="60")
+        bench.clock.advance(1)
+        points = [CheckPoint("T", "g", 0, n, began_ms, 60_000, (0,), "broker-a") for n in range(2)]
+        handles = [HandlePoint(point.key, point.revive_time_ms, 0) for point in points]
+        log.append([log.check_point(point, 0) for point in points])
+        log.append([log.ack(handles[0], (0,))])
+        await send(bench, b"behind", TIMER_DELAY_SEC="60")
+        await timed.round()
+        assert (timed.count, timed.behind) == (1, 3), "the first check point is settled"
+        assert timed.delivered_ms() == began_ms + 1
+        bench.clock.advance(SETTLING_MS - 1)
+        await timed.round()
+        assert (timed.count, timed.behind, timed.delivered_ms()) == (1, 3, began_ms + 1)
+        log.append([log.ack(handles[1], (1,))])
+        await timed.round()
+        assert (timed.count, timed.behind, timed.delivered_ms()) == (2, 0, bench.clock.now_ms())
+        log.append([log.check_point(points[1]._replace(begin_offset=7), 0)])
+        bench.clock.advance(SETTLING_MS)
+        await timed.round()
+        assert (timed.count, timed.behind) == (3, 0), "a consumer that takes longer gets it back in time"
+
+
+async def test_when_the_wall_clock_is_set_back_nothing_is_held_back_until_that_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        timed, log, now_ms = bench.parts.timed_messages, bench.parts.revive.log, bench.clock.now_ms()
+        await timed.load()
+        log.append([log.check_point(CheckPoint("T", "g", 0, 0, now_ms, 60_000, (0,), "broker-a"), 0)])
+        bench.clock.set_wall(now_ms - 3_600_000)
+        await timed.round()
+        assert (timed.count, timed.behind) == (1, 0)
 
 
 async def test_timed_messages_are_appointments_by_the_wall_clock(tmp_path: Path) -> None:

@@ -43,6 +43,18 @@ def test_a_check_point_that_is_settled_before_it_waits_is_passed_over_with_all_t
     assert due(points, 10, 20, 30, 40) == [10, 20, 30, 40]
 
 
+def test_a_check_point_is_open_until_it_is_settled_or_delivered() -> None:
+    points = settled()
+    points.open("p", (0, 1), 10)
+    points.open("q", (0,), 20)
+    points.acknowledge("p", (0,), 30)
+    assert [points.is_open(place) for place in (10, 20, 30)] == [True, True, False]
+    points.acknowledge("p", (1,), 40)
+    assert not points.is_open(10)
+    assert due(points, 20) == [20]
+    assert not points.is_open(20)
+
+
 def test_of_one_that_waits_all_acknowledgements_wait_too() -> None:
     points = settled()
     points.open("p", (0, 1), 10)

@@ -23,7 +23,7 @@ from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.timed.delays import QUEUE_ID, recall_name, recalled_by, timer_due, timer_entry
 from cometmq.cluster.pop.settled import SettledPoints
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
-from cometmq.format.record import PHYSICAL_OFFSET_AT, SYS_FLAG_AT, Record, decode
+from cometmq.format.record import PHYSICAL_OFFSET_AT, QUEUE_OFFSET_AT, SYS_FLAG_AT, Record, decode, read_head
 from cometmq.format.timer.checkpoint import TimerCheckpoint
 from cometmq.format.timer.log import DELETE, ROLL, TIMER_TOPIC, Unit
 from cometmq.format.timer.wheel import Slot
@@ -41,6 +41,8 @@ ADDS_AT_ONCE: Final = 8
 between each time, no round would end under load."""
 AT_ONCE_MAX: Final = 32
 """Most messages that are delivered before other work of the loop continues."""
+SETTLING_MS: Final = 200
+"""For so long a check point is held back from the timer: its messages are likely acknowledged meanwhile."""
 LOOK_AGAIN_MS: Final = 10_000
 """Longest wait, while there are messages, before the wall clock is read again: it may have been set."""
 PAUSE_MS: Final = 1_000
@@ -71,6 +73,7 @@ class TimedMessages:
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
         self._add_again_ms = 0  # of the monotonic clock
+        self._held_ms: int | None = None  # when the message was stored that is held back, with all behind it
         self.settled: SettledPoints[Any] = SettledPoints()
 
     async def load(self) -> None:
@@ -112,19 +115,27 @@ class TimedMessages:
 
     def _find_delivered(self) -> None:
         """Find up to which time everything is delivered, if the timer has nothing else to do right now."""
-        if self._slot is not None or self._timer.queue_offset != self._end:
+        if self._slot is not None or self._store.dispatched_offset < self._delivered_end:
             return
-        readable, written = self._store.dispatched_offset, self._store.written_offset
-        marked_offset, marked_ms = self._mark
-        if readable < max(marked_offset, self._delivered_end):
+        if (stored_ms := self._find_stored()) is None:
             return
-        now_ms, next_ms = self._clock.now_ms(), self._timer.next_time()
+        next_ms = self._timer.next_time()
         self._late = {
             slot: time for slot, time in self._late.items() if next_ms is not None and slot >= next_ms
         }
-        stored_ms = now_ms if readable == written else marked_ms  # all that was stored before is in the timer
         self._delivered_ms = min([stored_ms, *self._late.values(), *([] if next_ms is None else [next_ms])])
+
+    def _find_stored(self) -> int | None:
+        """Return a time, ms since the epoch: all that was stored before is in the timer; None if unknown."""
+        if self._timer.queue_offset != self._end:
+            return self._held_ms
+        readable, written = self._store.dispatched_offset, self._store.written_offset
+        marked_offset, marked_ms = self._mark
+        if readable < marked_offset:
+            return None
+        now_ms = self._clock.now_ms()
         self._mark = written, now_ms
+        return now_ms if readable == written else marked_ms
 
     @property
     def checkpoint(self) -> TimerCheckpoint:
@@ -210,7 +221,7 @@ class TimedMessages:
 
     async def _add_new(self) -> bool:
         """Add some messages of the timer topic to the timer; return whether there may be more."""
-        offset = self._timer.queue_offset
+        offset, self._held_ms = self._timer.queue_offset, None
         if offset == self._end:
             return False
         if offset > self._end:  # the topic was recreated
@@ -220,16 +231,28 @@ class TimedMessages:
         if found.status is not GetStatus.FOUND and found.next_offset <= offset:
             self._pause()
             return False
-        records = {_place(data): data for data in found.records}
+        now_ms = self._clock.now_ms()
+        held = self._held_back(found.records, now_ms)
+        records = {_place(data): data for data in found.records[:held]}
         needless = self.settled.needless(records)
         entries = [timer_entry(data) for place, data in records.items() if place not in needless]
-        now_ms = self._clock.now_ms()
-        self._timer.put(entries, found.next_offset, now_ms)
+        next_offset = found.next_offset if held is None else _queue_offset(found.records[held])
+        self._timer.put(entries, next_offset, now_ms)
         self.settled.pass_over(needless)
         slot_ms = now_ms - now_ms % self._store.settings.timer_precision_ms
         if late := [entry.time for entry in entries if entry.time < slot_ms]:
             self._late[slot_ms] = min([self._late.get(slot_ms, slot_ms), *late])
-        return True
+        return held is None
+
+    def _held_back(self, records: Sequence[bytes], now_ms: int) -> int | None:
+        """Return which record of the timer topic is to wait before it is added, with all behind it."""
+        for number, data in enumerate(records):
+            if self.settled.is_open(_place(data)):
+                stored_ms = read_head(data, 0).store_time
+                if 0 <= now_ms - stored_ms < SETTLING_MS:
+                    self._held_ms = stored_ms
+                    return number
+        return None
 
     async def _deliver(self) -> bool:
         """Deliver some messages that are due; return whether there may be more."""
@@ -297,6 +320,11 @@ def _log_illegal(message: NewMessage, error: MessageIllegal) -> None:
 def _place(data: bytes) -> int:
     """Return where in the log a record says that it is."""
     return int.from_bytes(data[PHYSICAL_OFFSET_AT:SYS_FLAG_AT], "big")
+
+
+def _queue_offset(data: bytes) -> int:
+    """Return the queue offset in a record."""
+    return int.from_bytes(data[QUEUE_OFFSET_AT:PHYSICAL_OFFSET_AT], "big")
 
 
 def _is_recall(unit: Unit) -> bool:

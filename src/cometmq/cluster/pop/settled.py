@@ -98,6 +98,10 @@ class SettledPoints(Generic[PointT]):
                 self._settled |= dict.fromkeys(known.places, ())
                 self._settled[known.places[0]] = known.places
 
+    def is_open(self, place: int) -> bool:
+        """Return whether a check point is stored at a place that has unacknowledged messages."""
+        return place in self._at
+
     def needless(self, places: Collection[int]) -> set[int]:
         """Return which of the next places that are to wait need not do so; ``pass_over`` must follow."""
         found: set[int] = set()
