@@ -13,6 +13,7 @@ from cometmq.format.pop.check_point import (
     decode_ack,
     decode_check_point,
     encode_ack,
+    unique_key_formats,
 )
 from cometmq.format.pop.names import flag_of, revive_topic
 from cometmq.format.pop.offset_info import parse_begin_offsets, parse_offsets
@@ -181,8 +182,8 @@ def _what(record: Record) -> CheckPoint | PopAck:
 
 def unique_key(key: PopKey, offset: int, kind: str) -> str:
     """Return the unique key of a message of a check point; ``kind`` is ``ck`` or ``ack``."""
-    before, behind = key.around_offset(kind)
-    return f"{before}{offset}{behind}"
+    before, behind = unique_key_formats(key.topic, key.group, key.broker_name, kind)
+    return f"{before % key.queue_id}{offset}{behind % key.pop_time_ms}"
 
 
 def committed(bench: Bench, topic: str = "T", group: str = "g") -> dict[int, int]:

@@ -24,6 +24,22 @@ def test_an_answer_from_the_template_is_the_frame_that_encode_makes(
     assert TEMPLATE.encode(request, values) == encode(response(request, ext_fields=fields))
 
 
+@given(
+    serialize_type=st.sampled_from(SerializeType),
+    opaque=st.integers(-(2**31), 2**31 - 1),
+    remark=st.sampled_from(("FOUND", "100 % 1\n", None)),
+    body=st.binary(max_size=20),
+    last=st.sampled_from(("7", "é")),
+)
+def test_an_answer_from_a_template_with_a_remark_goes_on_with_its_body(
+    serialize_type: SerializeType, opaque: int, remark: str | None, body: bytes, last: str
+) -> None:
+    request, values = Command(200050, opaque, serialize_type=serialize_type), ("0 1 2;0 2 3,4", last)
+    frame = ResponseTemplate(NAMES[:2], CONSTANTS, remark).encode(request, values, len(body)) + body
+    fields = dict(zip(NAMES, values, strict=False)) | CONSTANTS
+    assert frame == encode(response(request, remark=remark, ext_fields=fields, body=body))
+
+
 def test_a_field_name_is_no_placeholder() -> None:
     template = ResponseTemplate(("%s",), {})
     request = Command(10)

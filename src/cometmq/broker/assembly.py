@@ -211,7 +211,7 @@ class Assembly:
             begins_young=own.init_pop_offset_by_check_msg_in_mem,
         )
         self.waiting = waiting = Waiting(store, self.topics, clock, own)
-        checks = PopChecks(subscriptions, clock, settings)
+        checks = PopChecks(subscriptions, settings)
         self.sources = sources = PopSources(self.topics, own)
         ordered = OrderedPops(self.orders, pop_offsets, in_flight, waiting, clock)
         visits = Visits(store, sources, pop_offsets, ordered, in_flight, log, own)

@@ -239,6 +239,10 @@ class MessageStore(Messages, HasPointers):
         queue = self._queues.find(topic, queue_id)
         return 0 if queue is None else queue.max_offset
 
+    def max_queue_offsets(self, topic: str, queue_ids: Iterable[int]) -> list[int]:
+        """Return the queue offset behind the last readable message of each of some queues of a topic."""
+        return self._queues.max_offsets(topic, queue_ids)
+
     def ends_of(self, topic: str, queue_id: int) -> QueueEnds:
         """Return the ends of what can be read of a queue; both are 0 for a queue without messages."""
         queue = self._queues.find(topic, queue_id)

@@ -12,9 +12,9 @@ from cometmq.wire.codes import LANGUAGE, LANGUAGES, VERSION, ResponseCode
 from cometmq.wire.frame import RESPONSE_FLAG, Command, SerializeType, encode, response
 
 _PREFIX: Final = struct.Struct(">iI")
-_BINARY_START: Final = struct.Struct(">iIhBhiiii")  # up to FIELDS_LENGTH, with an empty remark
+_BINARY_START: Final = struct.Struct(">iIhBhii")  # up to the flag
 _BINARY_HEAD: Final = struct.Struct(">iIhBh")  # up to the opaque number
-_BINARY_FIXED_SIZE: Final = _BINARY_START.size - _PREFIX.size
+_BINARY_FIXED_SIZE: Final = _BINARY_START.size - _PREFIX.size + 4  # with the length of the fields
 _OPAQUE_AT: Final = 5
 _SHORT: Final = struct.Struct(">h")
 _INT: Final = struct.Struct(">i")
@@ -29,17 +29,21 @@ _LENGTHS: Final = tuple(_INT.pack(length) for length in range(256))
 
 
 class ResponseTemplate:
-    """A template of success responses without a body.
+    """A template of success responses.
 
     Args:
-        names: the fields whose values differ. The last one may hold any text; the others
-            hold only ASCII letters, digits and commas, which need no escaping.
+        names: the fields whose values differ. The last one may hold any text; the others hold only ASCII
+            letters, digits, blanks, commas and semicolons, which need no escaping.
         constants: the fields whose values are always the same.
     """
 
-    def __init__(self, names: tuple[str, ...], constants: Mapping[str, str]) -> None:
+    def __init__(
+        self, names: tuple[str, ...], constants: Mapping[str, str], remark: str | None = None
+    ) -> None:
         self._names = names
         self._constants = dict(constants)
+        self._remark = remark
+        self._binary_remark = _binary_text(remark or "", _INT)
         self._json_pieces = self._split_sample()
         *before, last = (piece.replace("%", "%%") for piece in self._json_pieces)
         self._json = "%s".join(before) + "%d" + last
@@ -48,16 +52,21 @@ class ResponseTemplate:
             _binary_text(name, _SHORT) + _binary_text(value, _INT) for name, value in constants.items()
         )
 
-    def encode(self, request: Command, values: tuple[str, ...]) -> bytes:
-        """Encode the frame of the response to ``request``, with ``values`` in the order of the names."""
+    def encode(self, request: Command, values: tuple[str, ...], body_size: int = 0) -> bytes:
+        """Encode the frame of the response to ``request`` without its body, which follows it.
+
+        Args:
+            values: in the order of the names.
+        """
         if request.serialize_type is SerializeType.ROCKETMQ:
-            return self._encode_binary(request.opaque, values)
+            return self._encode_binary(request.opaque, values, body_size)
         text = values[-1]
-        if not (text.isascii() and text.isalnum()):  # JSON may have to escape it
+        if text.isascii() and text.isalnum():
+            header = (self._json % (*values, request.opaque)).encode()
+        else:  # JSON may have to escape it
             fields = dict(zip(self._names, values, strict=True)) | self._constants
-            return encode(response(request, ext_fields=fields))
-        header = (self._json % (*values, request.opaque)).encode()
-        return _PREFIX.pack(4 + len(header), _JSON_WORD | len(header)) + header
+            header = encode(response(request, remark=self._remark, ext_fields=fields))[_PREFIX.size :]
+        return _PREFIX.pack(4 + len(header) + body_size, _JSON_WORD | len(header)) + header
 
     def pieces(self) -> list[bytes]:
         """Return the constant pieces between the values, for kernels that encode many responses at once.
@@ -65,20 +74,18 @@ class ResponseTemplate:
         JSON: the pieces before each value, before the opaque number, and after it. Then binary: the pieces
         before the opaque number, before the length of the fields, before each value's length, and at the end.
         """
-        start = _BINARY_START.pack(
-            0, 0, ResponseCode.SUCCESS, _LANGUAGE_NUMBER, VERSION, 0, RESPONSE_FLAG, 0, 0
-        )
-        start = start[_PREFIX.size :]
+        start = _BINARY_START.pack(0, 0, ResponseCode.SUCCESS, _LANGUAGE_NUMBER, VERSION, 0, RESPONSE_FLAG)
+        start = start[_PREFIX.size :] + self._binary_remark
         json = [piece.encode() for piece in self._json_pieces]
         return [
             *json,
             start[:_OPAQUE_AT],
-            start[_OPAQUE_AT + 4 : -4],
+            start[_OPAQUE_AT + 4 :],
             *self._binary_names,
             self._binary_constants,
         ]
 
-    def _encode_binary(self, opaque: int, values: tuple[str, ...]) -> bytes:
+    def _encode_binary(self, opaque: int, values: tuple[str, ...], body_size: int) -> bytes:
         parts: list[bytes] = []
         for name, value in zip(self._binary_names, values, strict=True):
             text = value.encode()
@@ -86,25 +93,25 @@ class ResponseTemplate:
             parts += (name, _LENGTHS[size] if size < 256 else _INT.pack(size), text)
         parts.append(self._binary_constants)
         fields = b"".join(parts)
-        size = _BINARY_FIXED_SIZE + len(fields)
+        size = _BINARY_FIXED_SIZE + len(self._binary_remark) + len(fields)
         start = _BINARY_START.pack(
-            4 + size,
+            4 + size + body_size,
             _BINARY_WORD | size,
             ResponseCode.SUCCESS,
             _LANGUAGE_NUMBER,
             VERSION,
             opaque,
             RESPONSE_FLAG,
-            0,
-            len(fields),
         )
-        return start + fields
+        return b"".join((start, self._binary_remark, _INT.pack(len(fields)), fields))
 
     def _split_sample(self) -> list[str]:
         """Encode a sample in JSON, and split it at the values and the opaque number."""
         marks = [f"\N{SECTION SIGN}{number}" for number in range(len(self._names))]
         fields = dict(zip(self._names, marks, strict=True)) | self._constants
-        sample = Command(ResponseCode.SUCCESS, _SENTINEL_OPAQUE, RESPONSE_FLAG, ext_fields=fields)
+        sample = Command(
+            *(ResponseCode.SUCCESS, _SENTINEL_OPAQUE, RESPONSE_FLAG), remark=self._remark, ext_fields=fields
+        )
         rest = encode(sample)[_PREFIX.size :].decode()
         pieces = []
         for mark in (*marks, str(_SENTINEL_OPAQUE)):

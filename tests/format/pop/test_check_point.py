@@ -11,6 +11,7 @@ from cometmq.format.pop.check_point import (
     decode_ack,
     decode_check_point,
     encode_ack,
+    unique_key_formats,
 )
 
 NAME = st.text(min_size=1, max_size=20)
@@ -28,7 +29,8 @@ def test_a_check_point_is_that_of_a_java_broker_byte_for_byte() -> None:
     assert point.encode() == CHECK_POINT
     assert decode_check_point(CHECK_POINT) == point
     assert point.revive_time_ms == 1795602277251
-    assert point.key.around_offset("ck") == ("TNORMAL@3@", "@gnormal@1795602262251@broker-a@ck")
+    before, behind = unique_key_formats("TNORMAL", "gnormal", "broker-a", "ck")
+    assert (before % 3, behind % 1795602262251) == ("TNORMAL@3@", "@gnormal@1795602262251@broker-a@ck")
 
 
 def test_an_acknowledgement_is_that_of_a_java_broker_byte_for_byte() -> None:
@@ -36,7 +38,13 @@ def test_an_acknowledgement_is_that_of_a_java_broker_byte_for_byte() -> None:
     assert encode_ack(ack.offsets, ack.key.ack_members()) == ("ack", 0, ACK)
     assert decode_ack(ACK) == ack
     assert ack.key == decode_check_point(CHECK_POINT).key
-    assert ack.key.around_offset("ack") == ("TNORMAL@3@", "@gnormal@1795602262251@broker-a@ack")
+    before, behind = unique_key_formats("TNORMAL", "gnormal", "broker-a", "ack")
+    assert (before % 3, behind % 1795602262251) == ("TNORMAL@3@", "@gnormal@1795602262251@broker-a@ack")
+
+
+def test_a_name_in_a_unique_key_is_no_format() -> None:
+    before, behind = unique_key_formats("%d", "%s", "100%", "ack")
+    assert (before % 3, behind % 7) == ("%d@3@", "@%s@7@100%@ack")
 
 
 def test_an_acknowledgement_of_several_messages_lists_them() -> None:
@@ -71,6 +79,12 @@ def test_a_check_point_of_an_old_broker_has_consecutive_messages_of_this_broker(
     point = decode_check_point(body, "own")
     assert point.offsets == (10, 11, 12)
     assert (point.broker_name, point.re_put_times, point.is_suspended) == ("own", 0, False)
+
+
+@given(st.lists(st.integers(0, 40), max_size=40).map(tuple) | st.integers(0, 40).map(range).map(tuple))
+def test_the_offsets_are_at_their_distances(distances: tuple[int, ...]) -> None:
+    point = CheckPoint("T", "g", 0, 7, 1, 5, distances, "b")
+    assert point.offsets == tuple(7 + distance for distance in distances)
 
 
 def test_long_names_are_read_too() -> None:

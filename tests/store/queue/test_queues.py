@@ -42,6 +42,15 @@ def test_a_queue_is_made_once_and_found_only_after_that(disk: MemoryDisk) -> Non
     assert [(queue.topic, queue.queue_id) for queue in queues] == [("Orders", 1)]
 
 
+def test_the_ends_of_several_queues_are_those_of_each(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    fill(queues.find_or_create("Orders", 0), 3)
+    number, offset = queues.take_offset("Orders", 2)
+    queues.staged.add([(number, offset, 300, 100, 0)])
+    assert queues.max_offsets("Orders", (2, 1, 0)) == [1, 0, 3]
+    assert queues.max_offsets("none", (0,)) == [0]
+
+
 @pytest.mark.parametrize("queue_id", [0, 7, DENSE_IDS - 1, DENSE_IDS, 2**31 - 1])
 def test_offsets_are_given_out_in_order_whatever_the_id(disk: MemoryDisk, queue_id: int) -> None:
     queues = queues_on(disk)

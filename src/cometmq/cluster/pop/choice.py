@@ -10,12 +10,15 @@ different queues. (RocketMQ: PopMessageProcessor.java.)
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from cometmq.format.pop.names import RetryFlag
 
 RANDOM_MAX: Final = 100
 """Random numbers are from 0 up to this one, exclusive: percent."""
+ORDERS_KNOWN_MAX: Final = 1_024
+"""Most orders of queues that are remembered."""
 
 
 class RetryRules(NamedTuple):
@@ -42,9 +45,10 @@ class RetryRules(NamedTuple):
         return random < self.probability
 
 
+@lru_cache(ORDERS_KNOWN_MAX)
 def queue_order(queue_count: int, random: int) -> Sequence[int]:
     """Return the ids of a topic's queues in the order in which a pop visits them."""
     if queue_count <= 1:
         return range(queue_count)
     first = (queue_count - 1 + random) % queue_count
-    return [*range(first, -1, -1), *range(queue_count - 1, first, -1)]
+    return (*range(first, -1, -1), *range(queue_count - 1, first, -1))

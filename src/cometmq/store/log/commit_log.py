@@ -117,7 +117,8 @@ class CommitLog:
                 end += self.chain.file_size
                 record = self._encode(message, queue_offset, offset, store_time)
             parts.append(record)
-            appended.append(Appended(offset, queue_offset, len(record), store_time))
+            at = offset, queue_offset, len(record), store_time
+            appended.append(tuple.__new__(Appended, at))  # in half the time of Appended(…)
             offset += len(record)
         writes.append((begin, b"".join(parts)))
         self._write(writes)

@@ -126,17 +126,6 @@ class Run(Generic[AnswerT]):
         self._reading.close()
 
 
-def at_once(reading: Reading[AnswerT]) -> AnswerT | None:
-    """Return the answer of a reading that needs no step; None of another one, which is abandoned."""
-    try:
-        next(reading)
-    except StopIteration as stop:
-        answer: AnswerT = stop.value
-        return answer
-    reading.close()
-    return None
-
-
 def run(reading: Reading[AnswerT]) -> AnswerT:
     """Run a reading to its end, blocking on the disk where needed; return the answer. Raises OSError."""
     fetched = None

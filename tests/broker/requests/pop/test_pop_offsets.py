@@ -69,6 +69,23 @@ async def test_a_move_is_committed_at_once(tmp_path: Path) -> None:
     async with offsets_of(tmp_path) as (bench, offsets, syncs):
         offsets.move(KEY, 0, 2)
         assert committed(bench) == {0: 2} and syncs.waiting == []
+        assert bench.parts.offsets.pulled("g", "T", 0) == 2
+        bench.parts.offsets.reset("g", "T", 0, 1)
+        assert offsets.is_any_reset
+        offsets.move(KEY, 0, 3)
+        assert committed(bench) == {0: 1}, "the reset holds until a pop has taken it"
+        assert bench.parts.offsets.pulled("g", "T", 0) == 3
+
+
+@pytest.mark.parametrize("settings", [None, SYNC])
+async def test_where_the_pops_of_several_queues_begin_is_known_together(
+    tmp_path: Path, settings: dict[str, Any] | None
+) -> None:
+    async with offsets_of(tmp_path, settings) as (bench, offsets, _):
+        assert offsets.next_offsets(KEY, (1, 0)) == [None, None]
+        bench.parts.offsets.commit("g", "T", 1, 0)
+        offsets.move(KEY, 0, 2)
+        assert offsets.next_offsets(KEY, (2, 0, 1)) == [None, 2, 0]
 
 
 async def test_under_sync_flush_moves_are_committed_as_the_disk_has_them(tmp_path: Path) -> None:

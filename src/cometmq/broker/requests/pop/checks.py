@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 from cometmq.broker.refused import Refused
 from cometmq.broker.settings import Settings
 from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
-from cometmq.io.clock import Clock
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.headers import PopHeader
@@ -26,16 +25,18 @@ class CheckedPop(NamedTuple):
 class PopChecks:
     """Checks pops, and the requests that are like them."""
 
-    def __init__(self, subscriptions: Subscriptions, clock: Clock, settings: Settings) -> None:
+    def __init__(self, subscriptions: Subscriptions, settings: Settings) -> None:
         self._subscriptions = subscriptions
-        self._clock = clock
         self._broker_name = settings.broker.broker_name
         self._timer_works = settings.store.timer_wheel_enable
         self._invisible_s_max = settings.store.timer_max_delay_sec
 
-    def check_pop(self, header: PopHeader) -> CheckedPop:
-        """Check a pop; its group is created if the settings allow that. Raises Refused, IllegalName."""
-        now_ms = self._clock.now_ms()
+    def check_pop(self, header: PopHeader, now_ms: int) -> CheckedPop:
+        """Check a pop; its group is created if the settings allow that. Raises Refused, IllegalName.
+
+        Args:
+            now_ms: ms since the epoch.
+        """
         late_ms = now_ms - (header.born_time or now_ms) - header.poll_time
         if late_ms > LATE_MS:
             raise Refused(

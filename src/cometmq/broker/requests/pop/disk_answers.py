@@ -29,7 +29,7 @@ class DiskAnswers:
         else:
             session.send(answer)
 
-    def send_popped(self, session: Session, command: Command, answer: Command, group: str) -> None:
+    def send_popped(self, session: Session, command: Command, answer: bytes, group: str) -> None:
         """Send the answer to a pop, as ``send`` does, once its group is on the disk, or the disk refuses it.
 
         After a kill the messages would come again before their time: offsets of unknown groups are not

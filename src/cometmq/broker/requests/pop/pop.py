@@ -69,8 +69,7 @@ class Pops:
         """POP_MESSAGE; one-way it hands out nothing, since nobody would get the messages."""
         if command.is_oneway:
             return
-        born_ms = header.born_time or self._clock.now_ms()
-        deadline_ms = self._waiting.deadline_ms(born_ms, header.poll_time)
+        deadline_ms = self._waiting.deadline_ms(header.born_time, header.poll_time)
         self._serve(HeldRequest(session, command, header, deadline_ms, self._serve))
 
     def _serve(self, pop: HeldRequest) -> None:
@@ -80,9 +79,10 @@ class Pops:
             session.when_drained(partial(self._serve, pop), pop.command)
             return
         try:
-            checked = self._checks.check_pop(header)
+            now_ms = self._clock.now_ms()
+            checked = self._checks.check_pop(header, now_ms)
             pop.tags_codes = checked.wanted.tags_codes
-            popped = self._visits.begin(checked.topic, header)
+            popped = self._visits.begin(checked.topic, header, now_ms)
             may_wait = partial(self._waiting.may_wait, pop)
             visit = self._visits.pop(popped, header, checked.wanted, may_wait)
             answer = self._reads.answer(session, pop.command, visit, partial(self._end, pop))

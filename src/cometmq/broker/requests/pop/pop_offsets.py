@@ -55,6 +55,18 @@ class PopOffsets:
             return ahead if offset is None else max(offset, ahead)
         return offset
 
+    def next_offsets(self, key: str, queue_ids: Iterable[int]) -> list[int | None]:
+        """Return where the next pops of some queues begin: see ``next_offset``."""
+        if self._ahead:
+            return [self.next_offset(key, queue_id) for queue_id in queue_ids]
+        offsets = self._offsets.queues_of(key)
+        return [offsets.get(queue_id) for queue_id in queue_ids]
+
+    @property
+    def is_any_reset(self) -> bool:
+        """Whether a reset waits for any group's next pop or pull."""
+        return self._offsets.is_any_reset
+
     def has_reset(self, key: str, queue_id: int) -> bool:
         """Check whether a reset waits for a pop of the queue."""
         return self._offsets.has_reset(key, queue_id)

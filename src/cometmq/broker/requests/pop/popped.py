@@ -25,10 +25,15 @@ from cometmq.format.record import LONG, QUEUE_OFFSET_AT, Record, decode, encode
 from cometmq.message import Buffer
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
+from cometmq.wire.frame import encode as encode_frame
 from cometmq.wire.headers import PopResponseHeader, fields
+from cometmq.wire.template import ResponseTemplate
 
 FOUND: Final = "FOUND"
 """The remark of an answer with messages."""
+_FOUND: Final = ResponseTemplate(
+    ("startOffsetInfo", "msgOffsetInfo", "popTime", "invisibleTime", "reviveQid", "restNum"), {}, FOUND
+)
 
 _QUEUE_OFFSET: Final = Struct(f">{LONG}")
 _HANDLE_BEGIN: Final = f"{POP_CK}{NAME_END}".encode()
@@ -129,19 +134,15 @@ class Popped:
         """Copy the records out of the store's maps, which must not be held across a turn of the loop."""
         self._records = [b"".join(self._records)]
 
-    def answer(self, command: Command) -> Command:
-        """Return the response with the messages that are handed out."""
-        in_order = self.in_order
-        header = PopResponseHeader(
-            self.pop_time_ms,
-            self.invisible_ms,
-            self.revive_queue_id,
-            self.rest,
-            encode_begin_offsets(self.queues),
-            encode_offsets(self.queues),
-            None if in_order is None else _order_counts(self.queues, in_order),
-        )
-        return response(command, ResponseCode.SUCCESS, FOUND, fields(header), b"".join(self._records))
+    def answer(self, command: Command) -> bytes:
+        """Return the frame of the response with the messages that are handed out."""
+        in_order, queues, records = self.in_order, self.queues, b"".join(self._records)
+        numbers = self.pop_time_ms, self.invisible_ms, self.revive_queue_id, self.rest
+        texts = encode_begin_offsets(queues), encode_offsets(queues)
+        if in_order is None:
+            return _FOUND.encode(command, (*texts, *map(str, numbers)), len(records)) + records
+        header = PopResponseHeader(*numbers, *texts, _order_counts(queues, in_order))
+        return encode_frame(response(command, ResponseCode.SUCCESS, FOUND, fields(header), records))
 
     def nothing_fields(self) -> dict[str, str]:
         """Return the header of a response without messages."""

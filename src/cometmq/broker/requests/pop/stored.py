@@ -22,6 +22,7 @@ from cometmq.format.pop.check_point import (
     CheckPoint,
     PopKey,
     encode_ack,
+    unique_key_formats,
 )
 from cometmq.format.properties import TAGS, TIMER_DELIVER_MS, UNIQ_KEY
 from cometmq.format.timer.log import TIMER_TOPIC
@@ -32,9 +33,11 @@ from cometmq.store.store import MessageStore
 AHEAD_MS: Final = 1_000
 """How much earlier than its messages a check point comes due."""
 
+NAMES_KNOWN_MAX: Final = 1_024
+"""Most groups with a topic of which is remembered how properties name them …"""
 NAMES_LENGTH_MAX: Final = 512
-"""Most characters of group and broker name of check points of which is remembered what acknowledgements have
-in common: longer ones would fill the memory."""
+"""… and most characters of group and broker name of check points of which anything is remembered: longer ones
+would fill the memory."""
 
 _TAGGED: Final = {tag: properties.encode({TAGS: tag}) for tag in (CHECK_POINT_TAG, ACK_TAG, BATCH_ACK_TAG)}
 _BEFORE_KEY, _BEHIND_KEY = properties.text_of({UNIQ_KEY: "%s", TIMER_DELIVER_MS: "%d"}).split("%s")
@@ -83,12 +86,12 @@ class ReviveLog:
 
     def check_point(self, check_point: CheckPoint, revive_queue_id: int) -> ReviveMessage:
         """Return what is to be stored of a check point. Raises Refused, MessageIllegal."""
-        now_ms, due_ms = self._clock.now_ms(), check_point.revive_time_ms - AHEAD_MS
+        now_ms, key, revive_time_ms = self._clock.now_ms(), check_point.key, check_point.revive_time_ms
+        due_ms = revive_time_ms - AHEAD_MS
         waits = self._delays.waits(due_ms, now_ms)
-        around = self._around(check_point.key, CHECK_POINT_TAG, due_ms, revive_queue_id, waits)
-        body = check_point.encode()
-        message = self._message(around, CHECK_POINT_TAG, check_point.begin_offset, body, now_ms)
-        point = HandlePoint(check_point.key, check_point.revive_time_ms, revive_queue_id)
+        around = self._around(key, CHECK_POINT_TAG, due_ms, revive_queue_id, waits)
+        message = self._message(around, CHECK_POINT_TAG, key.begin_offset, check_point.encode(), now_ms)
+        point = HandlePoint(key, revive_time_ms, revive_queue_id)
         return ReviveMessage(message, point, check_point.offsets)
 
     def ack(self, point: HandlePoint, offsets: Sequence[int]) -> ReviveMessage:
@@ -111,7 +114,8 @@ class ReviveLog:
     def _message(self, around: _Around, tag: str, offset: int, body: bytes, now_ms: int) -> NewMessage:
         topic, queue_id, before, behind = around
         stored = properties.checked(b"%b%b%d%b" % (_TAGGED[tag], before, offset, behind))
-        return NewMessage(topic, queue_id, body, stored, now_ms, self.host, self.host, tag)
+        what = topic, queue_id, body, stored, now_ms, self.host, self.host, tag
+        return tuple.__new__(NewMessage, (*what, 0, 0, 0, 0))  # NewMessage(*what) in half its time
 
     def _around_acks(self, point: HandlePoint, waits: bool) -> tuple[_Around, bytes]:
         """Return what acknowledgements of a check point have in common, the last one being of the body."""
@@ -127,16 +131,13 @@ class ReviveLog:
 
         Raises MessageIllegal if a name in a receipt handle holds a separator of properties.
         """
-        before, behind = key.around_offset(tag)
-        if properties.VALUE_END in before or properties.VALUE_END in behind:
-            raise MessageIllegal(
-                f"the receipt handle holds a separator of properties (\\x02): {f'{before}{behind}'[:200]!r}"
-            )
+        is_short = len(key.group) + len(key.broker_name) <= NAMES_LENGTH_MAX
+        formats_of = _formats_of if is_short else _formats_of.__wrapped__
+        before, behind = formats_of(key.topic, key.group, key.broker_name, tag)
         topic, added = self.topic, ""
         if waits:
             topic, queue_id, added = self._delays.place(topic, queue_id, due_ms)
-        before, behind = _BEFORE_KEY + before, behind + _BEHIND_KEY % due_ms + added
-        return topic, queue_id, before.encode("utf-8", "replace"), behind.encode("utf-8", "replace")
+        return topic, queue_id, before % key.queue_id, behind % (key.pop_time_ms, due_ms) + added.encode()
 
     def append(self, messages: Sequence[ReviveMessage]) -> None:
         """Store check points and acknowledgements, all or none. Raises StoreNotWritable, MessageIllegal."""
@@ -149,3 +150,19 @@ class ReviveLog:
                 settled.open(point, offsets, place)
             else:
                 settled.acknowledge(point, offsets, place)
+
+
+@lru_cache(NAMES_KNOWN_MAX)
+def _formats_of(topic: str, group: str, broker_name: str, tag: str) -> tuple[bytes, bytes]:
+    """Return the properties before and behind the offset in the unique key, behind their tag, as formats.
+
+    The first is one of the queue id, the second of the pop time and when it comes due. Raises MessageIllegal
+    if a name in a receipt handle holds a separator of properties.
+    """
+    before, behind = unique_key_formats(topic, group, broker_name, tag)
+    if properties.VALUE_END in before or properties.VALUE_END in behind:
+        raise MessageIllegal(
+            f"the receipt handle holds a separator of properties (\\x02): {f'{before}{behind}'[:200]!r}"
+        )
+    before, behind = _BEFORE_KEY + before, behind + _BEHIND_KEY
+    return before.encode("utf-8", "replace"), behind.encode("utf-8", "replace")

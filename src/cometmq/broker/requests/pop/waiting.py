@@ -91,9 +91,10 @@ class Waiting:
             born_ms: when it was made, by its client's clock; 0 for now.
             poll_ms: how long its client waits.
         """
-        now_ms = self._clock.now_ms()
-        left_ms = min((born_ms or now_ms) + poll_ms - now_ms, poll_ms, POLL_MS_MAX) - MARGIN_MS
-        return self._clock.monotonic_ms() + (left_ms if poll_ms > 0 else 0)
+        if poll_ms <= 0:
+            return self._clock.monotonic_ms()
+        late_ms = self._clock.now_ms() - born_ms if born_ms else 0
+        return self._clock.monotonic_ms() + min(poll_ms - late_ms, poll_ms, POLL_MS_MAX) - MARGIN_MS
 
     def may_wait(self, request: HeldRequest) -> bool:
         """Check whether there is time left to hold a request, and somebody who waits for its answer."""
