@@ -5,9 +5,7 @@ import pytest
 from msgspec.structs import replace
 from tests.broker.conftest import Bench, bodies, pull_header, serving
 
-from cometmq.broker.refused import Refused
-from cometmq.broker.state import subscriptions
-from cometmq.broker.state.subscriptions import EXPRESSION_KNOWN_LENGTH_MAX, Subscriptions
+from cometmq.broker.state.subscriptions import EXPRESSION_KNOWN_LENGTH_MAX
 from cometmq.wire.bodies import (
     ConsumerData,
     GroupConfig,
@@ -30,34 +28,6 @@ async def test_a_pull_without_a_subscription_gets_what_its_group_registered(tmp_
         await bench.heartbeat("cg", "T", tags="B")
         answer = await bench.ask(PULL, replace(pull_header("T"), **REGISTERED))
         assert bodies(answer) == [b"b"]
-
-
-async def test_that_a_group_may_pop_is_remembered_until_something_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(subscriptions, "POPPABLE_MAX", 2)
-    async with serving(tmp_path) as bench:
-        await bench.send("T")
-        checks = Subscriptions(
-            bench.parts.topics,
-            bench.parts.groups,
-            bench.parts.consumers,
-            bench.parts.filters,
-            permission=6,
-            property_filter=False,
-            filter_retry=False,
-        )
-        for queue_id in (0, 1, 2, 0):
-            assert checks.check_pop("g", "T", queue_id).topic == "T"
-            assert len(checks._poppable) <= 2
-        bench.parts.groups.put(GroupConfig("g", consume_enable=False))
-        with pytest.raises(Refused, match="may not consume"):
-            checks.check_pop("g", "T", 0)
-        bench.parts.groups.put(GroupConfig("g"))
-        assert checks.check_pop("g", "T", 0).read_queue_count == 4
-        bench.parts.topics.put(TopicConfig("T", 1, 1))
-        with pytest.raises(Refused, match="readQueueNums"):
-            checks.check_pop("g", "T", 2)
 
 
 @pytest.mark.parametrize("other", ["C", "x" * EXPRESSION_KNOWN_LENGTH_MAX])

@@ -27,8 +27,6 @@ EXPRESSIONS_KNOWN_MAX: Final = 1_024
 """Most tag expressions whose filters are remembered: each pop brings its group's."""
 EXPRESSION_KNOWN_LENGTH_MAX: Final = 256
 """Longest one that is remembered, in characters."""
-POPPABLE_MAX: Final = 10_000
-"""Most queues of which is remembered that a group may pop them."""
 
 
 class PullFilter(NamedTuple):
@@ -70,7 +68,6 @@ class Subscriptions:
         self._property_filter = property_filter
         self._filter_retry = filter_retry
         self._state_version = 0
-        self._poppable: dict[tuple[str, str, int], TopicConfig] = {}
         self.when_changed(self._count_change)
 
     def when_changed(self, action: Callable[..., object]) -> None:
@@ -117,16 +114,10 @@ class Subscriptions:
 
         Returns the topic; the group is created if the settings allow that. Raises Refused, IllegalName.
         """
-        place = group, topic, queue_id
-        if (known := self._poppable.get(place)) is not None:
-            return known
         config = self._find_topic(topic)
         if queue_id >= config.read_queue_count:
             raise _no_queue(queue_id, config)
         self._find_or_create_group(group)
-        if len(self._poppable) >= POPPABLE_MAX:
-            self._poppable.clear()
-        self._poppable[place] = config
         return config
 
     def filter_of(self, expression_type: str | None, expression: str | None) -> PullFilter:
@@ -145,7 +136,6 @@ class Subscriptions:
 
     def _count_change(self, *_: object) -> None:
         self._state_version += 1
-        self._poppable.clear()
 
     def _find_or_create_group(self, name: str) -> GroupConfig:
         group = self._groups.find_or_create(name)

@@ -12,9 +12,9 @@ in memory are read by the store's threads. (RocketMQ: TimerMessageStore.java.)
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import count, islice
+from itertools import count, islice, takewhile
 from typing import Any, Final
 
 from cometmq.broker.appending import append_legal
@@ -43,6 +43,8 @@ AT_ONCE_MAX: Final = 32
 """Most messages that are delivered before other work of the loop continues."""
 SETTLING_MS: Final = 200
 """For so long a check point is held back from the timer: its messages are likely acknowledged meanwhile."""
+MADE_BEFORE_MS: Final = 100
+"""So long before it is stored a message may have been made: one behind a held one may be due since then."""
 LOOK_AGAIN_MS: Final = 10_000
 """Longest wait, while there are messages, before the wall clock is read again: it may have been set."""
 PAUSE_MS: Final = 1_000
@@ -128,7 +130,7 @@ class TimedMessages:
     def _find_stored(self) -> int | None:
         """Return a time, ms since the epoch: all that was stored before is in the timer; None if unknown."""
         if self._timer.queue_offset != self._end:
-            return self._held_ms
+            return None if self._held_ms is None else self._held_ms - MADE_BEFORE_MS
         readable, written = self._store.dispatched_offset, self._store.written_offset
         marked_offset, marked_ms = self._mark
         if readable < marked_offset:
@@ -163,7 +165,9 @@ class TimedMessages:
         return partial(self._timer.count_by_topic, self._timer.waiting())
 
     async def round(self) -> None:
-        """Add all new messages to the timer, and deliver all that are due; a failed round can be repeated.
+        """Add new messages to the timer, but for those that are held back, and deliver all that are due.
+
+        A failed round can be repeated.
 
         Raises OSError or CometMQError.
         """
@@ -232,11 +236,13 @@ class TimedMessages:
             self._pause()
             return False
         now_ms = self._clock.now_ms()
-        held = self._held_back(found.records, now_ms)
-        records = {_place(data): data for data in found.records[:held]}
+        records = {_place(data): data for data in found.records}
+        next_offset = found.next_offset
+        if (held := self._held_back(records, now_ms)) is not None:
+            next_offset = _queue_offset(records[held])
+            records = dict(takewhile(lambda record: record[0] != held, records.items()))
         needless = self.settled.needless(records)
         entries = [timer_entry(data) for place, data in records.items() if place not in needless]
-        next_offset = found.next_offset if held is None else _queue_offset(found.records[held])
         self._timer.put(entries, next_offset, now_ms)
         self.settled.pass_over(needless)
         slot_ms = now_ms - now_ms % self._store.settings.timer_precision_ms
@@ -244,14 +250,17 @@ class TimedMessages:
             self._late[slot_ms] = min([self._late.get(slot_ms, slot_ms), *late])
         return held is None
 
-    def _held_back(self, records: Sequence[bytes], now_ms: int) -> int | None:
-        """Return which record of the timer topic is to wait before it is added, with all behind it."""
-        for number, data in enumerate(records):
-            if self.settled.is_open(_place(data)):
-                stored_ms = read_head(data, 0).store_time
-                if 0 <= now_ms - stored_ms < SETTLING_MS:
-                    self._held_ms = stored_ms
-                    return number
+    def _held_back(self, records: Mapping[int, bytes], now_ms: int) -> int | None:
+        """Return the place of the record that is to wait before it is added, with all behind it.
+
+        Args:
+            records: those of the timer topic by their places, in their order.
+        """
+        for place in filter(self.settled.is_open, records):
+            stored_ms = read_head(records[place], 0).store_time
+            if 0 <= now_ms - stored_ms < SETTLING_MS:
+                self._held_ms = stored_ms
+                return place
         return None
 
     async def _deliver(self) -> bool:

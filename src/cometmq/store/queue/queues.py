@@ -85,11 +85,7 @@ class Queues:
 
     def max_offsets(self, topic: str, queue_ids: Iterable[int]) -> list[int]:
         """Return ``max_offset`` of each of some queues of a topic; 0 for one that never had a message."""
-        of_topic, next_offsets = self._topics.get(topic, _NO_QUEUES), self.next_offsets.values
-        queues = [of_topic.get(queue_id) for queue_id in queue_ids]
-        for queue in queues:
-            if queue is not None and queue.max_offset < next_offsets[queue.number]:
-                self.staged.put_queue(queue.number)  # as in ``find``, at a fraction of the calls
+        queues = [self.find(topic, queue_id) for queue_id in queue_ids]
         return [0 if queue is None else queue.max_offset for queue in queues]
 
     def find_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:

@@ -102,8 +102,7 @@ class ReviveLog:
         """
         now_ms = self._clock.now_ms()
         waits = self._delays.waits(point.revive_time_ms, now_ms)
-        is_short = len(point.key.group) + len(point.key.broker_name) <= NAMES_LENGTH_MAX
-        around, members = (self._remembered if is_short else self._around_acks)(point, waits)
+        around, members = (self._remembered if _is_short(point.key) else self._around_acks)(point, waits)
         message = self._message(around, *encode_ack(offsets, members), now_ms)
         return ReviveMessage(message, point, offsets)
 
@@ -131,8 +130,7 @@ class ReviveLog:
 
         Raises MessageIllegal if a name in a receipt handle holds a separator of properties.
         """
-        is_short = len(key.group) + len(key.broker_name) <= NAMES_LENGTH_MAX
-        formats_of = _formats_of if is_short else _formats_of.__wrapped__
+        formats_of = _formats_of if _is_short(key) else _formats_of.__wrapped__
         before, behind = formats_of(key.topic, key.group, key.broker_name, tag)
         topic, added = self.topic, ""
         if waits:
@@ -150,6 +148,10 @@ class ReviveLog:
                 settled.open(point, offsets, place)
             else:
                 settled.acknowledge(point, offsets, place)
+
+
+def _is_short(key: PopKey) -> bool:
+    return len(key.group) + len(key.broker_name) <= NAMES_LENGTH_MAX
 
 
 @lru_cache(NAMES_KNOWN_MAX)

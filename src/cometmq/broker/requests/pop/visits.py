@@ -185,10 +185,9 @@ class Visits:
             return True
         if wanted.record_filter is not None:
             return False
-        found = self._store.readings.get_at_once(
-            *(topic, queue_id, offset, header.max_msg_nums - popped.count, BYTES_MAX - popped.size),
-            wanted.tags_codes,
-        )
+        max_count, max_bytes = header.max_msg_nums - popped.count, BYTES_MAX - popped.size
+        get_at_once = self._store.readings.get_at_once
+        found = get_at_once(topic, queue_id, offset, max_count, max_bytes, wanted.tags_codes)
         if found is None or (found.status is not GetStatus.FOUND and found.status in _ELSEWHERE):
             return False
         self._collect(popped, where, offset, found)
