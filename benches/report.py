@@ -23,6 +23,8 @@ BROKERS: Final = ("cometmq", "rocketmq", "null", "kafka")
 COLUMNS: Final = ["load", "CometMQ", "RocketMQ", "null", "Kafka", "/RocketMQ", "/null", "/Kafka"]
 COLOURS: Final = ("#d95f02", "#7570b3", "#bbbbbb", "#1b9e77")
 PLOTTED: Final = ("sync", "async", "oneway", "batch of 32")
+UNTIMED: Final = ("oneway", "push", "pop")
+"""How the names of cells begin whose messages nobody waits for: no answer comes, or a listener is called."""
 # (title, field of a window, digits)
 FIGURES: Final = [
     ("messages/s", "perSecond", 0),
@@ -170,7 +172,7 @@ def _cells(windows: list[Window]) -> list[str]:
 def _rows(windows: list[Window], field: str, digits: int) -> Iterator[list[str]]:
     for cell in _cells(windows):
         comet, *others = (_median(windows, broker, cell, field) for broker in BROKERS)
-        if comet:  # nobody answers a oneway send, say: there is no time to measure
+        if comet:  # not where nobody waits for a message, say: there is no time to measure
             values = (f"{value:,.{digits}f}" if value else "-" for value in (comet, *others))
             ratios = (f"{comet / other:.2f}" if other else "-" for other in others)
             yield [cell, *values, *ratios]
@@ -178,7 +180,7 @@ def _rows(windows: list[Window], field: str, digits: int) -> Iterator[list[str]]
 
 def _median(windows: list[Window], broker: str, cell: str, field: str) -> float:
     """Give the median over the rounds; 0 where there is none."""
-    if cell.startswith("oneway") and field.endswith("Ms"):
+    if cell.startswith(UNTIMED) and field.endswith("Ms"):
         return 0.0
     values: list[float] = [
         window[field]
