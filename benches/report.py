@@ -172,7 +172,7 @@ def _cells(windows: list[Window]) -> list[str]:
 def _rows(windows: list[Window], field: str, digits: int) -> Iterator[list[str]]:
     for cell in _cells(windows):
         comet, *others = (_median(windows, broker, cell, field) for broker in BROKERS)
-        if comet:  # not where nobody waits for a message, say: there is no time to measure
+        if comet:  # a cell whose messages nobody waits for has no times, say
             values = (f"{value:,.{digits}f}" if value else "-" for value in (comet, *others))
             ratios = (f"{comet / other:.2f}" if other else "-" for other in others)
             yield [cell, *values, *ratios]
