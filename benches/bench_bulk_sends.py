@@ -145,7 +145,7 @@ def connected(
     loop, clock, disk = asyncio.get_running_loop(), SystemClock(), Disk()
     with MessageStore.open(directory, settings, run_soon=loop.call_soon_threadsafe) as store:
         own = BrokerSettings(broker_name="bench")
-        parts = Assembly(Settings(own, settings), store, disk, clock, "127.0.0.1", 10911)
+        parts = Assembly(Settings(own, settings), store, disk, clock, ("127.0.0.1", 10911))
         server = Server(parts.requests)
         session = Session(server)
         session.connection_made(Wire())  # type: ignore[arg-type]  # it is one as far as a session cares

@@ -152,6 +152,8 @@ def test_each_command_that_needs_an_extra_fails_with_one_line() -> None:
         ("broker",): "broker",
         ("namesrv",): "broker",
         ("kernels",): "fast",
+        ("console",): "console",
+        ("proxy",): "proxy",
         ("store", "status", "x"): "broker",
         ("spark", "verify", "x"): "spark",
         ("demo",): "spark,jre",
@@ -160,6 +162,25 @@ def test_each_command_that_needs_an_extra_fails_with_one_line() -> None:
         assert (code, out) == (2, "")
         assert err.startswith("error: ") and err.count("\n") == 1
         assert f"pip install 'cometmq[{extra}]'" in err
+
+
+def test_a_server_whose_part_lacks_its_extra_creates_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for extra, option in (("proxy", "grpc"), ("console", "console"), ("metrics", "metrics")):
+        missing = set(PACKAGES[extra]) - set(PACKAGES["broker"])
+        command = ("dev", "--port", "0", "--store", str(store), "--tls", f"--{option}-port", "0")
+        ((code, out, err),) = without(missing, RUN_ALL, [command])
+        assert (code, out) == (2, "")
+        assert f"--{option}-port needs " in err and err.endswith(f"pip install 'cometmq[{extra}]'\n")
+    assert not store.exists()
+
+
+def test_the_proxy_lacks_its_extra_where_no_package_of_its_vendor_is_installed() -> None:
+    ((code, _, err),) = without({"google"}, RUN_ALL, [("proxy",)])
+    assert (code, err) == (
+        2,
+        "error: cometmq proxy needs google.protobuf: pip install 'cometmq[proxy]'\n",
+    )
 
 
 def test_without_numba_all_but_the_command_that_compiles_is_there() -> None:

@@ -32,8 +32,15 @@ def require(extra: str, what: str, *packages: str) -> None:
     Raises:
         MissingExtra: names the packages that are missing, and how to install them.
     """
-    missing = [package for package in packages or PACKAGES[extra] if find_spec(package) is None]
+    missing = [package for package in packages or PACKAGES[extra] if not _is_installed(package)]
     if missing:
         raise MissingExtra(
             f"{what} needs {', '.join(missing)}: pip install 'cometmq[{extra}]'", name=missing[0]
         )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package that it is a part of is not there either
+        return False

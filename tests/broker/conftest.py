@@ -131,7 +131,7 @@ async def serving(
     with MessageStore.open(root, store_settings, files=files, clock=clock, run_soon=run_soon) as opened:
         server = Server(Nobody(), clock=clock, limits=own.limits)
         port = await server.start("127.0.0.1", 0)
-        parts = Assembly(Settings(own, store_settings), opened, files, clock, "127.0.0.1", port)
+        parts = Assembly(Settings(own, store_settings), opened, files, clock, ("127.0.0.1", port))
         server.handler, server.bulk = parts.requests, parts.bulk if bulk else None
         address = f"127.0.0.1:{port}"
         with min_timeout(address, WAIT_S):

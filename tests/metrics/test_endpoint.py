@@ -136,5 +136,5 @@ async def test_a_port_in_use_is_refused_with_the_remedy() -> None:
     async with serving() as scene:
         port = scene.endpoint.port
         other = Endpoint("127.0.0.1", port, EndpointSource(scene.collect, list), labels={}, series_max=1)
-        with pytest.raises(SettingsError, match=f"cannot listen on 127.0.0.1:{port}: another process"):
+        with pytest.raises(SettingsError, match=f"cannot listen on 127.0.0.1:{port}: another service"):
             await other.start()

@@ -7,12 +7,12 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from cometmq.net import accepting, occasional_log
-from cometmq.net.accepting import Acceptor, ConnectionCount, listen, listen_at
+from cometmq.net.accepting import Acceptor, ConnectionCount
+from cometmq.net.listening import listen
 from cometmq.net.server import Server, Session
 from cometmq.wire.frame import Command, encode
 
@@ -132,29 +132,9 @@ async def test_a_system_that_gives_no_descriptor_is_asked_again(monkeypatch: pyt
 
 
 async def test_a_closed_acceptor_leaves_nothing_behind() -> None:
-    sockets = await listen("localhost", 0, 1)
+    sockets = await listen("server", "localhost", 0, 1)
     acceptor = Acceptor(sockets, lambda _: asyncio.Protocol(), None, ConnectionCount())
     acceptor.close()
     acceptor.close()
     await acceptor.wait_closed()
     assert all(one.fileno() == -1 for one in sockets)
-
-
-async def test_a_unix_socket_is_listened_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "socket"
-    listening = listen_at(path, 1)
-    accepted = asyncio.Event()
-
-    class Greeting(asyncio.Protocol):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            accepted.set()
-            transport.close()
-
-    acceptor = Acceptor([listening], lambda _: Greeting(), None, ConnectionCount())
-    reader, writer = await asyncio.open_unix_connection(path)
-    assert await is_closed(reader)
-    assert accepted.is_set()
-    writer.close()
-    acceptor.close()
-    with pytest.raises(OSError, match="in use"):
-        listen_at(path, 1)

@@ -568,7 +568,7 @@ def test_listens_on_several_addresses_at_once(run: Run) -> None:
 def test_an_address_in_use_is_named_with_the_remedy(run: Run) -> None:
     async def main() -> None:
         async with scene() as here:
-            with pytest.raises(SettingsError, match=f"127.0.0.1:{here.port}: another process listens there"):
+            with pytest.raises(SettingsError, match=f"{here.port}: another service of this process"):
                 await Server(here.handler).start("127.0.0.1", here.port)
 
     run(main())

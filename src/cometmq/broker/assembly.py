@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cometmq.access.directory import Directory
 from cometmq.broker.admin import live_settings
 from cometmq.broker.admin.broker import BrokerAdmin
 from cometmq.broker.admin.groups import GroupAdmin
@@ -100,9 +101,10 @@ class Assembly:
     """One broker's parts over its open store.
 
     Args:
-        ip: the address for clients, as is ``port``.
+        address: the IP address and the port for clients.
         peers_clock: measures the silence of peers and the age of their locks; by default the same clock.
         membership: the broker's place in its set; None without a controller.
+        directory: the directory of users to fill; None for one of its own.
 
     Attributes:
         guard: checks requests before these parts see them; None without authentication.
@@ -118,12 +120,12 @@ class Assembly:
         store: MessageStore,
         files: FileLayer,
         clock: Clock,
-        ip: str,
-        port: int,
+        address: tuple[str, int],
         peers_clock: Clock | None = None,
         membership: SetMembership | None = None,
+        directory: Directory | None = None,
     ) -> None:
-        own, host = settings.broker, pack_host(ip, port)
+        own, host = settings.broker, pack_host(*address)
         peers_clock = peers_clock or clock
         table = _tables(files, store.root)
         self.topics = Topics(
@@ -257,7 +259,9 @@ class Assembly:
         )
         self._transactions = Transactions(store, self.reads, self.ops, self.rates, delays, rules)
         self._store, self._rare = store, rare
-        self.users = users = open_users(own, files, store.root) if own.authentication_enabled else None
+        self.users = users = (
+            open_users(own, files, store.root, directory) if own.authentication_enabled else None
+        )
         parts = (
             self.pulls,
             *pops,
@@ -286,7 +290,7 @@ class Assembly:
                 store,
                 self.reads,
                 self.statistics,
-                OwnNames(own.broker_name, address_text(ip, port)),
+                OwnNames(own.broker_name, address_text(*address)),
             ),
             TimerAdmin(self.timed_messages, self.topics, self.reads, clock),
             OffsetAdmin(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cometmq import kernels
+from cometmq.access.directory import Directory
 from cometmq.broker.admin import live_settings
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.auth.guarding import newcomer_limits, serve
@@ -43,6 +44,7 @@ from cometmq.store.tables import JsonTable
 
 VIP_PORT_BELOW: Final = 2
 """Distance of the VIP port below the listen port."""
+VIP_PORT: Final = f"VIP port (listenPort - {VIP_PORT_BELOW})"
 
 TICK_MS: Final = 1_000
 UPKEEP_MS: Final = 200
@@ -74,6 +76,7 @@ class Broker:
         files: the file layer of the store.
         load_kernels: whether to load the compiled operations in the background.
         membership: the broker's place in its set; None without a controller. The settings say the same role.
+        users: the directory of users to fill, if a name server of this process checks requests by it, too.
 
     Attributes:
         port: the listen port; valid, as the other attributes, once the broker is started.
@@ -99,6 +102,7 @@ class Broker:
         files: FileLayer | None = None,
         load_kernels: bool = True,
         membership: SetMembership | None = None,
+        users: Directory | None = None,
     ) -> None:
         self.port = settings.listen_port
         self.vip_port: int | None = None
@@ -111,6 +115,7 @@ class Broker:
         self._files = watched(files or Disk(), WriteHealth(self._root, self._clock))
         self._load_kernels = load_kernels
         self._membership = membership
+        self._users = users
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._alarms: list[Alarm] = []
         self._started = AsyncExitStack()
@@ -158,13 +163,14 @@ class Broker:
             )
             stack.push_async_callback(server.stop)
             ip = own_ip(settings)
-            self.port = await server.start(settings.bind_address, settings.listen_port)
+            self.port = await server.start(settings.bind_address, settings.listen_port, "broker")
             self.address = address_text(ip, self.port)
             if settings.vip_channel_enable:
                 await self._listen_at_vip_port(server)
             self.parts = parts = Assembly(
-                *(self._settings, store, self._files, self._clock, ip, self.port, self._peers_clock),
+                *(self._settings, store, self._files, self._clock, (ip, self.port), self._peers_clock),
                 membership=self._membership,
+                directory=self._users,
             )
             stack.callback(self._save_tables, parts)
             await asyncio.to_thread(parts.idempotence.load)
@@ -210,13 +216,12 @@ class Broker:
         port = self.port - VIP_PORT_BELOW
         try:
             if port < 1:
-                raise SettingsError(f"there is no port {port}")  # noqa: TRY301  handled like a port in use
-            self.vip_port = await server.start(self._settings.broker.bind_address, port)
+                raise SettingsError(f"{VIP_PORT}: there is no port {port}")  # noqa: TRY301  handled like a port in use
+            self.vip_port = await server.start(self._settings.broker.bind_address, port, VIP_PORT)
         except SettingsError as error:
             _log.warning(
-                "no VIP port (listenPort - %d): %s. Clients that use it, as the dashboard and Java clients "
-                "up to 4.4 do, cannot reach this broker by it; vipChannelEnable=false switches it off",
-                VIP_PORT_BELOW,
+                "%s. Clients that use it, as the dashboard and Java clients up to 4.4 do, cannot reach this "
+                "broker by it; vipChannelEnable=false switches it off",
                 error,
             )
 

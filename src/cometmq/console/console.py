@@ -20,8 +20,8 @@ from cometmq.console.rendering import environment
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visit import Site
 from cometmq.console.visitors import Visitors
-from cometmq.net.accepting import listen
 from cometmq.net.address import address_text
+from cometmq.net.listening import listen
 
 PORT: Final = 8090
 BACKLOG: Final = 128
@@ -47,7 +47,7 @@ class Console:
         return address_text(self._settings.host, self.port)
 
     async def __aenter__(self) -> Self:
-        """Start to serve. Raises SettingsError if strangers could use it, OSError if it cannot listen."""
+        """Start to serve. Raises SettingsError if strangers could use it, or it cannot listen."""
         self._settings.check()
         async with AsyncExitStack() as stack:
             visitors = await stack.enter_async_context(
@@ -55,7 +55,7 @@ class Console:
             )
             site = Site(self._settings, environment(), visitors, Observations())
             await self._observe(stack, site.observations)
-            sockets = await listen(self._settings.host, self._wanted_port, BACKLOG)
+            sockets = await listen("console", self._settings.host, self._wanted_port, BACKLOG)
             for one in sockets:
                 stack.callback(one.close)
             self.port: int = sockets[0].getsockname()[1]

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from cometmq.errors import CometMQError, SettingsError
+from cometmq.errors import CometMQError
 from cometmq.extras import require
 from cometmq.metrics.family import Values
-from cometmq.net.address import address_text, remedy_of
+from cometmq.net.address import address_text
+from cometmq.net.listening import cannot_listen
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -123,7 +124,7 @@ class Endpoint:
         try:
             self._server = server = await asyncio.to_thread(_Server, self.host, self.port)
         except OSError as error:
-            raise SettingsError(f"metrics: cannot listen on {self.address}: {remedy_of(error)}") from error
+            raise cannot_listen("metrics", self.host, self.port, error) from error
         server.set_app(self._answer)
         self.port = server.server_address[1]
         self._thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)

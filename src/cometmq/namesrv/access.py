@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from cometmq.access.directory import Directory
 from cometmq.access.failures import FAILURES_MAX, Failures
-from cometmq.access.guard import Guard, GuardRules
+from cometmq.access.guard import NAMELESS, Guard, GuardRules
 from cometmq.access.needs import DecodeBody, Needs
 from cometmq.namesrv.user_files import UserFiles
 from cometmq.wire.acl import Credentials
@@ -18,6 +19,9 @@ from cometmq.wire.requests import TO_NAME_SERVERS
 
 ROUTES: Final = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC})
 """The requests that need no signature unless routes are closed."""
+
+FROM_FILES: Final = " (by this name server, which rereads its file of users every few seconds)"
+"""Ends each refusal by users of files: the brokers may know a change of them sooner."""
 
 
 class NameServerAccess(NamedTuple):
@@ -31,6 +35,7 @@ class NameServerAccess(NamedTuple):
         failed_signatures_max: requests of an IP address in a minute that no user has signed, before each
             further one closes its connection; 0 for any number.
         insecure: whether it may listen where other machines reach it without users.
+        directory: the users of a broker of the same process, in place of those of files.
     """
 
     users_path: Path | None = None
@@ -39,11 +44,12 @@ class NameServerAccess(NamedTuple):
     cluster: str = "DefaultCluster"
     failed_signatures_max: int = FAILURES_MAX
     insecure: bool = False
+    directory: Directory | None = None
 
     @property
     def has_users(self) -> bool:
         """Whether requests must be signed."""
-        return self.users_path is not None or bool(self.supers)
+        return self.directory is not None or self.users_path is not None or bool(self.supers)
 
 
 FOR_ALL: Final = NameServerAccess()
@@ -58,15 +64,17 @@ class NameServerGuard:
     Args:
         now_ms: returns a monotonic time, in ms.
 
-    Attributes:
-        users: the users; ``refresh`` them from time to time.
     """
 
     def __init__(self, access: NameServerAccess, decode: DecodeBody[Any], now_ms: Callable[[], int]) -> None:
-        self.users = UserFiles(access.users_path, access.supers)
+        directory = access.directory
+        self._files: UserFiles | None = None
+        if directory is None:
+            self._files = UserFiles(access.users_path, access.supers)
+            directory = self._files.directory
         self._open = frozenset[int]() if access.closed_routes else ROUTES
         self._guard = Guard(
-            self.users.directory,
+            directory,
             Needs(TO_NAME_SERVERS, access.cluster, decode),
             GuardRules(),
             Failures(access.failed_signatures_max, now_ms),
@@ -77,7 +85,15 @@ class NameServerGuard:
 
         Whoever signs requests for open routes may be a user of the brokers only, so nothing is checked then.
         """
-        return None if command.code in self._open else self._guard.refusal(command, address)
+        if command.code in self._open:
+            return None
+        refusal = self._guard.refusal(command, address)
+        return refusal if self._files is None or refusal in (None, NAMELESS) else f"{refusal}{FROM_FILES}"
+
+    def refresh(self) -> None:
+        """Read the files of users again if they have changed."""
+        if self._files is not None:
+            self._files.refresh()
 
     def is_signed(self, command: Command) -> bool:
         """Return whether a known, enabled user has signed a request."""

@@ -124,7 +124,7 @@ class NameServer:
         )
         if insecure:
             _log.warning("the name server is %s", insecure)
-        self.port = await self._server.start(self.host, self.port)
+        self.port = await self._server.start(self.host, self.port, "name server")
         self._settings["listenPort"] = str(self.port)
         self._tick()
         _log.info("name server listens on %s", self.address)
@@ -205,7 +205,7 @@ class NameServer:
     def refresh(self) -> None:
         """Read the files of users again if they have changed; called every ``EXPIRY_INTERVAL_MS``."""
         if self._guard is not None:
-            self._guard.users.refresh()
+            self._guard.refresh()
 
     def _tick(self) -> None:
         self.expire()

@@ -12,7 +12,6 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from cometmq.io import descriptors
@@ -207,43 +206,3 @@ class _Place:
         if self._is_taken:
             self._is_taken = False
             self._count(-1)
-
-
-async def listen(host: str, port: int, backlog: int, *, shares_port: bool = False) -> list[socket.socket]:
-    """Open listening sockets on ``host:port``, one for each address of the host. Raises OSError.
-
-    Args:
-        shares_port: whether other processes may listen there, too: the kernel spreads connections over all.
-    """
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    listening: list[socket.socket] = []
-    try:
-        for family, kind, protocol, _, address in dict.fromkeys(found):
-            listening.append(one := socket.socket(family, kind, protocol))
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if shares_port:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            if family == socket.AF_INET6:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.setblocking(False)
-            one.bind(address)
-            one.listen(backlog)
-    except BaseException:
-        for one in listening:
-            one.close()
-        raise
-    return listening
-
-
-def listen_at(path: Path, backlog: int) -> socket.socket:
-    """Open a listening unix socket at a path that is not there yet. Raises OSError."""
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listening.setblocking(False)
-        listening.bind(str(path))
-        listening.listen(backlog)
-    except BaseException:
-        listening.close()
-        raise
-    return listening

@@ -1,6 +1,5 @@
 """Addresses as text: ``host:port``, or ``[ip]:port`` for IPv6, and lists of them."""
 
-import errno
 import re
 import socket
 from typing import Final
@@ -50,14 +49,3 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
-
-
-def remedy_of(error: OSError) -> str:
-    """Return what is wrong with an address that a server cannot listen on, and the remedy."""
-    if error.errno == errno.EADDRINUSE:
-        return "another process listens there; stop it or choose another port"
-    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return "it is not an address of this machine; use one of its addresses, or 127.0.0.1"
-    if error.errno == errno.EACCES:
-        return "not permitted; choose a port above 1023"
-    return error.strerror or str(error)

@@ -5,7 +5,7 @@ import socket
 
 from cometmq.errors import SettingsError
 from cometmq.net import inproc
-from cometmq.net.address import remedy_of
+from cometmq.net.listening import remedy_of
 
 
 def is_loopback(host: str) -> bool:
@@ -18,7 +18,7 @@ def is_loopback(host: str) -> bool:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM) if host else []
     except (OSError, UnicodeError) as error:
-        reason = remedy_of(error) if isinstance(error, OSError) else str(error)
+        reason = remedy_of(error, 0) if isinstance(error, OSError) else str(error)
         raise SettingsError(f"cannot listen on {host}: {reason}") from None
     addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
     return bool(addresses) and all(address.is_loopback for address in addresses)

@@ -9,13 +9,12 @@ import asyncio
 from functools import partial
 from typing import Final, Protocol
 
-from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.net import inproc
-from cometmq.net.accepting import Acceptor, ConnectionCount, listen
-from cometmq.net.address import remedy_of
+from cometmq.net.accepting import Acceptor, ConnectionCount
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import LIMITS, FlowLimits
+from cometmq.net.listening import cannot_listen, listen
 from cometmq.net.newcomers import NewcomerLimits, Newcomers
 from cometmq.net.session import Session
 from cometmq.net.tls.server import ServerTls
@@ -94,10 +93,13 @@ class Server:
         self._empty = asyncio.Event()
         self._stopping = False
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, service: str = "server") -> int:
         """Listen on ``host:port``; port 0 means any free one. May be called for several addresses.
 
         At ``inproc.HOST`` only clients in this process can reach it, without sockets.
+
+        Args:
+            service: what is to be reached there, for the error.
 
         Returns:
             The port.
@@ -105,10 +107,7 @@ class Server:
         Raises:
             SettingsError: the address cannot be used: in use, not of this machine, not permitted.
         """
-        try:
-            listener, bound_port = await self._listen(host, port)
-        except OSError as error:
-            raise SettingsError(f"cannot listen on {host}:{port}: {remedy_of(error)}") from error
+        listener, bound_port = await self._listen(service, host, port)
         self._stopping = False
         self._listeners.append(listener)
         if self._sweeper is None:
@@ -189,12 +188,15 @@ class Server:
     def _acceptors(self) -> list[Acceptor]:
         return [listener for listener in self._listeners if isinstance(listener, Acceptor)]
 
-    async def _listen(self, host: str, port: int) -> tuple[Acceptor | inproc.Listener, int]:
+    async def _listen(self, service: str, host: str, port: int) -> tuple[Acceptor | inproc.Listener, int]:
         """Open a listener; return it and its port."""
         if host == inproc.HOST:
-            within = inproc.listen(port, lambda: Session(self))
+            try:
+                within = inproc.listen(port, lambda: Session(self))
+            except OSError as error:
+                raise cannot_listen(service, host, port, error) from error
             return within, within.port
-        sockets = await listen(host, port, BACKLOG)
+        sockets = await listen(service, host, port, BACKLOG)
         make = partial(Session, self)
         acceptor = Acceptor(sockets, make, self._connections_max, self._connected, self._tls)
         return acceptor, sockets[0].getsockname()[1]

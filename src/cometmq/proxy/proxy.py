@@ -158,8 +158,8 @@ class Proxy:
             worker: which of the processes that serve at this port it is; None if there are no others.
 
         Raises:
-            SettingsError: strangers could use it there, which ``authenticate`` and ``insecure`` allow.
-            OSError: it cannot listen there.
+            SettingsError: it cannot listen there, or strangers could use it, which ``authenticate`` and
+                ``insecure`` allow.
         """
         if not is_loopback(self._host) and not self._authenticates:
             if not self._insecure:

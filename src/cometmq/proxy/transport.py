@@ -27,7 +27,8 @@ from grpclib.server import Stream
 from h2.exceptions import ProtocolError as H2ProtocolError
 
 from cometmq.errors import NetworkError
-from cometmq.net.accepting import Acceptor, ConnectionCount, listen, listen_at
+from cometmq.net.accepting import Acceptor, ConnectionCount
+from cometmq.net.listening import listen, listen_at
 from cometmq.net.newcomers import Newcomers
 from cometmq.net.tls.server import ServerTls
 from cometmq.proxy import messaging_pb2 as pb
@@ -157,12 +158,12 @@ class GrpcServer:
         return len(self._connections)
 
     async def start(self, host: str, port: int, *, shares_port: bool = False) -> None:
-        """Listen; a port of 0 is any free one. Raises OSError if it cannot.
+        """Listen; a port of 0 is any free one. Raises SettingsError if it cannot.
 
         Args:
             shares_port: whether other processes may listen there, too.
         """
-        sockets = await listen(host, port, BACKLOG, shares_port=shares_port)
+        sockets = await listen("proxy", host, port, BACKLOG, shares_port=shares_port)
         self._accept(sockets)
         self.port = sockets[0].getsockname()[1]
         if self._tls is not None:

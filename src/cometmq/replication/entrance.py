@@ -27,9 +27,10 @@ from msgspec.structs import replace
 
 from cometmq.access.failures import Failures
 from cometmq.client.background import start_task
-from cometmq.errors import NetworkError, ProtocolError, SettingsError
-from cometmq.net.accepting import Acceptor, ConnectionCount, listen
-from cometmq.net.address import address_text, remedy_of
+from cometmq.errors import NetworkError, ProtocolError
+from cometmq.net.accepting import Acceptor, ConnectionCount
+from cometmq.net.address import address_text
+from cometmq.net.listening import listen
 from cometmq.net.tls.server import ServerTls, server_tls
 from cometmq.net.tls.settings import TlsMode
 from cometmq.replication import introduction
@@ -78,10 +79,7 @@ class SlaveEntrance:
     async def start(self, host: str, port: int) -> int:
         """Listen on ``host:port``; port 0 means any free one. Returns the port. Raises SettingsError."""
         self._tls = server_tls(_of_port(self._settings))
-        try:
-            sockets = await listen(host, port, BACKLOG)
-        except OSError as error:
-            raise SettingsError(f"cannot listen on {host}:{port}: {remedy_of(error)}") from error
+        sockets = await listen("port for slaves (haListenPort)", host, port, BACKLOG)
         if self._tls is not None:
             self._tls.start()
         own = ConnectionCount()

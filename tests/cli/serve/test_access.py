@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Process
+from tests.cli.conftest import Process, Run
 
 from cometmq import Credentials, Message
 from cometmq.blocking import Producer
@@ -37,11 +37,37 @@ def test_with_it_the_name_server_of_dev_has_the_users_of_the_broker(tmp_path: Pa
         init_authentication_user='{"username":"admin","password":"hidden"}',
         inner_client_authentication_credentials=INNER,
     )
-    assert access_in_dev(settings) == NameServerAccess(
-        tmp_path / "config" / "users.json",
-        (Credentials("admin", "hidden"), Credentials("inner", "hidden")),
-        cluster="c",
+    access = access_in_dev(settings)
+    assert access.directory is not None and access.cluster == "c"
+    assert [user.name for user in access.directory.users()] == ["admin", "inner"]
+
+
+def test_a_user_that_is_added_or_disabled_in_dev_is_so_at_once(
+    cometmq: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "broker.conf"
+    first = '{"username":"admin","password":"hidden"}'
+    config.write_text(
+        "authenticationEnabled=true\nauthorizationEnabled=true\n"
+        f"initAuthenticationUser={first}\ninnerClientAuthenticationCredentials={INNER}\n"
     )
+    where = ("--port", "0", "--config", str(config), "--store", str(tmp_path / "store"), "--json")
+    with Process("dev", *where) as dev:
+        address = json.loads(dev.line())["name_server"]
+
+        def run(user: str, *command: str) -> tuple[int, str]:
+            monkeypatch.setenv("COMETMQ_ACCESS_KEY", user)
+            monkeypatch.setenv("COMETMQ_SECRET_KEY", "hidden")
+            ran = cometmq(*command, "--namesrv", address, text="hidden\n")
+            return ran.code, ran.err
+
+        for _ in range(3):
+            assert run("admin", "user", "add", "yan", "--type", "super", "--password-stdin")[0] == 0
+            assert run("yan", "topic", "list") == (0, "")
+            assert run("admin", "user", "update", "yan", "--disable")[0] == 0
+            code, said = run("yan", "topic", "list")
+            assert code != 0 and "User:yan is disabled" in said
+            assert run("admin", "user", "remove", "yan")[0] == 0
 
 
 def test_with_it_a_broker_that_could_not_register_does_not_start() -> None:

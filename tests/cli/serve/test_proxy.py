@@ -27,4 +27,5 @@ async def test_it_serves_the_brokers_of_a_name_server_until_a_signal(rocketmq: E
 def test_a_port_that_is_taken_is_one_line(cometmq: Run, rocketmq: EmbeddedBroker) -> None:
     port = rocketmq.name_server.rpartition(":")[2]
     ran = cometmq("proxy", "--port", port, "--namesrv", rocketmq.name_server)
-    assert ran.code == 1 and ran.err.splitlines()[-1].startswith("error: ")
+    assert ran.code == 2
+    assert ran.err.splitlines()[-1].startswith(f"error: proxy: cannot listen on 127.0.0.1:{port}: another ")

@@ -23,9 +23,10 @@ from cometmq.errors import CometMQError, FormatError, SettingsError
 from cometmq.io import descriptors
 from cometmq.io.files import Usage
 from cometmq.kernels.compiling import cache
-from cometmq.net.address import address_text, parse_address, remedy_of
+from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connections
 from cometmq.net.exposure import is_loopback
+from cometmq.net.listening import remedy_of
 from cometmq.net.tls.settings import TlsMode
 from cometmq.store.settings import StoreSettings
 from cometmq.store.settings import from_properties as store_from_properties
@@ -154,7 +155,7 @@ def _refusal(host: str, port: int) -> str:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
-        return remedy_of(error)
+        return remedy_of(error, port)
     return ""
 
 

@@ -39,16 +39,21 @@ class BrokerUsers(NamedTuple):
         return user.password if user is not None and user.is_enabled and user.is_super else None
 
 
-def open_users(settings: AuthSettings, files: FileLayer, root: Path) -> BrokerUsers:
+def open_users(
+    settings: AuthSettings, files: FileLayer, root: Path, directory: Directory | None = None
+) -> BrokerUsers:
     """Read the users and acls of a broker, and create those of its settings that are missing.
 
     Needs a running loop, in which they are saved.
+
+    Args:
+        directory: the directory to fill, if another server of this process checks requests by it, too.
 
     Raises:
         StoreDamaged: a table of them cannot be used.
         SettingsError: a file of accounts cannot be used.
     """
-    directory = Directory()
+    directory = Directory() if directory is None else directory
     users, acls = (JsonTable(files, config_path(root, name), private=True) for name in (USERS, ACLS))
     tables = AccessTables(directory, users, acls)
     tables.load()

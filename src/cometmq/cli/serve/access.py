@@ -58,12 +58,14 @@ def name_server_access(
 def access_in_dev(settings: "BrokerSettings") -> "NameServerAccess":
     """Return who may use the name server of ``dev``: the broker's users, if requests to it must be signed.
 
+    The broker shares ``directory``, which has its saved users before it opens its store.
+
     Raises SettingsError: the broker could not register, or strangers could use it.
     """
     from cometmq.broker.own_address import exposure  # noqa: PLC0415 - as above
     from cometmq.format.layout import config_path  # noqa: PLC0415 - as above
     from cometmq.namesrv.access import NameServerAccess  # noqa: PLC0415 - as above
-    from cometmq.namesrv.user_files import USERS  # noqa: PLC0415 - as above
+    from cometmq.namesrv.user_files import USERS, UserFiles  # noqa: PLC0415 - as above
 
     exposure(settings)  # the name server's own error would name options that dev does not have
     if not settings.authentication_enabled:
@@ -73,8 +75,6 @@ def access_in_dev(settings: "BrokerSettings") -> "NameServerAccess":
             "setting authenticationEnabled = true needs innerClientAuthenticationCredentials here: "
             "the broker signs its registration with them"
         )
-    return NameServerAccess(
-        config_path(Path(settings.store_path_root_dir), USERS),
-        tuple(filter(None, (settings.initial_user, settings.inner_credentials))),
-        cluster=settings.broker_cluster_name,
-    )
+    path = config_path(Path(settings.store_path_root_dir), USERS)
+    users = UserFiles(path, filter(None, (settings.initial_user, settings.inner_credentials)))
+    return NameServerAccess(directory=users.directory, cluster=settings.broker_cluster_name)

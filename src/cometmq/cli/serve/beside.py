@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from cometmq.cli.serve.child import child_server
 from cometmq.client.credentials import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
-from cometmq.extras import require
 from cometmq.net.tls.settings import TlsMode
 
 if TYPE_CHECKING:
@@ -23,9 +22,8 @@ async def proxy_beside(settings: "BrokerSettings", name_server: str, port: int) 
 
     It checks signatures if the broker does, and offers TLS if the broker does.
 
-    Raises MissingExtra; SettingsError if it does not start, for which it has printed the reason.
+    Raises SettingsError if it does not start, for which it has printed the reason.
     """
-    require("proxy", "cometmq dev --grpc-port")
     where = ("--namesrv", name_server, "--host", settings.bind_address, "--port", str(port))
     options = (*where, *_tls(settings), *_access(settings))
     end = partial(_log_end, "gRPC proxy")
@@ -39,7 +37,6 @@ async def console_beside(settings: "BrokerSettings", name_server: str, port: int
 
     Visitors must sign in if the broker checks signatures. Raises as ``proxy_beside``.
     """
-    require("console", "cometmq dev --console-port")
     options = ["--namesrv", name_server, "--host", settings.bind_address, "--port", str(port)]
     if settings.authentication_enabled:
         options.append("--login")

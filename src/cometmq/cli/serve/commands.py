@@ -22,6 +22,7 @@ from cometmq.cli.serve.metrics import metrics_options, take_metrics
 from cometmq.cli.serve.running import ready, run
 from cometmq.cli.serve.tls import server_tls_options, tls_settings
 from cometmq.errors import SettingsError
+from cometmq.extras import require
 from cometmq.net.tasks import until_one_ends
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
 """Settings of ``dev`` that a file may change, so that Spring listeners with SQL92 filters work at once."""
+BESIDE: Final = {"proxy": "--grpc-port", "console": "--console-port"}
+"""The servers that ``dev`` runs beside its broker, which are also the names of their extras."""
 BROKER_PORT = 10911
 NAME_SERVER_PORT = 9876
 PORT = click.IntRange(0, 65535)
@@ -93,6 +96,9 @@ def dev(
     if namesrv_port is None:
         namesrv_port = 0 if port == 0 else NAME_SERVER_PORT
     beside = server.pop("grpc_port"), server.pop("console_port")
+    for extra, port_beside, option in zip(BESIDE, beside, BESIDE.values(), strict=True):
+        if port_beside is not None:
+            require(extra, f"cometmq dev {option}")
     values = _server_settings(server) | _given(options)
     ports = namesrv_port, *beside
     run("dev", lambda: _dev(config, ports, values, makes_certificate=has_tls, as_json=as_json))
@@ -199,14 +205,13 @@ async def _dev(
         settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings.broker))
     own = settings.broker
     namesrv_port, grpc_port, console_port = ports
-    name_server = NameServer(
-        own.bind_address, namesrv_port, limits=own.body_limits, access=access_in_dev(own), tls=own
-    )
+    access = access_in_dev(own)
+    name_server = NameServer(own.bind_address, namesrv_port, limits=own.body_limits, access=access, tls=own)
     async with AsyncExitStack() as stack:
         await name_server.start()
         stack.push_async_callback(name_server.stop)
         own = _trusting_itself(replace(own, namesrv_addr=name_server.address))
-        server = Broker(own, settings.store)
+        server = Broker(own, settings.store, users=access.directory)
         await server.start()
         stack.push_async_callback(server.stop)
         store = own.store_path_root_dir

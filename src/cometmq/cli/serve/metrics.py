@@ -5,6 +5,7 @@ from typing import Any, Final
 import click
 
 from cometmq.cli.access import CommandT
+from cometmq.extras import require
 
 _OPTIONS: Final = (
     click.option(
@@ -24,6 +25,11 @@ def metrics_options(command: CommandT) -> CommandT:
 
 
 def take_metrics(options: dict[str, Any]) -> tuple[str, int] | None:
-    """Remove these options from others; return the host and port that they name, None without a port."""
+    """Remove these options from others; return the host and port that they name, None without a port.
+
+    Raises MissingExtra.
+    """
     port, host = options.pop("metrics_port"), options.pop("metrics_host")
+    if port is not None:
+        require("metrics", "--metrics-port")
     return None if port is None else (host, port)

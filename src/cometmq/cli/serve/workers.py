@@ -15,8 +15,8 @@ from typing import Final
 
 from cometmq.cli.serve.child import child_server
 from cometmq.cli.serve.running import ready
-from cometmq.errors import CometMQError, SettingsError
-from cometmq.net.address import remedy_of
+from cometmq.errors import CometMQError
+from cometmq.net.listening import cannot_listen
 
 FIRST: Final = 1
 
@@ -74,7 +74,7 @@ def _reserve(host: str, port: int) -> socket.socket:
         reserved.bind(address)
     except OSError as error:
         reserved.close()
-        raise SettingsError(f"cannot listen on {host}:{port}: {remedy_of(error)}") from error
+        raise cannot_listen("proxy", host, port, error) from error
     return reserved
 
 
