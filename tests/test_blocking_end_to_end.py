@@ -188,3 +188,20 @@ def test_no_thread_is_left_when_the_last_client_is_closed(name_server: str, topi
         second.send(Message(topic, b"x"))
         assert [thread.name for thread in threading.enumerate()].count("cometmq") == 1
     assert "cometmq" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_handler_in_a_thread_can_stop_its_consumer(name_server: str, topic: str) -> None:
+    came = threading.Event()
+    consumer = Consumer(name_server, topic, start=Start.FIRST)
+
+    @consumer.on(topic)
+    def stop(_: StoredMessage) -> None:
+        consumer.stop()
+        came.set()
+
+    with Producer(name_server) as producer, consumer:
+        queue = producer.send(Message(topic, b"quit")).queue
+        assert came.wait(PATIENCE_S)
+        consumer.wait()
+    with PullConsumer(name_server, topic) as reader:
+        assert reader.committed(queue) == 1

@@ -10,7 +10,8 @@ pytest.importorskip("faststream", reason="FastStream is not installed: it is in 
 from faststream import AckPolicy
 from faststream.exceptions import NackMessage, RejectMessage, StopConsume
 
-from cometmq import Start
+from cometmq import Message, Start
+from cometmq import Producer as AsyncProducer
 from cometmq.faststream import RocketMQBroker, RocketMQMessage, RocketMQResponse, TestRocketMQBroker
 from cometmq.faststream.subscriber import RocketMQSubscriber
 from cometmq.testing import AsyncEmbeddedBroker
@@ -225,3 +226,18 @@ async def test_with_traced_a_trace_goes_through_the_publisher_and_the_handler(
         with provider.get_tracer("shop").start_as_current_span("order") as span:
             await broker.publish("an order", "orders")
         assert await got.take(1) == [span.get_span_context().trace_id]
+
+
+async def test_a_handler_can_stop_its_broker(rocketmq_async: AsyncEmbeddedBroker, got: Got) -> None:
+    broker = new_broker(rocketmq_async)
+
+    @broker.subscriber("orders", start=Start.FIRST)
+    async def stop(body: str) -> None:
+        await broker.stop()
+        await got.put(body)
+
+    async with AsyncProducer(rocketmq_async.name_server) as producer:
+        await broker.start()
+        await producer.send(Message("orders", b"quit"))
+        async with asyncio.timeout(10):  # FastStream's own wait for its handlers is 15 s
+            assert await got.get() == "quit"

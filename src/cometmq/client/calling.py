@@ -1,15 +1,50 @@
-"""Call functions of the application: async ones in the loop, plain ones in threads."""
+"""Call functions of the application: async ones in the loop, plain ones in threads.
+
+Such a function may stop the client that calls it. A stop that waited for the function would wait for itself,
+so it asks ``calling_tasks`` which tasks to leave alone.
+"""
 
 import asyncio
 import inspect
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 
 class HandlerEnded(Exception):
     """A handler ended by CancelledError or SystemExit; for its caller that is a failure like any other."""
+
+
+class _Call:
+    """A call under way, and the one within which it was made.
+
+    Attributes:
+        task: that makes the call; None when it has ended.
+    """
+
+    __slots__ = ("outer", "task")
+
+    def __init__(self) -> None:
+        self.task = asyncio.current_task()
+        self.outer = _present.get()
+
+
+_present: "ContextVar[_Call | None]" = ContextVar("cometmq-call", default=None)
+
+
+def calling_tasks() -> "set[asyncio.Task[Any]]":
+    """Return the tasks that call the application's function from which this is called.
+
+    Tasks and threads that the function has started count as the function while it runs.
+    """
+    tasks = set()
+    one = _present.get()
+    while one is not None:
+        if one.task is not None:
+            tasks.add(one.task)
+        one = one.outer
+    return tasks
 
 
 async def call(function: Callable[[Any], Any], argument: Any, pool: Executor, *, is_async: bool) -> Any:
@@ -19,6 +54,8 @@ async def call(function: Callable[[Any], Any], argument: Any, pool: Executor, *,
 
     Raises what the function raises, but HandlerEnded instead of a CancelledError or SystemExit of its own.
     """
+    one = _Call()
+    token = _present.set(one)
     try:
         result = function(argument) if is_async else await _in_thread(function, argument, pool)
         if inspect.isawaitable(result):  # also of an async function inside a partial or a callable object
@@ -28,6 +65,9 @@ async def call(function: Callable[[Any], Any], argument: Any, pool: Executor, *,
         if task is not None and task.cancelling():
             raise  # the caller is cancelled
         raise HandlerEnded("something that the handler waited for was cancelled") from error
+    finally:
+        one.task = None
+        _present.reset(token)
     return result
 
 

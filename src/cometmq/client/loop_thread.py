@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from cometmq.errors import NetworkError
@@ -117,7 +118,7 @@ class LoopThread:
         self._is_woken = False
         while self._calls and self.ended is None:
             call = self._calls.popleft()
-            call.task = self._loop.create_task(call.run())
+            call.task = self._loop.create_task(call.run(), context=call.context)
 
     def _refuse_calls(self) -> None:
         """Refuse all waiting calls; two threads may do so at a time."""
@@ -130,13 +131,15 @@ class _Call:
     """A call that a thread waits for, cheaper than a ``concurrent.futures.Future``.
 
     Attributes:
+        context: the caller's context variables.
         done: locked until there is a result or an error.
     """
 
-    __slots__ = ("_work", "done", "error", "result", "task")
+    __slots__ = ("_work", "context", "done", "error", "result", "task")
 
     def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
         self._work = work
+        self.context = copy_context()
         self.done = threading.Lock()
         self.done.acquire()
         self.result: Any = None

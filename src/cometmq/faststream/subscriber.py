@@ -1,5 +1,6 @@
 """Subscribers: they hand the messages of a topic to handlers, or return them one by one."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -9,6 +10,7 @@ from faststream._internal.constants import EMPTY
 from faststream._internal.endpoint.publisher import PublisherProto
 from faststream._internal.endpoint.subscriber import SubscriberSpecification, SubscriberUsecase
 from faststream._internal.endpoint.subscriber.call_item import CallsCollection
+from faststream._internal.endpoint.subscriber.utils import MultiLock
 from faststream._internal.endpoint.utils import process_msg
 from faststream.exceptions import SetupError
 from faststream.message import StreamMessage
@@ -16,6 +18,7 @@ from faststream.middlewares import AckPolicy
 from faststream.specification.asyncapi.utils import resolve_payloads
 from faststream.specification.schema import Message, Operation, SubscriberSpec
 
+from cometmq.client.calling import calling_tasks
 from cometmq.client.consumer.lite_pull import LitePullConsumer
 from cometmq.client.consumer.outcome import Retry
 from cometmq.client.consumer.subscription import Subscription
@@ -92,6 +95,7 @@ class RocketMQSubscriber(SubscriberUsecase[Delivery]):
             **{name: value for name, value in options.items() if name in GroupOptions._fields}  # type: ignore[arg-type] # of a TypedDict
         )
         self._poller: LitePullConsumer | None = None
+        self._handling: set[asyncio.Task[Any] | None] = set()
 
     @property
     def topic(self) -> str:
@@ -130,6 +134,8 @@ class RocketMQSubscriber(SubscriberUsecase[Delivery]):
     async def stop(self) -> None:
         """Wait for the running handlers, and unsubscribe."""
         was_running = self.running
+        if isinstance(self.lock, MultiLock) and not self._handling.isdisjoint(calling_tasks()):
+            self.lock.release()  # its own handler stops it, which would wait for itself
         await super().stop()
         if self.calls and was_running:
             self._outer_config.consumers.unsubscribe(self.group, self.topic)
@@ -142,7 +148,12 @@ class RocketMQSubscriber(SubscriberUsecase[Delivery]):
         if not self.running:
             raise Retry
         delivery = Delivery(stored)
-        await self.consume(delivery)
+        task = asyncio.current_task()
+        self._handling.add(task)
+        try:
+            await self.consume(delivery)
+        finally:
+            self._handling.discard(task)
         delivery.settle()
 
     async def get_one(self, *, timeout: float = 5) -> RocketMQMessage | None:  # noqa: ASYNC109 FastStream's name

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.consuming import Basket
-from tests.shop import shop
+from tests.shop import Shop, shop
 
 from cometmq.client import Consumer, Model, Producer, Start
 from cometmq.client.group import member_heartbeats, membership
@@ -17,7 +17,14 @@ from cometmq.net.server import Session
 from cometmq.testing import EmbeddedBroker
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import PullFlag, PullHeader, UpdateConsumerOffsetHeader, parse
+from cometmq.wire.headers import (
+    ConsumerGroupHeader,
+    PullFlag,
+    PullHeader,
+    UpdateConsumerOffsetHeader,
+    fields,
+    parse,
+)
 
 NOBODY = "127.0.0.1:1"
 QUEUES = 4
@@ -25,6 +32,14 @@ QUEUES = 4
 
 async def ignore(_: StoredMessage) -> None:
     """Handle a message without anything to do."""
+
+
+async def has_members(here: Shop) -> bool:
+    header = ConsumerGroupHeader(here.group_name)
+    command = Command(RequestCode.GET_CONSUMER_CONNECTION_LIST, ext_fields=fields(header))
+    answer = await here.connections.request(here.live.broker, command)
+    assert answer.code in {ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE}
+    return answer.code == ResponseCode.SUCCESS
 
 
 def test_only_commits_commit_and_each_is_further_than_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +97,71 @@ async def test_a_consumer_goes_on_when_its_broker_was_away(tmp_path: Path) -> No
             assert await here.committed() == 2
     finally:
         await consumer.stop()
+
+
+@pytest.mark.parametrize("in_child_task", [False, True])
+@pytest.mark.parametrize("kind", [{}, {"pop": True}, {"ordered": True}])
+async def test_a_handler_can_stop_its_consumer_and_its_message_is_done(
+    kind: dict[str, bool], in_child_task: bool, tmp_path: Path
+) -> None:
+    basket, has_stopped, may_end = Basket(), asyncio.Event(), asyncio.Event()
+    async with shop(tmp_path) as here:
+        consumer = here.consumer(pop=kind.get("pop", False))
+
+        async def stop(_: StoredMessage) -> None:
+            await (asyncio.create_task(consumer.stop()) if in_child_task else consumer.stop())
+            has_stopped.set()
+            await may_end.wait()  # it runs on, and is not waited for
+
+        consumer.subscribe("Orders", stop, ordered=kind.get("ordered", False))
+        await here.send(b"quit")
+        await consumer.start()
+        await has_stopped.wait()
+        assert not await has_members(here)
+        may_end.set()
+        await here.send(b"next")
+        successor = here.consumer(pop=kind.get("pop", False))
+        successor.subscribe("Orders", basket.put, ordered=kind.get("ordered", False))
+        async with successor:
+            assert await basket.has(1) == [b"next"]
+
+
+async def test_a_stop_in_a_handler_returns_while_another_one_waits_for_the_handler(tmp_path: Path) -> None:
+    handles, is_stopping, has_returned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    async with shop(tmp_path) as here:
+        consumer = here.consumer()
+
+        async def stop(_: StoredMessage) -> None:
+            handles.set()
+            await is_stopping.wait()
+            await consumer.stop()
+            has_returned.set()
+
+        consumer.subscribe("Orders", stop)
+        await here.send(b"quit")
+        await consumer.start()
+        await handles.wait()
+        first = asyncio.create_task(consumer.stop())
+        asyncio.get_running_loop().call_soon(is_stopping.set)  # when the first one has begun
+        await asyncio.sleep(0)
+        await consumer.stop()  # it waits for the first one
+        assert first.done() and has_returned.is_set()
+        assert await here.committed() == 1
+
+
+async def test_a_consumer_stopped_while_it_starts_is_no_member(tmp_path: Path) -> None:
+    async with shop(tmp_path) as here:
+        stops: list[asyncio.Task[None]] = []
+
+        def stop(_: object) -> None:
+            stops.append(asyncio.create_task(consumer.stop()))
+
+        consumer = here.consumer(on_rebalance=stop)
+        consumer.subscribe("Orders", ignore)
+        with pytest.raises(NetworkError, match="stopped while it started"):
+            await consumer.start()
+        await asyncio.gather(*stops)
+        assert not await has_members(here)
 
 
 async def test_what_cannot_be_consumed_is_refused() -> None:

@@ -11,7 +11,7 @@ from cometmq.admin.groups import running
 from cometmq.admin.messages import Handled, consume_directly
 from cometmq.client import Consumer, LitePullConsumer, Retry
 from cometmq.client.consumer.outcome import DeadLetter
-from cometmq.errors import RemoteError
+from cometmq.errors import CometMQError, RemoteError
 from cometmq.message import StoredMessage
 from cometmq.wire.bodies.running import ConsumeResult
 
@@ -123,3 +123,23 @@ async def _letter(here: Shop) -> StoredMessage:
 async def _topics(here: Shop) -> list[str]:
     async with ClusterAdmin(here.live.name_server) as cluster:
         return await cluster.topics()
+
+
+async def test_a_handler_of_an_operator_s_message_can_stop_its_consumer(name_server: str, topic: str) -> None:
+    async with shop_at(name_server, topic) as here:
+        basket, stopped = Basket(), asyncio.Event()
+        consumer = here.consumer()
+
+        @consumer.on(topic)
+        async def handle(message: StoredMessage) -> None:
+            if basket.messages:
+                await consumer.stop()
+                stopped.set()
+            await basket.put(message)
+
+        await here.send(b"0")
+        async with consumer:
+            await basket.has(1)
+            with pytest.raises(CometMQError):  # who has left cannot answer
+                await give_again(here, basket.messages[0])
+            await stopped.wait()

@@ -170,3 +170,17 @@ async def test_what_is_asked_while_the_producer_closes_is_dropped(caplog: pytest
         await producer.send(Message("Orders", b"x"))
     assert not broker.was_told
     assert "the producer is being closed" in caplog.text
+
+
+async def test_a_check_that_closes_its_producer_is_not_waited_for() -> None:
+    broker, closed = HalfBroker(), asyncio.Event()
+
+    async def check(_: StoredMessage) -> TransactionState:
+        await producer.__aexit__(None, None, None)
+        closed.set()
+        return COMMIT
+
+    async with transactions(broker, check) as producer:
+        await broker.ask()
+        async with asyncio.timeout(10):  # the close of a check that runs waits up to 30 s
+            await closed.wait()

@@ -9,9 +9,10 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -62,6 +63,8 @@ class Workers(ABC, Generic[SourceT]):
         self._work: asyncio.Queue[Work[SourceT] | None] = asyncio.Queue()
         self._workers = workers
         self._tasks: list[asyncio.Task[None]] = []
+        self._handled: dict[asyncio.Task[Any] | None, Work[SourceT]] = {}
+        """The batch that each worker is handling, unless it is done already."""
         self._stopping = False
 
     def start(self) -> None:
@@ -74,17 +77,23 @@ class Workers(ABC, Generic[SourceT]):
         for _ in self._tasks:
             self._work.put_nowait(None)  # wakes one that waits
 
-    async def finish(self, timeout_s: float) -> bool:
+    async def finish(self, timeout_s: float, own: AbstractSet[asyncio.Task[Any]] = frozenset()) -> bool:
         """Wait for the running handlers after ``request_stop``; cancel them after the timeout.
+
+        The messages of ``own``, whose handler calls this, are done, and it is not waited for.
 
         Returns whether all ended in time.
         """
-        if not self._tasks:
+        for task in own & set(self._tasks):
+            if (work := self._handled.pop(task, None)) is not None:
+                self._succeed(work)
+        others = set(self._tasks).difference(own)
+        if not others:
             return True
-        _, late = await asyncio.wait(self._tasks, timeout=timeout_s)
+        _, late = await asyncio.wait(others, timeout=timeout_s)
         for task in late:
             task.cancel()
-        await asyncio.wait(self._tasks)
+        await asyncio.wait(others)
         return not late
 
     def put(self, source: SourceT, messages: list[StoredMessage]) -> None:
@@ -113,6 +122,8 @@ class Workers(ABC, Generic[SourceT]):
 
     async def _handle(self, work: Work[SourceT]) -> None:
         delay_level = 0
+        task = asyncio.current_task()
+        self._handled[task] = work
         try:
             await self._call_handler(work.subscription, work.messages)
         except Retry as retry:
@@ -125,9 +136,11 @@ class Workers(ABC, Generic[SourceT]):
                 return
             _log.warning("a handler failed, the message comes again: %s", ids(work), exc_info=True)
         else:
-            self._succeed(work)
+            if self._handled.pop(task, None) is not None:
+                self._succeed(work)
             return
-        await self._fail(work, delay_level)
+        if self._handled.pop(task, None) is not None:  # else the handler has stopped its consumer
+            await self._fail(work, delay_level)
 
     def _put_singly(self, work: Work[SourceT]) -> None:
         """Queue the messages of a batch one by one: one bad body, or too large ones, must not fail all."""

@@ -1,6 +1,9 @@
 """A queue that is consumed: its pulling and, for an ordered topic, the handling of its messages."""
 
+import asyncio
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 from cometmq.client.consumer.ordered import OrderedHandling
 from cometmq.client.consumer.pulling import Pulling
@@ -37,9 +40,14 @@ class ConsumedQueue:
         if self._handling is not None:
             self._handling.request_stop()
 
-    async def finish(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of the ordered handling, after ``request_stop``; return whether it was in time."""
-        return True if self._handling is None else await self._handling.finish(timeout_s)
+    async def finish(
+        self, timeout_s: float | None = None, own: AbstractSet[asyncio.Task[Any]] = frozenset()
+    ) -> bool:
+        """Wait for the end of the ordered handling, after ``request_stop``; return whether it was in time.
+
+        The messages of ``own``, whose handler calls this, are done, and it is not waited for.
+        """
+        return True if self._handling is None else await self._handling.finish(timeout_s, own)
 
     async def stop(self) -> None:
         """Stop consuming, and wait until no ordered message is being handled."""

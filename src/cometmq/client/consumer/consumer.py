@@ -166,6 +166,7 @@ class Consumer:
         self._subscriptions: dict[str, Subscription] = {}
         self._running: Consumption | PopConsumption | None = None
         self._stopping: asyncio.Event | None = None
+        self._stopped: asyncio.Event | None = None
 
     def on(
         self,
@@ -245,7 +246,7 @@ class Consumer:
         self._resubscribe()
 
     def _resubscribe(self) -> None:
-        if self._running is not None:
+        if self._running is not None and not (self._stopping and self._stopping.is_set()):
             self._running.resubscribe()
 
     def _once(self, topic: str, idempotent_by: "IdempotentBy", ordered: bool) -> "Once":
@@ -293,7 +294,7 @@ class Consumer:
         if self._running is not None:
             raise SettingsError("this consumer has started already")
         self._settings = self._settings._replace(member=self._settings.member.of_this_process())
-        self._stopping = asyncio.Event()
+        self._stopping, self._stopped = asyncio.Event(), asyncio.Event()
         self._running = self._new_consumption()
         try:
             await self._running.start()
@@ -307,12 +308,24 @@ class Consumer:
         return PopConsumption(self._settings, self._pop_invisible_ms, self._subscriptions)
 
     async def stop(self) -> None:
-        """Start no more handlers, wait for the running ones, commit, and leave the group."""
-        if self._running is None or self._stopping is None:
+        """Start no more handlers, wait for the running ones, commit, and leave the group.
+
+        Within a handler this does not wait for that handler: its messages are done. If another stop is under
+        way it returns at once there, and the handler's outcome counts.
+        """
+        running, stopping, stopped = self._running, self._stopping, self._stopped
+        if running is None or stopping is None or stopped is None:
             return
-        running, self._running = self._running, None
-        self._stopping.set()
-        await running.stop()
+        if stopping.is_set():
+            if not running.is_caller():
+                await stopped.wait()
+            return
+        stopping.set()
+        try:
+            await running.stop()
+        finally:
+            self._running = None
+            stopped.set()
 
     async def wait(self) -> None:
         """Wait until the consumer is stopped. Raises the error if it failed."""

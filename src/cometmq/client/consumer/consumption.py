@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from cometmq.client.calling import calling_tasks
 from cometmq.client.consumer.concurrent import ConcurrentHandling
 from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
@@ -105,28 +106,34 @@ class Consumption:
         self._interests = self._topic_interests()
         self._member.subscribe(self._interests)
 
+    def is_caller(self) -> bool:
+        """Return whether this is called from within a handler of this consumer."""
+        return self._calls.is_caller()
+
     async def stop(self) -> None:
         """Start no more handlers, wait for the running ones, commit, and leave the group.
 
-        If this is cancelled, so are the handlers, and uncommitted messages are delivered again.
+        The messages of a handler that calls this are done, and it is not waited for. If this is cancelled, so
+        are the handlers, and uncommitted messages are delivered again.
         """
+        own = calling_tasks()
         try:
-            await self._finish()
+            await self._finish(own)
         except BaseException:
-            await self._handling.finish(0)
-            await self._member.abandon()
+            await self._handling.finish(0, own)
+            await self._member.abandon(own)
             raise
         finally:
             self._calls.shutdown()
 
-    async def _finish(self) -> None:
+    async def _finish(self, own: set[asyncio.Task[Any]]) -> None:
         self._handling.request_stop()
         for queue in self.rebalancing.queues.values():
             queue.request_stop()
-        await self._member.stop_rebalancing()
+        await self._member.stop_rebalancing(own)
         timeout_s = self._settings.stop_timeout_ms / 1000
-        finishing = [queue.finish(timeout_s) for queue in self.rebalancing.queues.values()]
-        if not all(await asyncio.gather(self._handling.finish(timeout_s), *finishing)):
+        finishing = [queue.finish(timeout_s, own) for queue in self.rebalancing.queues.values()]
+        if not all(await asyncio.gather(self._handling.finish(timeout_s, own), *finishing)):
             _log.warning("handlers that ran on for %.1f s after the stop are cancelled", timeout_s)
         if self._tracer is not None:
             await self._tracer.close()

@@ -1,11 +1,14 @@
 """Calls of the handlers of one push consumer, with decompressed messages."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 from msgspec.structs import replace
 
+from cometmq.client.calling import calling_tasks
 from cometmq.client.consumer.bodies import BodyLimit, decompress_all
 from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.handle_hooks import HandleHooks
@@ -44,6 +47,11 @@ class HandlerCalls:
         self._bodies = BodyLimit()
         self._clock = clock
         self._hooks = hooks or HandleHooks()
+        self._running: set[asyncio.Task[Any] | None] = set()
+
+    def is_caller(self) -> bool:
+        """Return whether this is called from within a handler that is called here."""
+        return not self._running.isdisjoint(calling_tasks())
 
     async def handle(self, subscription: Subscription, messages: list[StoredMessage]) -> None:
         """Call a handler with decompressed messages; the caller has a slot.
@@ -51,7 +59,7 @@ class HandlerCalls:
         Raises what the handler raises, and UndecodableBody, which counts as if it had.
         """
         async with self._bodies.decompressed(messages) as whole:
-            with self._hooks.around(whole):
+            with self._entered(), self._hooks.around(whole):
                 handling = subscription.handle(list(whole), self._pool)
                 await (handling if self.tracer is None else self.tracer.watch(messages, handling))
 
@@ -64,13 +72,23 @@ class HandlerCalls:
         result, remark = ConsumeResult.SUCCESS, None
         async with self.slots:
             try:
-                await subscription.handle(decompress_all([message]), self._pool)
+                with self._entered():
+                    await subscription.handle(decompress_all([message]), self._pool)
             except (Retry, DeadLetter) as outcome:
                 result, remark = ConsumeResult.LATER, str(outcome)
             except Exception as error:  # noqa: BLE001 the application's handler may raise anything
                 result, remark = ConsumeResult.THROW_EXCEPTION, repr(error)
         spent_ms = self._clock.monotonic_ms() - began_ms
         return ConsumedDirectly(result, subscription.ordered, remark=remark, spent_ms=spent_ms)
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        self._running.add(task)
+        try:
+            yield
+        finally:
+            self._running.discard(task)
 
     def shutdown(self) -> None:
         """End the threads, without a wait for the handlers that run."""

@@ -5,6 +5,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
@@ -88,11 +89,12 @@ class OperatorRequests:
         topics = {data.topic: ConsumeStatus() for data in member.subscriptions}
         return RunningInfo(properties, list(member.subscriptions), queues, topics)
 
-    async def stop(self) -> None:
-        """Cancel all requests that are being handled."""
-        for task in self._tasks:
+    async def stop(self, own: AbstractSet[asyncio.Task[Any]] = frozenset()) -> None:
+        """Cancel all requests that are being handled, but not ``own``, whose handler calls this."""
+        others = self._tasks - own
+        for task in others:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*others, return_exceptions=True)
 
     def _running(self, queue: MessageQueue, consumed: ConsumedQueue) -> RunningQueue:
         pulling = consumed.pulling

@@ -8,8 +8,9 @@ Only after a limit of retries, by default none, it becomes a dead letter.
 import asyncio
 import logging
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -69,6 +70,7 @@ class OrderedHandling:
         self._arrived = asyncio.Event()
         self._stopped = asyncio.Event()
         self._failures = 0
+        self._handled: list[StoredMessage] = []
         self._failed: list[int] = []
         """The queue offsets of the batch that failed last: it is retried with exactly these messages."""
         self._task = start_task(self._run(), f"handling of {pulling.queue}")
@@ -82,11 +84,18 @@ class OrderedHandling:
         self._stopped.set()
         self._arrived.set()
 
-    async def finish(self, timeout_s: float | None = None) -> bool:
+    async def finish(
+        self, timeout_s: float | None = None, own: AbstractSet[asyncio.Task[Any]] = frozenset()
+    ) -> bool:
         """Wait for the running handler after ``request_stop``; cancel it after the timeout.
+
+        The messages of ``own``, whose handler calls this, are done, and it is not waited for.
 
         Returns whether it ended in time.
         """
+        if self._task in own:
+            self._done(self._handled)
+            return True
         _, late = await asyncio.wait((self._task,), timeout=timeout_s)
         self._task.cancel()
         await asyncio.wait((self._task,))
@@ -126,6 +135,7 @@ class OrderedHandling:
             replace(message, reconsume_times=message.reconsume_times + self._failures) for message in messages
         ]
         suspend_ms: int | None = None
+        self._handled = messages
         try:
             await self._call_handler(subscription, again)
         except DeadLetter:

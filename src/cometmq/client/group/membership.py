@@ -5,6 +5,7 @@ Its messages are handled elsewhere: by the push consumer's handlers or by the pr
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
 from cometmq.client.background import start_task
@@ -17,6 +18,7 @@ from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.rebalancing import Rebalancing
 from cometmq.client.routes import GONE_S, Routes
 from cometmq.client.waiting import wait_within
+from cometmq.errors import NetworkError
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
@@ -90,6 +92,7 @@ class Membership:
         )
         self._commit_due = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopped = False
 
     async def start(self) -> None:
         """Join the group and begin to consume its share. Raises NetworkError or RemoteError.
@@ -104,6 +107,8 @@ class Membership:
         except BaseException:
             await self.abandon()
             raise
+        if self._is_stopped:
+            raise NetworkError("the consumer was stopped while it started")
         if self._in_group:
             self._run(self._heartbeats.run(), "heartbeat")
             self._run(self.rebalancing.run(), "rebalance")
@@ -126,12 +131,16 @@ class Membership:
         """Wait until a background task fails. Raises its error."""
         await asyncio.gather(*self._tasks)
 
-    async def stop_rebalancing(self) -> None:
-        """Stop the background tasks: no queue is acquired or released any more."""
+    async def stop_rebalancing(self, own: AbstractSet[asyncio.Task[Any]] = frozenset()) -> None:
+        """Stop the background tasks: no queue is acquired or released any more.
+
+        An operator's message whose handler calls this, in one of the tasks ``own``, is not waited for.
+        """
+        self._is_stopped = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._operators.stop()
+        await self._operators.stop(own)
         await self.rebalancing.stop()
 
     async def leave(self, *, commit: bool = True) -> None:
@@ -144,13 +153,13 @@ class Membership:
             await self._heartbeats.unregister()
         await self.connections.close()
 
-    async def abandon(self) -> None:
+    async def abandon(self, own: AbstractSet[asyncio.Task[Any]] = frozenset()) -> None:
         """Stop at once, without commit and unregistration: a start failed, or a stop was cancelled."""
-        await self.stop_rebalancing()
+        await self.stop_rebalancing(own)
         queues = self.rebalancing.queues.values()
         for queue in queues:
             queue.request_stop()
-        await asyncio.gather(*(queue.finish(0) for queue in queues))
+        await asyncio.gather(*(queue.finish(0, own) for queue in queues))
         await asyncio.gather(*(queue.pulling.stop() for queue in queues))
         await self.connections.close()
 

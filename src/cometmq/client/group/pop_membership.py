@@ -5,7 +5,8 @@ It owns no queues and commits no offsets: brokers hand out messages one by one t
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
 
 from cometmq.client.background import start_task
 from cometmq.client.consumer.operator_requests import ConsumeDirectly, MemberFacts, OperatorRequests
@@ -13,6 +14,7 @@ from cometmq.client.consumer.pop.requests import PopRequests
 from cometmq.client.group.member_heartbeats import MemberHeartbeats
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.routes import GONE_S, Routes
+from cometmq.errors import NetworkError
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
 from cometmq.wire.bodies.heartbeat import SubscriptionData
@@ -58,6 +60,7 @@ class PopMembership:
             on_change,
         )
         self._task: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
     async def start(self) -> None:
         """Join the group. Raises NetworkError or RemoteError. Brokers and topics may appear later."""
@@ -67,6 +70,8 @@ class PopMembership:
         except BaseException:
             await self.abandon()
             raise
+        if self._is_stopped:
+            raise NetworkError("the consumer was stopped while it started")
         self._task = start_task(self._heartbeats.run(), f"heartbeat of {self._settings.client_id}")
 
     async def subscribe(self, subscriptions: Mapping[str, SubscriptionData]) -> None:
@@ -85,22 +90,23 @@ class PopMembership:
         if self._task is not None:
             await self._task
 
-    async def leave(self) -> None:
-        """Leave the group."""
-        await self._stop()
+    async def leave(self, own: AbstractSet[asyncio.Task[Any]] = frozenset()) -> None:
+        """Leave the group; do not wait for an operator's message whose handler calls this, in ``own``."""
+        await self._stop(own)
         await self._heartbeats.unregister()
         await self.connections.close()
 
-    async def abandon(self) -> None:
+    async def abandon(self, own: AbstractSet[asyncio.Task[Any]] = frozenset()) -> None:
         """Stop at once, without unregistration: a start failed, or a stop was cancelled."""
-        await self._stop()
+        await self._stop(own)
         await self.connections.close()
 
-    async def _stop(self) -> None:
+    async def _stop(self, own: AbstractSet[asyncio.Task[Any]]) -> None:
+        self._is_stopped = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._operators.stop()
+        await self._operators.stop(own)
 
     def _facts(self, started_time: int) -> MemberFacts:
         """Return the facts of the member that operators may query."""

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from cometmq.client.background import start_task
-from cometmq.client.calling import call
+from cometmq.client.calling import call, calling_tasks
 from cometmq.client.producer.transaction import Check, TransactionState, checked_state, end_request
 from cometmq.errors import CometMQError
 from cometmq.format import properties
@@ -74,10 +74,15 @@ class Checks:
             self._working = start_task(self._work(), "work on checks")
 
     async def close(self, timeout_s: float) -> None:
-        """Drop waiting checks, and cancel the running one if it does not end within ``timeout_s``."""
+        """Drop waiting checks, and cancel the running one if it does not end within ``timeout_s``.
+
+        A check that calls this is not waited for: the broker will ask again.
+        """
         self._is_closed = True
         self._waiting.clear()
         working, self._working = self._working, None
+        if working in calling_tasks():
+            working = None
         try:
             if working is not None:
                 await asyncio.wait((working,), timeout=timeout_s)

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from cometmq.client.background import start_task
+from cometmq.client.calling import calling_tasks
 from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.consumption import MAX_RECONSUME_TIMES, ConsumerSettings
 from cometmq.client.consumer.handler_calls import HandlerCalls
@@ -86,35 +88,41 @@ class PopConsumption:
         self._member.replace(self._data())
         self._query_soon()
 
+    def is_caller(self) -> bool:
+        """Return whether this is called from within a handler of this consumer."""
+        return self._calls.is_caller()
+
     async def stop(self) -> None:
         """Start no more handlers, wait for the running ones, hand back the other messages, leave the group.
 
-        If this is cancelled, so are the handlers, and their messages are delivered again.
+        The messages of a handler that calls this are done, and it is not waited for. If this is cancelled, so
+        are the handlers, and their messages are delivered again.
         """
+        own = calling_tasks()
         try:
-            await self._finish()
+            await self._finish(own)
         except BaseException:
-            await self._handling.finish(0)
+            await self._handling.finish(0, own)
             await self._assignments.stop()
-            await self._member.abandon()
+            await self._member.abandon(own)
             raise
         finally:
             self._calls.shutdown()
 
-    async def _finish(self) -> None:
+    async def _finish(self, own: set[asyncio.Task[Any]]) -> None:
         self._handling.request_stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._assignments.request_stop()
         timeout_s = self._settings.stop_timeout_ms / 1000
-        if not await self._handling.finish(timeout_s):
+        if not await self._handling.finish(timeout_s, own):
             _log.warning("handlers that ran on for %.1f s after the stop are cancelled", timeout_s)
         await self._assignments.stop()
         await self._handling.hand_back()
         if self._calls.tracer is not None:
             await self._calls.tracer.close()
-        await self._member.leave()
+        await self._member.leave(own)
 
     def _data(self) -> dict[str, SubscriptionData]:
         now_ms = self._settings.member.clock.now_ms()
