@@ -61,7 +61,10 @@ class Consumption:
         self._member = Membership(
             settings.member, self._interests, self._consume, self._calls.handle_directly
         )
-        self._source = PullSource(self._member.requests, self._member.offsets, settings.start, settings.pull)
+        member = self._member
+        self._source = PullSource(
+            member.requests, member.offsets, settings.start, settings.pull, member.since_ms
+        )
         self.rebalancing = self._member.rebalancing
         self._send_back = None if self._is_broadcasting else self._new_send_back()
         self._calls.tracer = self._tracer = self._new_tracer() if settings.trace else None

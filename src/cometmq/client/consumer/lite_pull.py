@@ -133,7 +133,7 @@ class LitePullConsumer:
             raise
 
     async def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Read these queues and no others, whether or not other consumers do.
+        """Read these queues and no others, whether or not other consumers do, from where the group is.
 
         Raises SettingsError after ``subscribe``.
         """
@@ -144,6 +144,7 @@ class LitePullConsumer:
         if self._member is None:
             await self._join()
         self._joined.rebalancing.assign(queues)
+        await self._joined.begin()
 
     async def poll(
         self, timeout_ms: int = POLL_TIMEOUT_MS, *, max_count: int = POLL_COUNT
@@ -233,7 +234,7 @@ class LitePullConsumer:
         member = self._joined
         pulling = Pulling(
             queue,
-            PullSource(member.requests, member.offsets, self._start, self._pull),
+            PullSource(member.requests, member.offsets, self._start, self._pull, member.since_ms),
             lambda *_: self._arrived.set(),
             tags="*" if subscription is None else subscription.tags,
             sql=None if subscription is None else subscription.sql,

@@ -66,12 +66,14 @@ class PullSource(NamedTuple):
 
     Attributes:
         start: where to begin in a queue without a committed offset.
+        since_ms: returns when the group began with a topic, in ms since the epoch; None while it does.
     """
 
     requests: QueueRequests
     offsets: OffsetStore
     start: Start
     options: PullOptions = PullOptions()
+    since_ms: Callable[[str], int | None] = lambda _: None
 
 
 class Pulling:
@@ -86,6 +88,7 @@ class Pulling:
     Attributes:
         waiting: messages that are pulled and not done, bodies as stored; None until the offset is known.
         committed_offset: the offset in the store; None if it is unknown.
+        begun: set when the offset is known, and when the queue is released.
         stopped: the queue is released: messages that are handled later are not done.
     """
 
@@ -103,8 +106,9 @@ class Pulling:
         self.queue = queue
         self.waiting: ProcessQueue[StoredMessage] | None = None
         self.committed_offset: int | None = None
+        self.begun = asyncio.Event()
         self.stopped = False
-        self._requests, self._offsets, self._start, self._options = source
+        self._requests, self._offsets, self._start, self._options, self._since_ms = source
         self._on_messages = on_messages
         self._on_empty = on_empty
         self._tags = tags
@@ -120,6 +124,7 @@ class Pulling:
     async def stop(self) -> None:
         """Stop pulling."""
         self.stopped = True
+        self.begun.set()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -158,6 +163,7 @@ class Pulling:
             except CometMQError as error:
                 _log.warning("%s: the first offset is not known yet: %s", _name(self.queue), error)
                 await asyncio.sleep(AFTER_FAILURE_S)
+        self.begun.set()
         while True:
             while self.waiting.is_full(self._options.limits, spans=not self._ordered):
                 self._has_room.clear()
@@ -166,7 +172,9 @@ class Pulling:
 
     async def _first_offset(self) -> int:
         stored = self.committed_offset = await self._offsets.read(self.queue)
-        return await self._start.offset(self._requests, self.queue) if stored is None else stored
+        if stored is not None:
+            return stored
+        return await self._start.offset(self._requests, self.queue, self._since_ms(self.queue.topic))
 
     async def _pull(self, waiting: ProcessQueue[StoredMessage]) -> None:
         cursor = waiting.cursor

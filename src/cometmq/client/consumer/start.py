@@ -15,7 +15,8 @@ class Start:
     """A place in a queue: ``Start.LAST``, ``Start.FIRST`` or ``Start.at(time_ms)``.
 
     LAST is behind the last message, but at the first one in a queue so new that its first message is still in
-    memory: no message of a new queue is missed. The group's retry topic is always read from its beginning.
+    memory: no message of a new queue is missed. A queue that a running consumer finds only later begins with
+    what was stored since the consumer has started. The group's retry topic is always read from its beginning.
     """
 
     where: ConsumeFromWhere
@@ -33,12 +34,18 @@ class Start:
         check(number(0), time_ms=time_ms)
         return cls(ConsumeFromWhere.TIMESTAMP, time_ms)
 
-    async def offset(self, requests: QueueRequests, queue: MessageQueue) -> int:
-        """Query the queue's broker for the queue offset. Raises NetworkError, NoRoute or RemoteError."""
+    async def offset(self, requests: QueueRequests, queue: MessageQueue, since_ms: int | None = None) -> int:
+        """Query the queue's broker for the queue offset. Raises NetworkError, NoRoute or RemoteError.
+
+        Args:
+            since_ms: for LAST, when the group began with the topic, in ms since the epoch; None for now.
+        """
         if self.where is _FIRST or queue.topic.startswith(RETRY_PREFIX):
             return await requests.min_offset(queue)
         if self.where is _LAST:
-            return await requests.max_offset(queue)
+            if since_ms is None:
+                return await requests.max_offset(queue)
+            return await requests.offset_by_time(queue, since_ms)
         return await requests.offset_by_time(queue, self.time_ms)
 
 

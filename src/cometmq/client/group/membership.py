@@ -23,12 +23,14 @@ from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
 from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.heartbeat import SubscriptionData
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, SubscriptionData
 from cometmq.wire.bodies.stats import QueueOffsets
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
 REQUEST_TIMEOUT_MS: Final = 3_000
+BEGIN_S_MAX: Final = 5.0
+"""How long a start waits for brokers that do not say where a group begins."""
 COMMIT_DELAY_S: Final = 0.05
 """How soon to commit after all messages are handled: few messages are a commit each, many share one."""
 
@@ -93,17 +95,24 @@ class Membership:
         self._commit_due = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
+        self._since_ms: dict[str, int] = {}
+
+    def since_ms(self, topic: str) -> int | None:
+        """Return when the group began with a topic, in ms since the epoch; None while it does."""
+        return self._since_ms.get(topic)
 
     async def start(self) -> None:
         """Join the group and begin to consume its share. Raises NetworkError or RemoteError.
 
-        Brokers and topics may appear later: later rebalances find them.
+        For a group that begins at the end, messages stored from now on are consumed. Brokers and topics may
+        appear later: later rebalances find them.
         """
         try:
             await self._heartbeats.find_routes(self._interests)
             if self._in_group:
                 await self._heartbeats.send()
                 await self.rebalancing.rebalance()
+                await self.begin()
         except BaseException:
             await self.abandon()
             raise
@@ -116,9 +125,21 @@ class Membership:
         if self._settings.commit_ms is not None:
             self._run(self._run_commits(self._settings.commit_ms / 1000), "commit")
 
+    async def begin(self) -> None:
+        """Wait until it is fixed where the group begins in its queues, if that is at their ends."""
+        if self._settings.where is ConsumeFromWhere.LAST_OFFSET:
+            await self.rebalancing.begin(BEGIN_S_MAX)
+        self._begin_topics()
+
+    def _begin_topics(self) -> None:
+        """Set since when messages of each topic are consumed, in queues that are found later."""
+        now_ms = self._settings.clock.now_ms()
+        self._since_ms = {topic: self._since_ms.get(topic, now_ms) for topic in self._interests}
+
     def subscribe(self, interests: Mapping[str, TopicInterest]) -> None:
         """Replace all subscriptions, and send them to the brokers at once."""
         self._interests = interests
+        self._begin_topics()
         self._operators.member = self._facts(self._operators.member.started_time)
         self.rebalancing.subscribe({topic: one.ordered for topic, one in interests.items()})
         self._heartbeats.send_soon()

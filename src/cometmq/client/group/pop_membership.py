@@ -1,9 +1,11 @@
 """A member of a consumer group that pops: heartbeats, and answers to operators.
 
-It owns no queues and commits no offsets: brokers hand out messages one by one to whichever member pops.
+It owns no queues: brokers hand out messages one by one to whichever member pops. All that it commits is where
+a group begins that begins at the end: else brokers would decide that at the first pop.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
@@ -11,17 +13,22 @@ from typing import Any, Final
 from cometmq.client.background import start_task
 from cometmq.client.consumer.operator_requests import ConsumeDirectly, MemberFacts, OperatorRequests
 from cometmq.client.consumer.pop.requests import PopRequests
+from cometmq.client.consumer.queue_requests import QueueRequests
+from cometmq.client.consumer.start import Start
 from cometmq.client.group.member_heartbeats import MemberHeartbeats
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.routes import GONE_S, Routes
-from cometmq.errors import NetworkError
+from cometmq.errors import CometMQError, NetworkError
+from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
-from cometmq.wire.bodies.heartbeat import SubscriptionData
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, SubscriptionData
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
 REQUEST_TIMEOUT_MS: Final = 3_000
+
+_log = logging.getLogger(__name__)
 
 
 class PopMembership:
@@ -61,12 +68,44 @@ class PopMembership:
         )
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
+        self._offsets = QueueRequests(self.connections, self.routes, settings.group, REQUEST_TIMEOUT_MS)
+        self._since_ms: dict[str, int] = {}
+        self._begun: set[MessageQueue] = set()
+
+    async def begin(self, topic: str) -> None:
+        """Commit where the group begins in the queues of a topic, if it begins at the end and has not begun.
+
+        Raises NoRoute, NetworkError or RemoteError.
+        """
+        if self._settings.where is not ConsumeFromWhere.LAST_OFFSET:
+            return
+        queues = set((await self.routes.get(topic)).subscribe_queues()) - self._begun
+        if queues:
+            await asyncio.gather(*(self._begin_queue(queue) for queue in queues))
+
+    async def _begin_queue(self, queue: MessageQueue) -> None:
+        # The end first: a member that commits in between has found no later one, so it misses nothing.
+        end = await Start.LAST.offset(self._offsets, queue, self._since_ms.get(queue.topic))
+        if await self._offsets.committed(queue) is None:
+            young = await self._offsets.committed(queue, young_is_zero=True)
+            await self._offsets.commit(queue, end if young is None else young)
+        self._begun.add(queue)
+
+    async def _begin_all(self) -> None:
+        """Commit where the group begins in all topics; brokers that are away are asked again later."""
+        for topic in self._subscriptions.keys() - self._since_ms.keys():
+            try:
+                await self.begin(topic)
+            except CometMQError as error:
+                _log.debug("where %s begins in %s is not known yet: %s", self._settings.group, topic, error)
+            self._since_ms[topic] = self._settings.clock.now_ms()
 
     async def start(self) -> None:
         """Join the group. Raises NetworkError or RemoteError. Brokers and topics may appear later."""
         try:
             await self._heartbeats.find_routes(self._subscriptions)
             await self._heartbeats.send()
+            await self._begin_all()
         except BaseException:
             await self.abandon()
             raise
@@ -77,11 +116,15 @@ class PopMembership:
     async def subscribe(self, subscriptions: Mapping[str, SubscriptionData]) -> None:
         """Replace all subscriptions, and send them to the brokers. Raises NetworkError or RemoteError."""
         await self._heartbeats.find_routes(subscriptions)
+        self._subscriptions = subscriptions
+        await self._begin_all()
         self.replace(subscriptions)
 
     def replace(self, subscriptions: Mapping[str, SubscriptionData]) -> None:
         """Replace all subscriptions, and send them to the brokers that are known."""
         self._subscriptions = subscriptions
+        now_ms = self._settings.clock.now_ms()
+        self._since_ms = {topic: self._since_ms.get(topic, now_ms) for topic in subscriptions}
         self._operators.member = self._facts(self._operators.member.started_time)
         self._heartbeats.send_soon()
 

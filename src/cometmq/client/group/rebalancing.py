@@ -8,6 +8,7 @@ requests, and each queue goes through its phases in a task of its own: a slow on
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
@@ -33,6 +34,8 @@ SETTLE_S: Final = 0.5
 FINAL_COMMIT_TRIES: Final = 3
 """How often the last commit of a queue is tried: the next owner begins at its offset."""
 COMMIT_RETRY_S: Final = 0.5
+UNKNOWN_SHOWN_MAX: Final = 3
+"""Most queues that a warning names."""
 
 _log = logging.getLogger(__name__)
 
@@ -124,6 +127,29 @@ class Rebalancing:
         twins, self._twins_seen = self._twins_seen, 0
         known = [await self._rebalance(topic) for topic in self._topics]
         return self._check_twins(twins) and all(known) and self._assignment.is_settled()
+
+    async def begin(self, timeout_s: float) -> None:
+        """Wait until it is fixed, and committed, where each queue of our share begins; at most so long.
+
+        A queue whose lock another member holds has begun there.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                if self._assignment.to_begin():
+                    await self._lock()
+                for consumed in list(self.queues.values()):
+                    await consumed.pulling.begun.wait()
+                if self._settings.commit_ms is not None:
+                    await self.commit()
+        unknown = [
+            str(queue) for queue, consumed in self.queues.items() if not consumed.pulling.begun.is_set()
+        ]
+        if unknown:
+            _log.warning(
+                "%s of %s has started, but no broker says yet where it begins in %s: messages stored from "
+                "now on are not missed",
+                self._settings.client_id, self._settings.group, ", ".join(unknown[:UNKNOWN_SHOWN_MAX]),
+            )  # fmt: skip
 
     def is_busy(self) -> bool:
         """Return whether messages wait or are being handled."""

@@ -110,6 +110,7 @@ class PopAssignments:
         self._member.routes.expire(topic)
         try:
             route = await self._member.routes.get(topic)
+            await self._member.begin(topic)
             answer = await self._query_any(route)
         except CometMQError as error:
             _log.debug("the assignment of %s is not known yet: %s", topic, error)
