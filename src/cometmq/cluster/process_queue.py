@@ -76,6 +76,10 @@ class ProcessQueue(Generic[ItemT]):
         while self._order and self._order[0] not in self._waiting:
             self._order.popleft()
 
+    def is_waiting(self, queue_offset: int) -> bool:
+        """Return whether a message was put, not done and not dropped by a restart."""
+        return queue_offset in self._waiting
+
     def head(self, count: int) -> list[ItemT]:
         """Return the first ``count`` messages that are not handled, for a consumer that handles in order."""
         waiting = (message for offset in self._order if (message := self._waiting.get(offset)) is not None)

@@ -8,6 +8,8 @@ import pytest
 from tests.consuming import Basket
 from tests.shop import Shop, shop
 
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.offsets import END, ResetTarget, reset
 from cometmq.client import Consumer, Model, Producer, Start
 from cometmq.client.group import member_heartbeats, membership
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
@@ -300,3 +302,28 @@ def test_what_stands_still_for_a_failure_is_logged(caplog: pytest.LogCaptureFixt
         broker.create_topic("Others", 1)
         asyncio.run(main(broker.name_server))
     assert "the rebalance of" in caplog.text and "stands still" in caplog.text
+
+
+async def test_after_a_reset_only_what_is_being_handled_is_handled_of_what_was_pulled(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    basket, gate = Basket(), asyncio.Event()
+    async with shop(tmp_path) as here, ClusterAdmin(here.live.name_server) as cluster:
+        consumer = here.consumer(max_concurrency=1)
+
+        @consumer.on("Orders")
+        async def handle(message: StoredMessage) -> None:
+            await basket.put(message)
+            await gate.wait()
+
+        await here.send(*(b"%d" % number for number in range(9)))
+        async with consumer:
+            await basket.has(1)
+            await reset(cluster, here.group_name, "Orders", ResetTarget(time=END))
+            async with asyncio.timeout(30):
+                while "the offset was reset" not in caplog.text:  # noqa: ASYNC110 a log has no event
+                    await asyncio.sleep(0.01)
+            gate.set()
+            await here.send(b"new")
+            assert await basket.has(2) == [b"0", b"new"]
+        assert await here.committed() == 10

@@ -180,6 +180,20 @@ async def test_an_illegal_offset_is_replaced_by_the_brokers(caplog: pytest.LogCa
     await one.stop()
 
 
+async def test_what_waits_is_still_handled_when_the_broker_has_deleted_what_follows() -> None:
+    pulls, arrived = ScriptedPulls(), Arrivals()
+    one = pulling_of(pulls, arrived)
+    one.begin()
+    await arrived.have(10)
+    assert one.waiting is not None
+    one._add(one.waiting, Pulled(PullStatus.OFFSET_ILLEGAL, [], 20, 20, 30))
+    assert all(map(one.is_waiting, arrived.messages))
+    assert (one.waiting.cursor, one.to_commit) == (20, 0)
+    one.done(arrived.messages)
+    assert one.to_commit == 20
+    await one.stop()
+
+
 async def test_a_restart_drops_what_waits_and_the_pull_that_is_held() -> None:
     pulls, arrived = ScriptedPulls(), Arrivals()
     one = pulling_of(pulls, arrived)

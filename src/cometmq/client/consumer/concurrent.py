@@ -180,8 +180,16 @@ class ConcurrentHandling(Workers[Pulling]):
         self._send_back = send_back
 
     def _is_wanted(self, work: Work[Pulling]) -> bool:
-        """Return whether the queue is still consumed here: else its next owner pulls the messages."""
-        return not work.source.stopped
+        """Return whether the messages still wait; else the queue has another owner, or its offset was reset.
+
+        What is left of a batch is queued again by itself.
+        """
+        left = [message for message in work.messages if work.source.is_waiting(message)]
+        if len(left) == len(work.messages):
+            return True
+        if left:
+            self.put(work.source, left)
+        return False
 
     def _succeed(self, work: Work[Pulling]) -> None:
         work.source.done(work.messages)

@@ -137,6 +137,10 @@ class Pulling:
             if not self.waiting:
                 self._on_empty()
 
+    def is_waiting(self, message: StoredMessage) -> bool:
+        """Return whether a pulled message is still to be handled: not if the offset was reset meanwhile."""
+        return not self.stopped and self.waiting is not None and self.waiting.is_waiting(message.queue_offset)
+
     def restart(self, queue_offset: int) -> None:
         """Continue at another offset; drop waiting messages and the response to a held pull."""
         if self.stopped:
@@ -199,7 +203,10 @@ class Pulling:
             _log.warning(
                 "%s at %d: %s: goes on at %d", _name(self.queue), waiting.cursor, why, pulled.next_offset
             )
-            waiting.restart(pulled.next_offset)
+            if was_reset or pulled.next_offset < waiting.cursor:
+                waiting.restart(pulled.next_offset)  # what waits was pulled under the old truth
+            else:
+                waiting.put((), pulled.next_offset)  # only what follows is gone
             self.committed_offset = None  # a reset has changed the stored offset
             return
         messages = [_with_origin_topic(message) for message in pulled.messages]
