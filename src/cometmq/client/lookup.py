@@ -1,11 +1,12 @@
 """Find single messages on live brokers by offset id, key or unique id."""
 
 import asyncio
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from cometmq.arguments import TEXT, check, number
 from cometmq.client.answer import successful
 from cometmq.client.credentials import find_credentials
+from cometmq.client.opening import Opening
 from cometmq.client.routes import Routes
 from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
@@ -29,14 +30,16 @@ INDEX_TIME_MS: Final = 1_000
 """The index rounds store times down to this."""
 
 
-class Lookup:
-    """Finds messages by id or key; open it with ``async with``.
+class Lookup(Opening):
+    """Finds messages by id or key; open it by ``async with``, or by ``start`` and ``stop``.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
         credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
+
+    opened_names = frozenset({"_connections", "_routes"})
 
     def __init__(
         self,
@@ -49,14 +52,11 @@ class Lookup:
         self._addresses = parse_name_servers(name_servers)
         self._credentials = find_credentials(credentials)
 
-    async def __aenter__(self) -> Self:
-        """Open the client."""
+    async def _open(self) -> None:
         self._connections = Connections(credentials=self._credentials, tls=self._tls)
         self._routes = Routes(self._connections, self._addresses)
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Close the connections."""
+    async def _close(self) -> None:
         await self._connections.close()
 
     async def by_offset_id(self, offset_id: str) -> StoredMessage:

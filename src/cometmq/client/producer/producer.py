@@ -8,13 +8,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from cometmq.arguments import FLAG, FUNCTION, TEXT, check, instance_of, number, or_none, several
 from cometmq.client.credentials import find_credentials
 from cometmq.client.identity import client_id, new_id_maker
+from cometmq.client.opening import Opening
 from cometmq.client.producer import outgoing, packing
 from cometmq.client.producer.accumulator import Accumulator
 from cometmq.client.producer.hooks import Hooks, SendHook
@@ -53,8 +54,8 @@ BATCH_BYTES_MAX: Final = outgoing.BODY_SIZE_MAX // 2
 """Half of a broker's limit: larger batches are not faster."""
 
 
-class Producer:
-    """Sends messages; open it with ``async with``.
+class Producer(Opening):
+    """Sends messages; open it by ``async with``, or by ``start`` and ``stop``.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
@@ -76,6 +77,8 @@ class Producer:
         credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
+
+    opened_names = frozenset({"_accumulator", "_connections", "_ids", "_replies", "_sender"})
 
     def __init__(
         self,
@@ -123,8 +126,7 @@ class Producer:
         self._tls = tls_of(tls)
         self._clock = clock or SystemClock()
 
-    async def __aenter__(self) -> Self:
-        """Open the producer."""
+    async def _open(self) -> None:
         self._ids = new_id_maker()  # not before: forked processes would make the same ids
         self._connections = Connections(self._on_request, credentials=self._credentials, tls=self._tls)
         self._routes = routes = Routes(self._connections, self._addresses, gone_s=GONE_S)
@@ -146,9 +148,8 @@ class Producer:
                 self._send, self._new_id, self._encode_with_id, self._linger_ms, self._batch_bytes
             )
         self._in_flight = LightSemaphore(self._in_flight_max)
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def _close(self) -> None:
         """Send what waits, and close; requests that wait for replies fail."""
         self._replies.close()
         try:

@@ -12,7 +12,7 @@ import inspect
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, Self, TypedDict, Unpack
+from typing import Final, Literal, TypedDict, Unpack
 
 from cometmq import arguments
 from cometmq.arguments import FUNCTION, TEXTS, number
@@ -118,21 +118,19 @@ class TransactionProducer(Producer):
         self._max_concurrency = max_concurrency
         self._stop_timeout_ms = stop_timeout_ms
 
-    async def __aenter__(self) -> Self:
-        """Open the producer."""
-        await super().__aenter__()
+    async def _open(self) -> None:
+        await super()._open()
         self._pool = ThreadPoolExecutor(self._max_concurrency, "cometmq-transaction")
         self._checks = Checks(self.group, self._check, self._connections.oneway)
         self._presence.add_topics(self._topics, self._routes)
-        return self
 
-    async def __aexit__(self, *failure: object) -> None:
+    async def _close(self) -> None:
         """Wait for a running check, then close."""
         try:
             await self._checks.close(self._stop_timeout_ms / 1000)
         finally:
             self._pool.shutdown(wait=False)
-            await super().__aexit__(*failure)
+            await super()._close()
 
     async def send_in_transaction(
         self, message: Message, execute: Execute, queue: Where = None
