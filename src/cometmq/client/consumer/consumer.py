@@ -23,12 +23,13 @@ from cometmq.client.consumer.handle_hooks import HandleHook, HandleHooks
 from cometmq.client.consumer.ordered import SUSPEND_MS
 from cometmq.client.consumer.pop.consumption import PopConsumption
 from cometmq.client.consumer.pulling import PullOptions, check_options
+from cometmq.client.consumer.signals import stopped_by_signals
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Handler, Subscription
 from cometmq.client.credentials import find_credentials
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.cluster.rebalance import Strategy, averagely
-from cometmq.errors import SettingsError
+from cometmq.errors import NetworkError, SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
@@ -342,9 +343,22 @@ class Consumer:
             stopping.cancel()
 
     async def run(self) -> None:
-        """Start, and wait until cancelled or stopped. Raises like ``start`` and ``wait``."""
-        async with self:
-            await self.wait()
+        """Start, and wait until cancelled or stopped: by SIGTERM and SIGINT (Ctrl-C), too.
+
+        The first signal stops the consumer gracefully, a second one ends the program at once. That holds in
+        the main thread, and unless the application handles the signal by itself.
+
+        Raises like ``start`` and ``wait``.
+        """
+        stops: list[asyncio.Task[None]] = []
+        with stopped_by_signals(lambda: stops.append(asyncio.create_task(self.stop()))):
+            try:
+                async with self:
+                    await self.wait()
+            except NetworkError:
+                if not stops:  # else it was stopped while it waited for a name server
+                    raise
+            await asyncio.gather(*stops)
 
     async def __aenter__(self) -> Self:
         """Start."""
