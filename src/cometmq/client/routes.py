@@ -112,8 +112,20 @@ class Routes:
 
     async def has_brokers(self) -> bool:
         """Return whether a name server knows any broker. Raises NetworkError, RemoteError, FormatError."""
+        return bool((await self._cluster_info()).brokers)
+
+    async def any_masters(self) -> set[str]:
+        """Return the address of one master of each cluster. Raises like ``has_brokers``."""
+        info = await self._cluster_info()
+        found: dict[str, str] = {}
+        for one in (info.brokers[name] for name in sorted(info.brokers)):
+            if MASTER in one.addrs:
+                found.setdefault(one.cluster, one.addrs[MASTER])
+        return set(found.values())
+
+    async def _cluster_info(self) -> ClusterInfo:
         _, answer = await self.ask_any(RequestCode.GET_BROKER_CLUSTER_INFO)
-        return bool(decode(ClusterInfo, successful(answer).body).brokers)
+        return decode(ClusterInfo, successful(answer).body)
 
     async def may_appear(self, error: CometMQError) -> bool:
         """Return whether a missing route may appear later: no name server or no broker is there yet.

@@ -8,8 +8,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from cometmq.client.background import start_task
 from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
 from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.group.missing_topics import MissingTopics
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import retry_while, wait_within
 from cometmq.errors import CometMQError, NoRoute
@@ -45,6 +47,10 @@ class MemberHeartbeats:
         self._settings = settings
         self._subscriptions = subscriptions
         self._on_registered = on_registered
+        self._missing = MissingTopics(
+            routes, settings.group, lambda: [one.topic for one in self._subscriptions()]
+        )
+        self._stand_ins: set[str] = set()
         self._due = asyncio.Event()
         self._is_registered = False
         self._wait_logged_at = -math.inf
@@ -63,7 +69,10 @@ class MemberHeartbeats:
                 )
 
     async def send(self) -> None:
-        """Send a heartbeat to all brokers of the known routes."""
+        """Send a heartbeat to all brokers of the known routes.
+
+        As long as there are none, one broker of each cluster gets it, so that operators see the member.
+        """
         settings = self._settings
         consumer = ConsumerData(
             settings.group,
@@ -74,26 +83,35 @@ class MemberHeartbeats:
         )
         brokers = self._routes.brokers()
         heartbeat = Heartbeat(settings.client_id, consumers=[consumer])
-        self._is_registered = await send_heartbeat(self._connections, brokers, heartbeat) == brokers
+        if not brokers:
+            with suppress(CometMQError):
+                self._stand_ins |= await self._routes.any_masters()
+        accepted = await send_heartbeat(self._connections, brokers or self._stand_ins, heartbeat)
+        self._is_registered = bool(brokers) and accepted == brokers
 
     def send_soon(self) -> None:
         """Send the next heartbeat without waiting for the interval."""
         self._due.set()
+        self._missing.check_soon()
 
     async def run(self) -> None:
-        """Send heartbeats every 30 s, and at ``send_soon``."""
-        while True:
-            await wait_within(self._due, HEARTBEAT_S if self._is_registered else HEARTBEAT_RETRY_S)
-            self._due.clear()
-            was_registered = self._is_registered
-            await self.send()
-            if self._is_registered and not was_registered:
-                self._on_registered()
+        """Send heartbeats every 30 s, and at ``send_soon``; warn of topics that do not exist."""
+        watching = start_task(self._missing.run(), f"watch over the topics of {self._settings.client_id}")
+        try:
+            while True:
+                await wait_within(self._due, HEARTBEAT_S if self._is_registered else HEARTBEAT_RETRY_S)
+                self._due.clear()
+                was_registered = self._is_registered
+                await self.send()
+                if self._is_registered and not was_registered:
+                    self._on_registered()
+        finally:
+            watching.cancel()
 
     async def unregister(self) -> None:
         """Leave the group."""
         settings = self._settings
-        brokers = self._routes.brokers()
+        brokers = self._routes.brokers() | self._stand_ins
         await unregister(self._connections, brokers, settings.client_id, consumer_group=settings.group)
 
     async def _name_server_may_appear(self, error: CometMQError) -> bool:
