@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Container
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.shop import Shop, shop
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.offsets import END, ResetTarget, reset
 from cometmq.client import Consumer, Model, Producer, Start
+from cometmq.client.consumer.pop.handling import PopHandling
 from cometmq.client.group import member_heartbeats, membership
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
 from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
@@ -327,3 +329,35 @@ async def test_after_a_reset_only_what_is_being_handled_is_handled_of_what_was_p
             await here.send(b"new")
             assert await basket.has(2) == [b"0", b"new"]
         assert await here.committed() == 10
+
+
+@pytest.mark.parametrize("to", [ResetTarget(time=END), ResetTarget()], ids=["end", "beginning"])
+async def test_after_a_reset_no_popped_message_is_handled_that_no_handler_has_begun(
+    to: ResetTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    basket, gate, was_reset = Basket(), asyncio.Event(), asyncio.Event()
+    drop = PopHandling.drop
+
+    def drop_and_tell(self: PopHandling, queues: Container[MessageQueue]) -> None:
+        drop(self, queues)
+        was_reset.set()
+
+    monkeypatch.setattr(PopHandling, "drop", drop_and_tell)
+    async with shop(tmp_path) as here, ClusterAdmin(here.live.name_server) as cluster:
+        consumer = here.consumer(max_concurrency=1, pop=True, invisible_ms=5_000)
+
+        @consumer.on("Orders")
+        async def handle(message: StoredMessage) -> None:
+            await basket.put(message)
+            await gate.wait()
+
+        old = [b"%d" % number for number in range(9)]
+        await here.send(*old)
+        async with consumer:
+            await basket.has(1)
+            await reset(cluster, here.group_name, "Orders", to)
+            await was_reset.wait()
+            gate.set()
+            await here.send(b"new")
+            expected = [b"0", *(old if to == ResetTarget() else []), b"new"]
+            assert await basket.has(len(expected)) == expected

@@ -19,9 +19,11 @@ from cometmq.net.server import Session
 from cometmq.store.read.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import QueueOffsets
+from cometmq.wire.bodies.heartbeat import ConsumeType
 from cometmq.wire.bodies.stats import CorrectionOffsets
-from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, response
+from cometmq.wire.codes import LANGUAGE, RequestCode, ResponseCode
+from cometmq.wire.command import ONEWAY_FLAG
+from cometmq.wire.frame import Command, encode, response
 from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader
 from cometmq.wire.headers.admin import AllOffsetsHeader, CorrectionOffsetHeader
 
@@ -103,7 +105,9 @@ class OffsetAdmin:
                 self._offsets.reset(group, topic, queue.queue_id, offset)
                 for action in self._when_reset:
                     action(group, topic, queue.queue_id)
-            return (yield from encoded(QueueOffsets(offsets), len(offsets)))
+            body = yield from encoded(QueueOffsets(offsets), len(offsets))
+            yield from self._push_reset(group, topic, body)
+            return body
 
         return self._reads.answer(session, command, reset_all(), partial(with_body, command))
 
@@ -120,6 +124,24 @@ class OffsetAdmin:
         the answer is the largest number. (A Java broker deletes the offsets of the groups left out.)
         """
         return self._reads.answer(session, command, self._correction(header), partial(with_body, command))
+
+    def _push_reset(self, group: str, topic: str, body: bytes) -> Reading[None]:
+        """Send a reset to the members that pop, so that they drop what they have popped and not begun.
+
+        It goes only to clients in CometMQ's language: Java's, which cannot drop it, would pause for 10 s.
+        Members that pull need none: see ``reset``.
+        """
+        known = self._consumers.find(group)
+        if known is None or known.consume_type is not ConsumeType.CONSUME_POP:
+            return
+        header = {"group": group, "topic": topic}
+        code = RequestCode.RESET_CONSUMER_CLIENT_OFFSET
+        frame = encode(Command(code, 0, ONEWAY_FLAG, ext_fields=header, body=body))
+        sessions = [session for session, member in known.members.items() if member.language is LANGUAGE]
+        for number, session in enumerate(sessions):
+            if number % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
+            session.send(frame)
 
     def _correction(self, header: CorrectionOffsetHeader) -> Reading[bytes]:
         topic, left_out = header.topic, set((header.left_out or "").split(","))

@@ -112,12 +112,12 @@ class Workers(ABC, Generic[SourceT]):
     async def _run(self) -> None:
         while not self._stopping:
             work = await self._work.get()
-            if work is None or not self._is_wanted(work):
+            if work is None:
                 continue
             async with self._slots:
                 if self._stopping:
                     self._work.put_nowait(work)  # for whoever hands back what was not handled
-                else:
+                elif self._is_wanted(work):
                     await self._handle(work)
 
     async def _handle(self, work: Work[SourceT]) -> None:

@@ -6,7 +6,7 @@ a group begins that begins at the end: else brokers would decide that at the fir
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -22,7 +22,9 @@ from cometmq.errors import CometMQError, NetworkError
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
+from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, SubscriptionData
+from cometmq.wire.bodies.stats import QueueOffsets
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
@@ -38,6 +40,7 @@ class PopMembership:
         subscriptions: by topic.
         consume_directly: handles a message that an operator sends; None without handlers.
         on_change: called when the members of the group, or the brokers that know this one, have changed.
+        on_reset: called with queues whose offsets an operator has reset.
     """
 
     def __init__(
@@ -47,10 +50,12 @@ class PopMembership:
         *,
         consume_directly: ConsumeDirectly | None = None,
         on_change: Callable[[], None] = lambda: None,
+        on_reset: Callable[[Container[MessageQueue]], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._subscriptions = subscriptions
         self._on_change = on_change
+        self._on_reset = on_reset
         self.connections = Connections(
             self._on_request, on_open=self._on_open, credentials=settings.credentials, tls=settings.tls
         )
@@ -170,5 +175,7 @@ class PopMembership:
     def _on_request(self, connection: Connection, command: Command) -> None:
         if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             self._on_change()
+        elif command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
+            self._on_reset(decode(QueueOffsets, command.body).offsets)
         else:
             self._operators.handle(connection, command)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from cometmq.client.background import start_task
@@ -50,6 +50,7 @@ class PopConsumption:
             self._data(),
             consume_directly=self._calls.handle_directly,
             on_change=self._query_soon,
+            on_reset=self._drop,
         )
         self._receipts = PopReceipts(member.clock)
         count = min(POP_COUNT_MAX, settings.pull.max_count)
@@ -130,6 +131,9 @@ class PopConsumption:
 
     def _query_soon(self) -> None:
         self._assignments.query_soon()
+
+    def _drop(self, queues: Container[MessageQueue]) -> None:
+        self._handling.drop(queues)
 
     def _new_loop(self, queue: MessageQueue) -> PopLoop:
         wanted = self._subscriptions[queue.topic].data(0)

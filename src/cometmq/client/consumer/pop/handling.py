@@ -7,18 +7,18 @@ with each delivery, and then delivered again. (RocketMQ: ConsumeMessagePopConcur
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Container, Coroutine
 from typing import Any, Final
 
 from cometmq.client.consumer.concurrent import Work, Workers, ids
 from cometmq.client.consumer.pop.loop import PopLoop
-from cometmq.client.consumer.pop.receipts import PopReceipts
+from cometmq.client.consumer.pop.receipts import PopReceipts, is_from
 from cometmq.client.consumer.pop.requests import PopRequests
 from cometmq.client.consumer.send_back import DEAD_LETTER, FIRST_DELAY_LEVEL, SendBack
 from cometmq.client.consumer.subscription import Handle, Subscription
 from cometmq.errors import CometMQError, ReceiptExpired
 from cometmq.format.delay_level import DelayLevels
-from cometmq.message import StoredMessage
+from cometmq.message import MessageQueue, StoredMessage
 
 DELAYS: Final = DelayLevels.parse()
 
@@ -68,6 +68,19 @@ class PopHandling(Workers[PopLoop]):
         while self._acking or self._to_ack:
             await asyncio.sleep(0)  # the acknowledgements of this turn are about to start
             await asyncio.gather(*self._acking)
+
+    def drop(self, queues: Container[MessageQueue]) -> None:
+        """Acknowledge the messages of some queues that no handler has begun: their offsets were reset."""
+        for _ in range(self._work.qsize()):
+            work = self._work.get_nowait()
+            if work is None:  # wakes a worker
+                self._work.put_nowait(None)
+                continue
+            dropped = [message for message in work.messages if is_from(message, queues)]
+            if dropped:
+                self._succeed(work._replace(messages=dropped))
+            if left := [message for message in work.messages if message not in dropped]:
+                self._work.put_nowait(work._replace(messages=left))
 
     def _is_wanted(self, work: Work[PopLoop]) -> bool:
         """Return whether no message's time has passed; queue the others of a batch again by themselves."""

@@ -6,14 +6,16 @@ clock shows how much has passed there, at least: the answer was on its way for a
 expired by this measure has expired at the broker, whatever the machines' clocks show.
 """
 
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 from cometmq.arguments import ArgumentKind
 from cometmq.errors import ReceiptExpired
+from cometmq.format.pop.names import RetryFlag
 from cometmq.format.pop.receipt import ReceiptHandle, parse_receipt
 from cometmq.format.properties import POP_CK
 from cometmq.io.clock import Clock
-from cometmq.message import StoredMessage
+from cometmq.message import MessageQueue, StoredMessage
 
 POPPED: Final = ArgumentKind(
     "a StoredMessage that was received by a pop: it has the property POP_CK",
@@ -32,6 +34,13 @@ class _Changed(NamedTuple):
 
     first: ReceiptHandle
     present: ReceiptHandle
+
+
+def is_from(message: StoredMessage, queues: Container[MessageQueue]) -> bool:
+    """Return whether a message was popped from one of some queues itself, and not from the retry topic."""
+    handle = parse_receipt(message.properties[POP_CK])
+    queue = MessageQueue(message.topic, handle.broker_name, handle.queue_id)
+    return handle.retry_flag is RetryFlag.NONE and queue in queues
 
 
 class PopReceipts:
