@@ -16,7 +16,7 @@ class HandlerEnded(Exception):
     """A handler ended by CancelledError or SystemExit; for its caller that is a failure like any other."""
 
 
-class _Call:
+class _CallUnderWay:
     """A call under way, and the one within which it was made.
 
     Attributes:
@@ -30,7 +30,7 @@ class _Call:
         self.outer = _present.get()
 
 
-_present: "ContextVar[_Call | None]" = ContextVar("cometmq-call", default=None)
+_present: "ContextVar[_CallUnderWay | None]" = ContextVar("cometmq-call", default=None)
 
 
 def calling_tasks() -> "set[asyncio.Task[Any]]":
@@ -54,7 +54,7 @@ async def call(function: Callable[[Any], Any], argument: Any, pool: Executor, *,
 
     Raises what the function raises, but HandlerEnded instead of a CancelledError or SystemExit of its own.
     """
-    one = _Call()
+    one = _CallUnderWay()
     token = _present.set(one)
     try:
         result = function(argument) if is_async else await _in_thread(function, argument, pool)

@@ -322,7 +322,7 @@ async def test_after_a_reset_only_what_is_being_handled_is_handled_of_what_was_p
         async with consumer:
             await basket.has(1)
             await reset(cluster, here.group_name, "Orders", ResetTarget(time=END))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(100):
                 while "the offset was reset" not in caplog.text:  # noqa: ASYNC110 a log has no event
                     await asyncio.sleep(0.01)
             gate.set()

@@ -23,11 +23,11 @@ from cometmq.client.consumer.handle_hooks import HandleHook, HandleHooks
 from cometmq.client.consumer.ordered import SUSPEND_MS
 from cometmq.client.consumer.pop.consumption import PopConsumption
 from cometmq.client.consumer.pulling import PullOptions, check_options
-from cometmq.client.consumer.signals import stopped_by_signals
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Handler, Subscription
 from cometmq.client.credentials import find_credentials
 from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.signals import stopped_by_signals
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.format.layout import valid_topic

@@ -30,14 +30,14 @@ class _Signals:
         self._before: dict[signal.Signals, _SystemHandler] = {}
 
     def add(self, stop: Callable[[], None]) -> None:
-        """Have a signal call ``stop``, too; the first one installs the handlers."""
+        """Register what a signal calls, too; the first one installs the handlers."""
         self._stops.append(stop)
         if len(self._stops) == 1:
             for one in ENDING:
                 self._install(one)
 
     def remove(self, stop: Callable[[], None]) -> None:
-        """Have signals call ``stop`` no more; the last one restores the handlers."""
+        """Unregister what a signal calls; the last one restores the handlers."""
         self._stops.remove(stop)
         if not self._stops:
             self._restore()

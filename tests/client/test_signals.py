@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from cometmq.client import Consumer, Producer
-from cometmq.client.consumer.signals import stopped_by_signals
+from cometmq.client.signals import stopped_by_signals
 from cometmq.message import Message
 from cometmq.testing import AsyncEmbeddedBroker
 
