@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.client.calling import HandlerEnded, call
+from cometmq.client.calling import HandlerEnded, call, calling_tasks
 
 
 def called(function: Callable[[Any], Any], *, is_async: bool) -> Any:
@@ -75,3 +75,27 @@ def test_a_plain_function_sees_the_caller_s_context_variables() -> None:
         return found
 
     assert asyncio.run(main()) == "mine"
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_what_a_function_starts_knows_the_task_that_calls_it_until_it_ends(is_async: bool) -> None:
+    ended, late = asyncio.Event(), list[asyncio.Task[set[asyncio.Task[Any]]]]()
+    seen: list[set[asyncio.Task[Any]]] = []
+
+    async def tasks_then() -> set[asyncio.Task[Any]]:
+        await ended.wait()
+        return calling_tasks()
+
+    async def function(_: object) -> None:
+        seen.append(await asyncio.create_task(asyncio.to_thread(calling_tasks)))
+        late.append(asyncio.create_task(tasks_then()))
+
+    def plain(_: object) -> None:
+        seen.append(calling_tasks())
+
+    with ThreadPoolExecutor(1) as pool:
+        await call(function if is_async else plain, "message", pool, is_async=is_async)
+    ended.set()
+    assert seen == [{asyncio.current_task()}]
+    assert await asyncio.gather(*late) == [set()] * len(late)
+    assert calling_tasks() == set()
