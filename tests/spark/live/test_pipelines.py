@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,7 +14,6 @@ from cometmq.spark import started
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first streams, on a machine that is busy
 
 EVENT = "id int, at timestamp"
-APPLICATION = "orders-to-delta"
 
 
 def event(number: int, minute: float) -> bytes:
@@ -93,40 +91,3 @@ def test_two_topics_are_joined_though_their_messages_come_in_different_runs(
         (number, number) for number in range(6)
     ]
     assert sorted(row["ordered"] for row in rows if row["paid"] is None) == [6, 7, 8, 9]
-
-
-def test_micro_batches_that_are_repeated_are_once_in_a_delta_table(
-    spark: SparkSession, topics: Topics, tmp_path: Path
-) -> None:
-    topics.create("tabled")
-    table, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
-    repeated: list[int] = []
-
-    def add(batch: DataFrame, batch_id: int) -> None:
-        if DeltaTable.is_deltatable(str(table)):
-            done = DeltaTable(table).transaction_version(APPLICATION)
-            if done is not None and done >= batch_id:
-                repeated.append(batch_id)
-                return
-        properties = CommitProperties(app_transactions=[Transaction(APPLICATION, batch_id)])
-        write_deltalake(table, batch.toArrow(), mode="append", commit_properties=properties)
-
-    def run() -> None:
-        stream = events(spark, topics, "tabled", maxOffsetsPerTrigger="4")
-        writer = stream.writeStream.foreachBatch(add).option("checkpointLocation", str(checkpoint))
-        started(writer.trigger(availableNow=True).start()).awaitTermination()
-
-    def found() -> list[int]:
-        return sorted(row["id"] for row in DeltaTable(table).to_pyarrow_table().to_pylist())
-
-    topics.send("tabled", [event(number, number) for number in range(10)], 0)
-    run()
-    assert found() == list(range(10))
-    commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    assert len(commits) == 3
-    commits[-1].unlink()  # as after a kill behind Delta's commit, and before Spark's
-    (checkpoint / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
-    topics.send("tabled", [event(10, 10)], 1)
-    run()
-    assert repeated == [2]
-    assert found() == list(range(11))

@@ -38,7 +38,7 @@ def table_at(place: str) -> DeltaTable:
 
 def rows_of(place: str) -> list[dict[str, Any]]:
     """Return the rows of a table in the order of the log, as ``plain_rows`` has them, and their day."""
-    rows = table_at(place).to_pyarrow_table().to_pylist()
+    rows = pa.table(table_at(place).scan()).to_pylist()  # to_pyarrow_table may abort as Python ends
     for row in rows:
         row |= {
             name: (row[name] - EPOCH) // timedelta(milliseconds=1) for name in ("born_time", "store_time")
