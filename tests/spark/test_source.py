@@ -62,3 +62,17 @@ def test_a_wrong_option_fails_before_anything_is_read(
 ) -> None:
     with pytest.raises(AnalysisException, match="option topics is not known: did you mean topic"):
         spark.read.format("rocketmq").option("topics", "GoldenA").load(str(golden["store-clean"]))
+
+
+@pytest.mark.timeout(600)  # as above
+def test_sql_reads_through_a_view_and_a_table_of_the_catalog_names_that_remedy(
+    spark: SparkSession, golden: Mapping[str, Path]
+) -> None:
+    options = f"USING rocketmq OPTIONS (path '{golden['store-clean']}', topic 'GoldenA')"
+    with pytest.raises(AnalysisException, match="use CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE golden {options}")
+    spark.sql(f"CREATE TEMPORARY VIEW golden {options}")
+    try:
+        assert spark.sql("SELECT count(*) FROM golden").collect()[0][0] > 0
+    finally:
+        spark.catalog.dropTempView("golden")

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from cometmq.errors import SettingsError
@@ -87,3 +89,9 @@ def test_a_key_is_one_text_without_blanks() -> None:
 def test_a_number_of_thousands_of_digits_is_refused_as_any_other() -> None:
     with pytest.raises(SettingsError, match="give a whole number from 1 to"):
         values.number("n", "9" * 5_000)
+
+
+def test_the_documented_names_of_sparks_are_those_that_are_ignored() -> None:
+    documented = re.findall(r"^([a-z]\w+)  +\S", values.__doc__ or "", re.MULTILINE)
+    assert documented[0] == "name"
+    assert tuple(documented[1:]) == values.SPARKS_OWN

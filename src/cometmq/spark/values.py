@@ -2,6 +2,23 @@
 
 An option whose name begins with ``spark.rocketmq.`` is a session's (``session_options``): it applies if the
 read or write has that option, and neither it nor an alternative to it is set.
+
+Spark adds names of its own to the options that it passes, which are ignored unless an option has the same name:
+
+=============================================  ===============================================
+name                                           comes from
+=============================================  ===============================================
+queryName                                      ``writeStream.queryName(…)``; a declarative
+                                               pipeline names each of its queries
+checkpointLocation                             the option of ``writeStream``
+outputMode                                     ``writeStream.outputMode(…)``
+asyncProgressTrackingEnabled                   the option of ``writeStream``
+asyncProgressTrackingCheckpointIntervalMs      as above
+asyncProgressTrackingOverrideSinkSupportCheck  as above
+=============================================  ===============================================
+
+and ``provider``, among others, for a table in its catalog (``CREATE TABLE … USING rocketmq``). Such a table is
+refused: when it is read or written, Spark 4.3 passes none of its options to a source in Python.
 """
 
 import json
@@ -34,6 +51,17 @@ _SIZES: Final = {
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 """Units as in Spark's ``JavaUtils.java``, without those below a second."""
 SESSION_PREFIX: Final = "spark.rocketmq."
+SPARKS_OWN: Final = (
+    "queryName",
+    "checkpointLocation",
+    "outputMode",
+    "asyncProgressTrackingEnabled",
+    "asyncProgressTrackingCheckpointIntervalMs",
+    "asyncProgressTrackingOverrideSinkSupportCheck",
+)
+"""What Spark adds to the options of a write."""
+PROVIDER: Final = "provider"
+"""Spark's name for the source of a table in its catalog."""
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 
 
@@ -59,7 +87,12 @@ class OptionTexts:
         not_here: Collection[str] = (),
     ) -> None:
         own, of_session = split_session(options)
-        self._texts = {known_name(name, known): text.strip() for name, text in own.items()}
+        there = {name.lower() for name in known}
+        sparks = {name.lower() for name in SPARKS_OWN} - there
+        _refuse_table(own, there)
+        self._texts = {
+            known_name(name, known): text.strip() for name, text in own.items() if name.lower() not in sparks
+        }
         excluded = {name for names in alternatives if self._texts.keys() & names for name in names}
         left = {name.lower(): name for name in known if name not in {*self._texts, *excluded, *not_here}}
         self._texts |= {left[name]: text.strip() for name, text in of_session.items() if name in left}
@@ -84,6 +117,16 @@ def split_session(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str,
         else:
             own[name] = text
     return own, of_session
+
+
+def _refuse_table(options: Mapping[str, str], known: Collection[str]) -> None:
+    """Raise SettingsError if options are those of a table in Spark's catalog."""
+    if PROVIDER not in known and any(name.lower() == PROVIDER for name in options):
+        raise SettingsError(
+            "a table in Spark's catalog could be neither read nor written, as Spark passes none of its options to "
+            "a source in Python: use CREATE TEMPORARY VIEW … USING rocketmq OPTIONS (…), or load() and "
+            "createOrReplaceTempView()"
+        )
 
 
 def known_name(name: str, known: Collection[str]) -> str:

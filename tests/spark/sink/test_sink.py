@@ -17,6 +17,7 @@ from cometmq.net.address import free_port
 from cometmq.spark.live.access import ACCESS_OPTIONS
 from cometmq.spark.sink import sink
 from cometmq.spark.sink.sink import OPTIONS, PRODUCER_GROUP, Sent, SinkOptions, parse, send
+from cometmq.spark.values import SPARKS_OWN
 
 KEY = "IDEMPOTENCE_KEY"
 
@@ -35,8 +36,11 @@ def options(topics: Topics, **given: str) -> SinkOptions:
 
 
 def test_options_are_read() -> None:
-    given = {"namesrv": "a:1", "TOPIC": "orders", "checkpointLocation": "somewhere"}
-    assert parse(given) == SinkOptions(("a:1",), "orders", PRODUCER_GROUP, 60)
+    wanted = SinkOptions(("a:1",), "orders", PRODUCER_GROUP, 60)
+    assert parse({"namesrv": "a:1", "TOPIC": "orders"}) == wanted
+    assert parse({"namesrv": "a:1", "path": "orders"}) == wanted
+    sparks = {name.lower(): "x" for name in SPARKS_OWN}  # queryName and others, as Spark passes them
+    assert parse({"namesrv": "a:1", "topic": "orders"} | sparks) == wanted
     documented = re.findall(r"^([a-z]\w+)  +\S", sink.__doc__ or "", re.MULTILINE)
     assert (*documented[1:], *ACCESS_OPTIONS) == OPTIONS
 
@@ -46,7 +50,8 @@ def test_options_are_read() -> None:
     [
         ({}, "option namesrv is missing"),
         ({"namesrv": "a:1", "topic": "a,b"}, "option topic a,b: give one"),
-        ({"namesrv": "a:1", "path": "x"}, "option path is not known"),
+        ({"namesrv": "a:1", "path": "x", "topic": "y"}, "options topic y and path x: give one"),
+        ({"namesrv": "a:1", "provider": "rocketmq"}, "use CREATE TEMPORARY VIEW"),
         ({"namesrv": "a:1", "onBadRow": "skip"}, "option onBadRow skip: give fail, drop, deadLetter"),
         ({"namesrv": "a:1", "onBadRow": "deadLetter"}, "needs the option deadLetterTopic"),
         ({"namesrv": "a:1", "deadLetterTopic": "a"}, "option onBadRow fail: deadLetter needs"),
@@ -145,6 +150,7 @@ def test_what_a_stream_repeats_is_stored_once(spark: SparkSession, orders: Topic
             .writeStream.format("rocketmq")
             .options(namesrv=orders.name_server, topic="copies")
             .option("checkpointLocation", str(tmp_path))
+            .queryName("copies")
             .trigger(availableNow=True)
             .start()
         )

@@ -10,6 +10,7 @@ option                  meaning
 ======================  ========================================================================
 namesrv                 name servers, ``host:port``, several joined by ``;``
 topic                   for rows that name none
+path                    the same: the argument of ``save()`` or ``start()``
 group                   producer group
 retrySeconds            how long sends that fail are retried; 60 when not given
 idempotenceKey          a column that names each row: of those with the same one in a topic one is stored
@@ -49,6 +50,7 @@ from cometmq.wire.acl import Credentials
 OPTIONS: Final = (
     "namesrv",
     "topic",
+    "path",
     "group",
     "retrySeconds",
     "idempotenceKey",
@@ -56,12 +58,10 @@ OPTIONS: Final = (
     "deadLetterTopic",
     *ACCESS_OPTIONS,
 )
+ALTERNATIVES: Final = (("topic", "path"),)
 PRODUCER_GROUP: Final = "cometmq-spark-sink"
 BATCH_ID: Final = "streaming.sql.batchId"
 QUERY_ID: Final = "sql.streaming.queryId"
-SPARKS_OWN: Final = frozenset({"checkpointlocation"})
-"""Spark's own options of a stream's writer."""
-
 
 log = logging.getLogger(__name__)
 
@@ -102,9 +102,7 @@ class Sent(WriterCommitMessage):
 
 def parse(options: Mapping[str, str]) -> SinkOptions:
     """Check the options of a write. Raises SettingsError that names option, value, limit and remedy."""
-    texts = OptionTexts(
-        {name: text for name, text in options.items() if name.lower() not in SPARKS_OWN}, OPTIONS
-    )
+    texts = OptionTexts(options, OPTIONS, alternatives=ALTERNATIVES)
     if "namesrv" not in texts:
         raise SettingsError("option namesrv is missing: messages are written to live topics, not to files")
     on_bad_row = texts.read("onBadRow", _on_bad_row, OnBadRow.FAIL)
@@ -115,7 +113,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         )
     return SinkOptions(
         name_servers=name_servers("namesrv", texts["namesrv"]),
-        topic=_one_topic(texts, "topic", "and others in a column topic"),
+        topic=_topic(texts),
         group=texts.read("group", values.group_name, PRODUCER_GROUP),
         retry_s=texts.read("retrySeconds", values.number, RETRY_SECONDS),
         key_column=texts.read("idempotenceKey", values.text, None),
@@ -124,6 +122,14 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         tls=tls_of_options(texts),
         credentials=credentials_of_options(texts),
     )
+
+
+def _topic(texts: OptionTexts) -> str | None:
+    if all(name in texts for name in ("topic", "path")):
+        raise SettingsError(
+            f"options topic {texts['topic']} and path {texts['path']}: give one, in save() or start() the path"
+        )
+    return _one_topic(texts, "path" if "path" in texts else "topic", "and others in a column topic")
 
 
 def _one_topic(texts: OptionTexts, name: str, hint: str) -> str | None:
