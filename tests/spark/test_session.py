@@ -119,3 +119,17 @@ def test_starts_without_java_on_path_and_leaves_no_file(golden: Mapping[str, Pat
     assert int(answer.stdout) > 500
     assert "Traceback" not in answer.stderr
     assert [path.relative_to(temporary).as_posix() for path in temporary.rglob("*")] == ["work"]
+
+
+@pytest.mark.parametrize(
+    ("master", "partitions"),
+    [("local", 2), ("local[3]", 6), ("local[2, 4]", 4), ("local[*]", 2 * (os.cpu_count() or 1))],
+)
+def test_shuffles_on_one_machine_have_two_parts_for_each_core(master: str, partitions: int) -> None:
+    shuffle = import_module("cometmq.spark.session")._shuffle
+    assert shuffle(master) == {"spark.sql.shuffle.partitions": str(partitions)}
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "local-cluster[2,1,1024]", "yarn"])
+def test_shuffles_on_a_cluster_are_as_spark_has_them(master: str) -> None:
+    assert import_module("cometmq.spark.session")._shuffle(master) == {}

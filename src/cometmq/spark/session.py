@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -41,6 +42,11 @@ LOCAL_DEFAULTS: Final = {
 }
 """For a local session; a session on a cluster has its own settings for these."""
 
+SHUFFLE: Final = "spark.sql.shuffle.partitions"
+SHUFFLE_PER_CORE: Final = 2
+"""Spark's 200 are for clusters. Those of a batch are merged as they are read, but a stream runs a task for
+each, with a state store of its own: seconds for each micro-batch."""
+
 DEFAULTS: Final = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -73,7 +79,7 @@ def session(
     settings: dict[str, str] = {}
     environment = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable}
     if SparkContext._active_spark_context is None:  # noqa: SLF001  Spark offers no other way to ask
-        settings |= DEFAULTS | (LOCAL_DEFAULTS if master.startswith("local") else {})
+        settings |= DEFAULTS | (LOCAL_DEFAULTS if master.startswith("local") else {}) | _shuffle(master)
     if SparkContext._gateway is None:  # noqa: SLF001  no Java was started yet
         folder = _temporary_folder(work_dir)
         settings |= {"spark.local.dir": str(folder)}
@@ -93,6 +99,15 @@ def session(
         made: SparkSession = builder.getOrCreate()
     _activate(made)
     return made
+
+
+def _shuffle(master: str) -> dict[str, str]:
+    """Return the setting for shuffles on this machine alone; none for a cluster."""
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:, *\d+)?\])?", master)
+    if found is None:
+        return {}
+    cores = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+    return {SHUFFLE: str(cores * SHUFFLE_PER_CORE)}
 
 
 def _temporary_folder(parent: Path | None) -> Path:
