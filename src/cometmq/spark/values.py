@@ -3,7 +3,7 @@
 An option whose name begins with ``spark.rocketmq.`` is a session's (``session_options``): it applies if the
 read or write has that option, and neither it nor an alternative to it is set.
 
-Spark adds names of its own to the options that it passes, which are ignored unless an option has the same name:
+Spark adds names of its own to the options that it passes. They are ignored, unless an option has the name:
 
 =============================================  ===============================================
 name                                           comes from
@@ -17,8 +17,8 @@ asyncProgressTrackingCheckpointIntervalMs      as above
 asyncProgressTrackingOverrideSinkSupportCheck  as above
 =============================================  ===============================================
 
-and ``provider``, among others, for a table in its catalog (``CREATE TABLE … USING rocketmq``). Such a table is
-refused: when it is read or written, Spark 4.3 passes none of its options to a source in Python.
+and ``provider``, among others, for a table in its catalog (``CREATE TABLE … USING rocketmq``). Such a table
+is refused: when it is read or written, Spark 4.3 passes none of its options to a source in Python.
 """
 
 import json
@@ -123,9 +123,9 @@ def _refuse_table(options: Mapping[str, str], known: Collection[str]) -> None:
     """Raise SettingsError if options are those of a table in Spark's catalog."""
     if PROVIDER not in known and any(name.lower() == PROVIDER for name in options):
         raise SettingsError(
-            "a table in Spark's catalog could be neither read nor written, as Spark passes none of its options to "
-            "a source in Python: use CREATE TEMPORARY VIEW … USING rocketmq OPTIONS (…), or load() and "
-            "createOrReplaceTempView()"
+            "a table in Spark's catalog could be neither read nor written, as Spark passes none of its "
+            "options to a source in Python: use CREATE TEMPORARY VIEW … USING rocketmq OPTIONS (…), or load() "
+            "and createOrReplaceTempView()"
         )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 from tests.spark.live.conftest import Topics, queue
 
 from cometmq import blocking
@@ -164,3 +165,30 @@ def test_what_a_stream_repeats_is_stored_once(spark: SparkSession, orders: Topic
     found = stored(orders, "copies", 2)
     keys = [one.properties[KEY] for one in found]
     assert len(keys) == len(set(keys)) == 140  # the broker knew those that came again
+
+
+@pytest.mark.timeout(600)
+def test_batch_writes_of_a_repeated_micro_batch_are_stored_once_each(
+    spark: SparkSession, orders: Topics, tmp_path: Path
+) -> None:
+    orders.create("twice")
+    failures = ["behind the writes"]
+
+    def write_twice(batch: DataFrame, _: int) -> None:
+        for _ in range(2):  # equal rows, and two writes that are meant
+            rows = batch.select("body", "tags").write.format("rocketmq")
+            rows.options(namesrv=orders.name_server).mode("append").save("twice")
+        if failures:
+            raise RuntimeError(failures.pop())
+
+    def run() -> None:
+        stream = spark.readStream.format("rocketmq").options(namesrv=orders.name_server, subscribe="orders")
+        frame = stream.option("startingOffsets", "earliest").load()
+        writer = frame.writeStream.foreachBatch(write_twice).option("checkpointLocation", str(tmp_path))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match="behind the writes"):
+        run()
+    run()
+    found = Counter(one.body for one in stored(orders, "twice"))
+    assert (len(found), set(found.values())) == (140, {2})

@@ -5,6 +5,11 @@ the same idempotence key as before, whatever the order of its rows (``row_keys``
 row that differs between two attempts (a plan with randomness, or one that moves rows from partition to
 partition) is stored in each of its forms.
 
+A batch write in a ``foreachBatch`` function is repeated with its micro-batch. What is the same then is the
+query, the number of the micro-batch, and how many actions the function had begun before: Spark numbers all
+actions of an application, and its tasks know their own number and that of the micro-batch. If other queries
+begin actions meanwhile, the distance differs, and rows are doubled, as before; they are never lost.
+
 ======================  ========================================================================
 option                  meaning
 ======================  ========================================================================
@@ -62,6 +67,9 @@ ALTERNATIVES: Final = (("topic", "path"),)
 PRODUCER_GROUP: Final = "cometmq-spark-sink"
 BATCH_ID: Final = "streaming.sql.batchId"
 QUERY_ID: Final = "sql.streaming.queryId"
+ACTION: Final = "spark.sql.execution.id"
+ROOT_ACTION: Final = "spark.sql.execution.root.id"
+"""The number of the action that the running one is a part of: in ``foreachBatch`` that of the micro-batch."""
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +135,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
 def _topic(texts: OptionTexts) -> str | None:
     if all(name in texts for name in ("topic", "path")):
         raise SettingsError(
-            f"options topic {texts['topic']} and path {texts['path']}: give one, in save() or start() the path"
+            f"options topic {texts['topic']} and path {texts['path']}: give one; save() and start() set path"
         )
     return _one_topic(texts, "path" if "path" in texts else "topic", "and others in a column topic")
 
@@ -156,7 +164,15 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:  # type: ignore[override] # Spark hands it Arrow
         """Send the rows of a task. Raises like ``send``."""
-        return send(self._options, f"{self._write_id}-0-{_task().partitionId()}", iterator)
+        task = _task()
+        return send(self._options, f"{self._name(task)}-{task.partitionId()}", iterator)
+
+    def _name(self, task: TaskContext) -> str:
+        """Return what names the write: the same if the micro-batch that it is a part of is repeated."""
+        query, batch, action, root = map(task.getLocalProperty, (QUERY_ID, BATCH_ID, ACTION, ROOT_ACTION))
+        if query is None or batch is None or action is None or root is None or action == root:
+            return f"{self._write_id}-0"
+        return f"{query}-{batch}-write-{int(action) - int(root)}"
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log how many rows are no messages."""
