@@ -124,8 +124,8 @@ def _refuse_table(options: Mapping[str, str], known: Collection[str]) -> None:
     if PROVIDER not in known and any(name.lower() == PROVIDER for name in options):
         raise SettingsError(
             "a table in Spark's catalog could be neither read nor written, as Spark passes none of its "
-            "options to a source in Python: use CREATE TEMPORARY VIEW … USING rocketmq OPTIONS (…), or load() "
-            "and createOrReplaceTempView()"
+            "options to a source in Python: use CREATE TEMPORARY VIEW … USING rocketmq OPTIONS (…), or "
+            "load() and createOrReplaceTempView()"
         )
 
 

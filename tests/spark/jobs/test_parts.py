@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from cometmq.spark.jobs.parts import on_parts
+from cometmq.spark.jobs.parts import SHUFFLE_TASKS_MAX, on_parts, shuffle_tasks
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
@@ -45,3 +45,11 @@ def test_no_task_is_sent_the_part_of_another(spark: SparkSession, tmp_path: Path
 
 def test_without_parts_there_are_no_rows(spark: SparkSession) -> None:
     assert on_parts(spark, [], lambda _: iter(()), SCHEMA).collect() == []
+
+
+@pytest.mark.parametrize(
+    ("log_bytes", "tasks"), [(0, 1), (1, 1), (1 << 27, 1), ((1 << 27) + 1, 2), (1 << 40, 8_192)]
+)
+def test_the_size_of_the_log_decides_how_many_tasks_share_a_shuffle(log_bytes: int, tasks: int) -> None:
+    assert shuffle_tasks(log_bytes) == tasks
+    assert shuffle_tasks(1 << 60) == SHUFFLE_TASKS_MAX

@@ -2,13 +2,26 @@
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from cometmq.spark.options import BYTES_PER_PARTITION
+
 P = TypeVar("P")
+
+SHUFFLE_TASKS_MAX: Final = 10_000
+"""Each has a block in the output of every task before it, of which Spark keeps the sizes on the driver."""
+
+
+def shuffle_tasks(log_bytes: int) -> int:
+    """Return how many tasks share what was read of a log: one for each 128 MiB of it.
+
+    It does not depend on the cores that are there now: with dynamic allocation they come with the tasks.
+    """
+    return min(max(-(-log_bytes // BYTES_PER_PARTITION), 1), SHUFFLE_TASKS_MAX)
 
 
 def on_parts(

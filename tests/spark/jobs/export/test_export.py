@@ -81,7 +81,7 @@ def test_what_was_begun_is_finished_as_it_was_planned_and_the_rest_follows(
 def test_of_a_run_that_is_killed_the_rounds_that_are_over_count(
     spark: SparkSession, golden: Mapping[str, Path], place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "CORE_BYTES", 64 * 1024)
+    monkeypatch.setattr(rounds, "UNIT_BYTES", 64 * 1024)
     offsets = [row["physical_offset"] for row in plain_rows(golden["store-clean"])]
     add, over = DoneRounds.add, list[Exported]()
 

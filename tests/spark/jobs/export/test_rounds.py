@@ -9,7 +9,15 @@ from fsspec import filesystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.spark.jobs.export.rounds import CORE_BYTES, DoneRounds, RoundDone, RoundPlan, round_end, rounds
+from cometmq.spark.jobs.export.rounds import (
+    UNIT_BYTES,
+    UNITS_MAX,
+    DoneRounds,
+    RoundDone,
+    RoundPlan,
+    round_end,
+    rounds,
+)
 from cometmq.spark.jobs.export.targets import JobTarget, target_of
 
 STATE = "_job"
@@ -119,8 +127,16 @@ def test_what_a_round_did_is_read_by_what_knows_less_of_it(target: JobTarget) ->
     assert DoneRounds(target, STATE, RoundDone).last() == RoundDone(begin=0, next=7)
 
 
-@given(st.integers(0, 2**62), st.integers(1, 1000))
-def test_a_round_ends_where_a_file_of_the_export_does(begin: int, cores: int) -> None:
-    end = round_end(begin, cores)
-    assert end > begin and end % CORE_BYTES == 0
-    assert end - begin <= max(cores, 8) * CORE_BYTES
+@given(st.integers(0, 2**62), st.integers(1, 2**50))
+def test_a_round_ends_where_a_file_of_the_export_does(begin: int, left: int) -> None:
+    end = round_end(begin, begin + left)
+    assert end > begin and end % UNIT_BYTES == 0
+    assert end - begin <= UNITS_MAX * UNIT_BYTES
+
+
+@pytest.mark.parametrize(("gib", "most"), [(8, 1), (64, 8), (10 * 1024, 60)])
+def test_a_long_log_takes_few_rounds_however_few_cores_there_are(gib: int, most: int) -> None:
+    ends, log_end = [0], gib << 30
+    while ends[-1] < log_end:
+        ends.append(round_end(ends[-1], log_end))
+    assert len(ends) - 1 <= most

@@ -31,7 +31,7 @@ from cometmq.spark.files.remote import RemotePath, path_of
 from cometmq.spark.files.splits import FilePiece, LogFile, log_files, splits
 from cometmq.spark.files.walk import DamagedPart
 from cometmq.spark.jobs.export.parquet_files import ParquetFile
-from cometmq.spark.jobs.export.rounds import DoneRounds, RoundDone, RoundPlan, cores, round_end, rounds
+from cometmq.spark.jobs.export.rounds import DoneRounds, RoundDone, RoundPlan, round_end, rounds
 from cometmq.spark.jobs.export.targets import JobTarget, target_of
 from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.jobs.tail import last_begun
@@ -165,7 +165,7 @@ def _archive(spark: SparkSession, files: list[LogFile], target: JobTarget, wante
         left = [file for file in files if file.base_offset >= begin]
         if not left:
             return None
-        stop = round_end(left[0].base_offset, cores(spark))
+        stop = round_end(left[0].base_offset, left[-1].base_offset + left[-1].size)
         last = max((file for file in left if file.base_offset < stop), key=lambda file: file.base_offset)
         return msgspec.structs.replace(wanted, begin=begin, end=last.base_offset + last.size)
 

@@ -35,8 +35,9 @@ from cometmq.spark.jobs.export.export_files import (
     MadeFile,
     made_batch,
 )
-from cometmq.spark.jobs.export.rounds import DONE, DoneRounds, RoundDone, RoundPlan, cores, round_end, rounds
+from cometmq.spark.jobs.export.rounds import DONE, DoneRounds, RoundDone, RoundPlan, round_end, rounds
 from cometmq.spark.jobs.export.targets import DELTA_LOG, JobTarget, check_delta_package, target_of
+from cometmq.spark.jobs.parts import shuffle_tasks
 from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.jobs.tail import records_end
 from cometmq.spark.jobs.watch import Progress, watched
@@ -191,7 +192,7 @@ class _Run:
         if self._end <= begin:
             return None
         first = next(file for file in self._files if file.base_offset + file.size > begin)
-        return min(round_end(max(begin, first.base_offset), cores(self._spark)), self._end)
+        return min(round_end(max(begin, first.base_offset), self._end), self._end)
 
     def _write(self, plan: ExportPlan) -> list[MadeFile]:
         """Write the files of a round, each in the order of the log."""
@@ -214,7 +215,8 @@ class _Run:
         day = date_from_unix_date(expr(f"cast(floor(unix_micros(store_time) / {DAY_US}) as int)"))
         begin = f"greatest(physical_offset div {LOG_BYTES_PER_FILE} * {LOG_BYTES_PER_FILE}, {plan.begin})"
         dated = new.withColumn(DAY, day).withColumn(FILE_BEGIN, expr(begin))
-        together = dated.repartition(*BY, FILE_BEGIN).sortWithinPartitions(*BY, "physical_offset")
+        tasks = shuffle_tasks(plan.end - plan.begin)
+        together = dated.repartition(tasks, *BY, FILE_BEGIN).sortWithinPartitions(*BY, "physical_offset")
         return [MadeFile(*row) for row in together.mapInArrow(write, MADE).collect()]
 
 

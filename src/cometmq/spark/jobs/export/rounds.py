@@ -17,14 +17,17 @@ from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 import msgspec
-from pyspark.sql import SparkSession
 
 from cometmq.format.layout import offset_name
 from cometmq.spark.jobs.export.targets import JobTarget
 
-CORE_BYTES: Final = 1024 * 1024 * 1024
-"""Bytes of the log in a round, for each core."""
-CORES_MIN: Final = 8
+UNIT_BYTES: Final = 1024 * 1024 * 1024
+"""A round ends at a multiple of it."""
+UNITS_MIN: Final = 8
+UNITS_MAX: Final = 512
+"""Of a round: what an export shuffles at once is on the executors' disks."""
+SHARE: Final = 8
+"""A round is one part in so many of what is left of the log, if that is within the limits."""
 PLAN: Final = ".plan.json"
 DONE: Final = ".done.json"
 
@@ -103,14 +106,10 @@ def rounds(
         target.remove(_plan_name(state, planned.begin))
 
 
-def round_end(begin: int, cores: int) -> int:
+def round_end(begin: int, log_end: int) -> int:
     """Return the CommitLog offset at which a round from ``begin`` ends, if the log goes so far."""
-    return (begin // CORE_BYTES + max(cores, CORES_MIN)) * CORE_BYTES
-
-
-def cores(spark: SparkSession) -> int:
-    """Return the number of tasks that run at once."""
-    return spark.sparkContext.defaultParallelism
+    units = min(max((log_end - begin) // UNIT_BYTES // SHARE, UNITS_MIN), UNITS_MAX)
+    return (begin // UNIT_BYTES + units) * UNIT_BYTES
 
 
 def _pinned(

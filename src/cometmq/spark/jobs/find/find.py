@@ -25,6 +25,9 @@ from cometmq.store.offline.find import FindQuery, Found
 LIMIT: Final = 32
 MORE: Final = 4
 """Factor by which the number of pieces grows each time."""
+PIECES_MIN: Final = 8
+FIRST_SHARE: Final = 64
+"""The first pieces that are scanned of a store: at least 8, or one in 64."""
 
 
 class Hits(NamedTuple):
@@ -63,7 +66,7 @@ def find(
         _StoreSearch(number, answers, error, wanted, limit, bytes_per_task)
         for number, (_, answers, error) in enumerate(outcomes)
     ]
-    at_once = spark.sparkContext.defaultParallelism
+    at_once = max(PIECES_MIN, *(search.pieces // FIRST_SHARE for search in searches))
     with watched(spark, "find", progress):
         while parts := [part for search in searches for part in search.next_parts(at_once)]:
             for number, offset, record, damage, error in on_parts(spark, parts, walk, HITS).collect():
@@ -104,6 +107,11 @@ class _StoreSearch:
                 if pieces := within(split, begin, end):
                     crc, levels = looked_up.crc, looked_up.delay_levels
                     self._parts.append(WalkedPart(number, pieces, wanted, crc, levels, limit))
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces are left to scan."""
+        return len(self._parts)
 
     def next_parts(self, count: int) -> list[WalkedPart]:
         """Return the next parts of the log to scan; none once there are ``limit`` messages before them."""

@@ -38,7 +38,7 @@ from cometmq.io.files import Disk
 from cometmq.spark.files.remote import RemotePath, path_of, spark_path
 from cometmq.spark.files.splits import FilePiece, log_files, splits, within
 from cometmq.spark.jobs.memory import peak_bytes
-from cometmq.spark.jobs.parts import on_parts
+from cometmq.spark.jobs.parts import on_parts, shuffle_tasks
 from cometmq.spark.jobs.rebuild import entries, index_files, queue_files
 from cometmq.spark.jobs.rebuild.entries import Row, Rules
 from cometmq.spark.jobs.rebuild.index_files import Keys, blocks_of, ranked
@@ -64,7 +64,6 @@ SCANNED: Final = "scanned"
 SUCCESS: Final = "_SUCCESS"
 """The file that Spark leaves in a directory that is complete."""
 MADE: Final = "made bigint, peak_bytes bigint"
-TASKS_PER_CORE: Final = 3
 
 
 def rebuild(
@@ -113,7 +112,7 @@ class _Job:
         self._layer = layer
         self._progress = progress
         self._building = store.root / BUILD_DIRECTORY
-        self._tasks = spark.sparkContext.defaultParallelism * TASKS_PER_CORE
+        self._tasks = shuffle_tasks(store.data_bytes())
         self._peaks = [0]
 
     def run(self, bytes_per_task: int) -> Rebuilt:

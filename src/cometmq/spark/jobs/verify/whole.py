@@ -30,7 +30,7 @@ from cometmq.format.delay_level import DelayLevels
 from cometmq.format.index import FIRST_ENTRY
 from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import splits
-from cometmq.spark.jobs.parts import on_parts
+from cometmq.spark.jobs.parts import on_parts, shuffle_tasks
 from cometmq.spark.jobs.rebuild.entries import Rules, topic_bytes
 from cometmq.spark.jobs.stores import on_each
 from cometmq.spark.jobs.verify.checks import (
@@ -76,7 +76,6 @@ from cometmq.store.verify.keys import NONE_MISSING, Missing
 from cometmq.store.verify.whole import state_of
 
 UNREADABLE = "unreadable"
-TASKS_PER_CORE: Final = 3
 QUEUES_PER_TASK: Final = 256
 LISTED_FIRST, EXPLAINED, CHECKED = range(3)
 """The order of findings, of which few are kept for each file: first those that explain others."""
@@ -147,7 +146,6 @@ class _Check:
         self._spark = spark
         self._stores = [path_of(store) for store in stores]
         self._progress = progress
-        self._tasks = spark.sparkContext.defaultParallelism * TASKS_PER_CORE
         self._errors: dict[int, str] = {}
         self._listings: dict[int, StoreListing] = {}
         self._reported: defaultdict[int, list[tuple[int, Reported]]] = defaultdict(list)
@@ -259,7 +257,8 @@ class _Check:
     ) -> list[tuple[int, CheckOutcome]]:
         """Check rows, those of an owner in one task; report the findings, and return the outcomes."""
         left = rows.where(f.col("store").isin(*self._left()))
-        ordered = left.repartition(self._tasks, *owner).sortWithinPartitions(*owner, "begin")
+        size = sum(file.written for number in self._left() for file in self._listings[number].files)
+        ordered = left.repartition(shuffle_tasks(size), *owner).sortWithinPartitions(*owner, "begin")
         with watched(self._spark, step, self._progress):
             found = ordered.mapInArrow(check, OUTCOMES).collect()
         outcomes = [(number, pickle.loads(outcome)) for number, outcome in found]  # noqa: S301  as above
