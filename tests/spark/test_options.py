@@ -25,7 +25,7 @@ def test_every_option_is_understood_in_any_case() -> None:
             "topic": "TopicA, %RETRY%group",
             "tags": "TagA || TagB",
             "key": "order-7",
-            "columns": "body,topic",
+            "columns": "Body,TOPIC",
             "decompress": "FALSE",
             "broker": "broker-a",
             "limit": "10",

@@ -1,5 +1,6 @@
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -133,3 +134,25 @@ def test_shuffles_on_one_machine_have_two_parts_for_each_core(master: str, parti
 @pytest.mark.parametrize("master", ["spark://host:7077", "local-cluster[2,1,1024]", "yarn"])
 def test_shuffles_on_a_cluster_are_as_spark_has_them(master: str) -> None:
     assert import_module("cometmq.spark.session")._shuffle(master) == {}
+
+
+TERMINATED = """
+import os
+import signal
+import sys
+from pathlib import Path
+from cometmq.spark import session
+
+session("local[1]", work_dir=Path(sys.argv[1]))
+os.kill(os.getpid(), signal.SIGTERM)
+print("still there")
+"""
+
+
+@pytest.mark.timeout(600)  # Java is started for it alone
+def test_a_program_that_is_terminated_leaves_no_file(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", TERMINATED, str(tmp_path)], capture_output=True, check=False, timeout=500
+    )
+    assert (ran.returncode, ran.stdout) == (128 + signal.SIGTERM, b"")
+    assert list(tmp_path.iterdir()) == []

@@ -4,8 +4,10 @@ import atexit
 import os
 import re
 import shlex
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,6 +94,7 @@ def session(
             "SPARK_LAUNCHER_OPTS": NO_PERF_DATA,
         }
         atexit.register(_end_java)
+        _exit_on_sigterm()
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in {**settings, **conf}.items():
         builder = builder.config(name, value)
@@ -159,6 +162,13 @@ def _worker_settings(folder: Path, interpreter: str) -> dict[str, str]:
 def _activate(session: Any) -> None:
     """Set the active session of the calling thread, as Spark does for the thread that creates it."""
     session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)  # noqa: SLF001  Spark offers no other way
+
+
+def _exit_on_sigterm() -> None:
+    """Exit on SIGTERM, so that files are removed, unless the program has a handler of its own."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def _java_options(folder: Path) -> str:

@@ -164,8 +164,8 @@ def group_name(name: str, text: str) -> str:
 
 
 def columns(name: str, text: str) -> tuple[str, ...]:
-    """Parse columns separated by commas."""
-    chosen = names(name, text)
+    """Parse columns separated by commas, which may be in any case, as names are in Spark."""
+    chosen = tuple(column.lower() for column in names(name, text))
     for column in chosen:
         if column not in COLUMNS:
             raise SettingsError(f"option {name}: {no_column(column)}")

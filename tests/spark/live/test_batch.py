@@ -6,7 +6,7 @@ from tests.spark.live.conftest import Topics, counted, queue
 
 from cometmq.errors import NoRoute, RemoteError, SettingsError, StoreDamaged
 from cometmq.spark.live import batch
-from cometmq.spark.live.batch import FilteringReader, LiveReader
+from cometmq.spark.live.batch import FilteringReader, LiveReader, available
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import QueueRange
@@ -120,6 +120,20 @@ def test_offsets_that_brokers_do_not_have_are_lost(orders: Topics) -> None:
     assert planned(patient) == [[QueueRange(NEW, 0, 40)]]
     with pytest.raises(SettingsError, match="queue 1 is to be read up to offset 5, before its start at 60"):
         planned(orders.options(**only_new, startingOffsets=far, endingOffsets=far.replace("60", "5")))
+
+
+def test_all_that_a_queue_lost_is_named_though_a_micro_batch_reads_a_part(
+    orders: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expired = QueueRange(NEW, 3, 5)  # what the micro-batch was to read; the queue begins at 30 now
+    options = orders.options(subscribe="orders")
+    with Cluster(options) as cluster:
+        extent = cluster.extents([NEW])[NEW]._replace(first=30)
+        monkeypatch.setattr(cluster, "extents", lambda _: {NEW: extent})
+        with pytest.raises(StoreDamaged, match="queue 1, offsets 3 to 29:"):
+            available(options, cluster, [expired], is_part=True)
+        with pytest.raises(StoreDamaged, match="queue 1, offsets 3 to 4:"):
+            available(options, cluster, [expired])
 
 
 @pytest.mark.parametrize("end", ["latest", '{"orders": {"broker-a": {"0": 5, "1": 70}}}'])

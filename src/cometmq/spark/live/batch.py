@@ -129,8 +129,14 @@ def plan_tasks(options: LiveOptions, cluster: Cluster, ranges: list[QueueRange])
     return [InputPartition(part) for part in by_size]
 
 
-def available(options: LiveOptions, cluster: Cluster, ranges: Iterable[QueueRange]) -> list[QueueRange]:
+def available(
+    options: LiveOptions, cluster: Cluster, ranges: Iterable[QueueRange], *, is_part: bool = False
+) -> list[QueueRange]:
     """Cut ranges to the offsets that brokers have, and report the rest as lost.
+
+    Args:
+        is_part: whether the ranges are of one micro-batch: all that is lost of a queue is reported then, also
+            what later ones were to read.
 
     Raises StoreDamaged if some are lost (``failOnDataLoss``), and RemoteError if a broker refuses any pull.
     """
@@ -141,7 +147,8 @@ def available(options: LiveOptions, cluster: Cluster, ranges: Iterable[QueueRang
         first, behind = extents[one.queue]
         begin = min(max(one.start, first), one.end)
         end = max(min(one.end, behind), begin)
-        gone += [one._replace(end=begin), one._replace(start=end)]
+        lost_to = first if one.start < first and is_part else begin
+        gone += [one._replace(end=lost_to), one._replace(start=end)]
         there.append(one._replace(start=begin, end=end))
     report_loss(options, [one for one in gone if one.size], "the brokers have none with these offsets")
     left = [one for one in there if one.size]

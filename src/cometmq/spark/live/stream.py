@@ -130,7 +130,9 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = [
             QueueRange(queue, begins.get(queue, offset), offset) for queue, offset in sorted(ends.items())
         ]
-        return plan_tasks(self._options, self._cluster, available(self._options, self._cluster, ranges))
+        return plan_tasks(
+            self._options, self._cluster, available(self._options, self._cluster, ranges, is_part=True)
+        )
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Read the messages of a task, in batches. Raises like ``reading.read``."""

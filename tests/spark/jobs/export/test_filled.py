@@ -17,7 +17,7 @@ from cometmq.spark.jobs.export import filled as module
 from cometmq.spark.jobs.export.delta import Table, files_of, storage_options
 from cometmq.spark.jobs.export.export_files import MadeFile
 from cometmq.spark.jobs.export.filled import filled
-from cometmq.spark.jobs.export.targets import DELTA_LOG, JobTarget, target_of
+from cometmq.spark.jobs.export.targets import DELTA_LOG, JobTarget, TargetFile, target_of
 from cometmq.spark.schema import arrow_schema, spark_schema
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
@@ -121,3 +121,21 @@ def test_rows_that_are_deleted_beside_the_files_are_not_brought_back(tmp_path: P
     (tmp_path / DELTA_LOG / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
     with pytest.raises(SettingsError, match="has deletion vectors"):
         files_of(target_of(tmp_path, ""))
+
+
+def test_files_of_other_topics_are_not_opened(
+    spark: SparkSession, target: JobTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(target, f"{ORDERS_FOLDER}/{0:020}.parquet", [1], "orders", WITHOUT_TOPIC)
+    write(target, f"{LETTERS_FOLDER}/{0:020}.parquet", [2], LETTERS, WITHOUT_TOPIC)
+    planned: list[str] = []
+    parts = module._parts
+
+    def planned_parts(files: list[TargetFile]) -> list[list[str]]:
+        planned.extend(file.name for file in files)
+        return parts(files)
+
+    monkeypatch.setattr(module, "_parts", planned_parts)
+    assert seen(spark, target, frozenset({LETTERS})) == [(2, LETTERS)]
+    assert planned in ([], [f"{LETTERS_FOLDER}/{0:020}.parquet"])  # of a target on a disk Spark plans itself
+    assert seen(spark, target, frozenset({"nobody's"})) == []

@@ -86,6 +86,7 @@ def _messages(
     columns: tuple[str, ...],
     topics: frozenset[str] | None,
 ) -> DataFrame:
+    files = [file for file in files if _may_hold(file.name, topics)]
     read = columns if topics is None or "topic" in columns else (*columns, "topic")
     schema = spark_schema(read)
     if not files:
@@ -97,6 +98,12 @@ def _messages(
         found = reader.parquet(*(spark_path(source / file.name) for file in files))
     chosen = found if topics is None else found.where(f.col("topic").isin(*topics))
     return chosen.select(*columns)
+
+
+def _may_hold(name: str, topics: frozenset[str] | None) -> bool:
+    """Check whether a file can hold messages of some topics, by its folder; an archive's can hold any."""
+    folder, _, value = name.partition("/")[0].partition("=")
+    return topics is None or folder != "topic" or hive_value(value) in topics
 
 
 def _parts(files: list[TargetFile]) -> list[list[str]]:
