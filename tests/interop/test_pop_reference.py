@@ -20,6 +20,8 @@ REFERENCE = jvm.HERE / "reference"
 POM = REFERENCE / "pom.xml"
 PROGRAMS = (REFERENCE, jvm.PROGRAMS / "Launch.java", jvm.PROGRAMS / "Lines.java")
 PACKAGE = "org.apache.rocketmq.test.client.consumer.pop"
+RETRIES = "org.apache.rocketmq.test.retry.PopConsumerRetryIT"
+"""Sets the mode of a group before that group exists."""
 CLUSTER = "DefaultCluster"
 NAMES = ("broker-a", "broker-b")
 SETTINGS: dict[str, object] = peers.PATIENT | {
@@ -55,6 +57,10 @@ class Outside(NamedTuple):
         return named | {"outside.namesrv": self.namesrv, "outside.cluster": CLUSTER}
 
 
+def _class_name(test: str) -> str:
+    return test.rpartition(".")[2]
+
+
 @pytest.fixture(scope="module", params=[in_group(name, "pop_reference") for name in peers.START])
 def outside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
     """Run a name server and two brokers."""
@@ -70,12 +76,12 @@ def outside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Outside(one.namesrv, (one.broker, two.broker))
 
 
-@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("test", [*(f"{PACKAGE}.{name}" for name in TESTS), RETRIES], ids=_class_name)
 def test_a_class_of_the_reference_passes(outside: Outside, test: str, tmp_path: Path) -> None:
     """Takes up to a minute: the tests wait for times that they set themselves."""
     ends = jvm.run(
         "RunTests",
-        f"{PACKAGE}.{test}",
+        test,
         home=tmp_path,
         programs=PROGRAMS,
         properties=outside.properties,
@@ -83,7 +89,7 @@ def test_a_class_of_the_reference_passes(outside: Outside, test: str, tmp_path: 
         timeout_s=TIMEOUT_S,
     )
     for line in ends:
-        print(f"\n{test}.{line['test']}: {line['end'].splitlines()[0]}", end="")
+        print(f"\n{_class_name(test)}.{line['test']}: {line['end'].splitlines()[0]}", end="")
     assert ends
     assert [line for line in ends if line["end"] not in ("passed", "ignored")] == []
 

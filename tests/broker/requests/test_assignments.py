@@ -169,15 +169,35 @@ async def test_the_default_mode_is_a_setting_and_a_retry_topic_is_always_pulled(
     [
         ("%RETRY%g", "g", ResponseCode.NO_PERMISSION),
         ("Unknown", "g", ResponseCode.TOPIC_NOT_EXIST),
-        ("T", "Unknown", ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),
+        ("T", "no group", ResponseCode.SYSTEM_ERROR),
     ],
 )
-async def test_a_mode_needs_a_topic_and_a_group_that_exist(
+async def test_a_mode_needs_a_topic_that_exists_and_the_name_of_a_group(
     tmp_path: Path, topic: str, group: str, code: ResponseCode
 ) -> None:
     async with in_cluster(tmp_path) as bench:
         assert await set_mode(bench, topic=topic, group=group) == code
         assert await modes(bench) == {}
+
+
+async def test_a_mode_is_set_before_its_group_has_started(tmp_path: Path) -> None:
+    async with in_cluster(tmp_path) as bench:
+        assert await set_mode(bench, group="later") == ResponseCode.SUCCESS
+        assert list((await modes(bench))["T"]) == ["later"]
+        assert bench.parts.groups.find("later") == GroupConfig("later")
+    async with in_cluster(tmp_path / "b", auto_create_subscription_group=False) as bench:
+        assert await set_mode(bench, group="later") == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        assert await modes(bench) == {}
+
+
+async def test_the_number_of_modes_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cometmq.broker.state.pop.message_modes.MODES_MAX", 2)
+    async with in_cluster(tmp_path) as bench:
+        assert await set_mode(bench, group="g") == ResponseCode.SUCCESS
+        assert await set_mode(bench, group="h") == ResponseCode.SUCCESS
+        assert await set_mode(bench, group="i") == ResponseCode.INVALID_PARAMETER
+        assert bench.parts.groups.find("i") is None
+        assert await set_mode(bench, RequestMode.PULL, group="h") == ResponseCode.SUCCESS
 
 
 async def test_a_mode_is_on_the_disk_before_it_is_answered(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import org.apache.rocketmq.test.clientinterface.MQConsumer;
 import org.apache.rocketmq.test.clientinterface.MQProducer;
 import org.apache.rocketmq.test.util.MQAdminTestUtils;
 import org.apache.rocketmq.test.util.MQRandomUtils;
+import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
  * Stands, on the class path, before the class of this name from which RocketMQ's integration tests inherit. That one
@@ -30,6 +31,7 @@ public class BaseConf {
     protected static final BrokerController brokerController2 = outside(System.getProperty("outside.broker2"));
     protected static final String BROKER1_NAME = brokerController1.getBrokerConfig().getBrokerName();
     protected static final String BROKER2_NAME = brokerController2.getBrokerConfig().getBrokerName();
+    private static final long ADMIN_TIMEOUT_MS = 3_000;
     protected static final List<Object> mqClients = new ArrayList<>();
 
     static {
@@ -68,6 +70,13 @@ public class BaseConf {
         return producer;
     }
 
+    public static DefaultMQAdminExt getAdmin(String namesrv) {
+        DefaultMQAdminExt admin = new DefaultMQAdminExt(ADMIN_TIMEOUT_MS);
+        admin.setNamesrvAddr(namesrv);
+        mqClients.add(admin);
+        return admin;
+    }
+
     /** Ends the clients that a test made. */
     public static void shutdown() {
         for (Object client : mqClients) {
@@ -75,6 +84,8 @@ public class BaseConf {
                 producer.shutdown();
             } else if (client instanceof MQConsumer consumer) {
                 consumer.shutdown();
+            } else if (client instanceof DefaultMQAdminExt admin) {
+                admin.shutdown();
             }
         }
         mqClients.clear();

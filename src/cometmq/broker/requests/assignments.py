@@ -16,7 +16,7 @@ from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
-from cometmq.broker.state.pop.message_modes import RequestModes
+from cometmq.broker.state.pop.message_modes import MODES_MAX, RequestModes
 from cometmq.broker.state.topics import Topics, is_legal
 from cometmq.broker.topic_routes import TopicRoutes
 from cometmq.cluster.assignment import STRATEGIES, popped_queues
@@ -92,7 +92,10 @@ class Assignments:
             answer(None)
 
     def set_mode(self, session: Session, command: Command, _header: NoFields) -> None:
-        """SET_MESSAGE_REQUEST_MODE: set whether a group pulls or pops; answered once that is saved."""
+        """SET_MESSAGE_REQUEST_MODE: set whether a group pulls or pops; answered once that is saved.
+
+        A group that does not exist yet is created, as its first heartbeat would do.
+        """
         mode = self._bodies.decode(MessageModeRequest, command)
         if mode.topic.startswith(RETRY_PREFIX):
             raise Refused(
@@ -103,10 +106,16 @@ class Assignments:
             raise Refused(
                 ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic:.130}] not exist: create it first"
             )
-        if self._groups.find(mode.consumer_group) is None:
+        if not self._modes.has_room(mode.topic, mode.consumer_group):
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"{MODES_MAX} modes are set, the most that are kept: delete groups or topics without use",
+            )
+        if self._groups.find_or_create(mode.consumer_group) is None:
             raise Refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group[{mode.consumer_group:.130}] not exist: create it first",
+                f"subscription group[{mode.consumer_group:.130}] not exist: create it, "
+                "or set autoCreateSubscriptionGroup",
             )
         self._modes.put(mode)
         if not command.is_oneway:

@@ -13,13 +13,16 @@ of a deleted topic or group are deleted before that deletion is saved; RocketMQ 
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from cometmq.broker.state import table_files
 from cometmq.broker.state.saved_entries import SavedCallback, SavedEntries
 from cometmq.errors import StoreNotWritable
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import MessageModeRequest, MessageModes
+
+MODES_MAX: Final = 10_000
+"""Most modes that are kept, each of one topic and group: they are in one file, and slaves read it whole."""
 
 GroupModes: TypeAlias = dict[str, MessageModeRequest]
 """The modes of one topic, by group."""
@@ -43,6 +46,11 @@ class RequestModes:
     def find(self, topic: str, group: str) -> MessageModeRequest | None:
         """Return the mode that was set for a group and topic, or None."""
         return self._topics.get(topic, {}).get(group)
+
+    def has_room(self, topic: str, group: str) -> bool:
+        """Check whether the mode of a group and topic can be set: one more, or one that is set already."""
+        count = sum(map(len, self._topics.values()))
+        return count < MODES_MAX or self.find(topic, group) is not None
 
     def put(self, mode: MessageModeRequest) -> None:
         """Set the mode of a group and topic."""
