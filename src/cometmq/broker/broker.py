@@ -19,6 +19,7 @@ from cometmq.broker.opening import open_store, restore_pop_offsets, slave_tables
 from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.registration import NameServers
 from cometmq.broker.replication import Replication
+from cometmq.broker.requests.pop.handed_out import restore_left
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.broker.timed.revive import Revive
@@ -181,6 +182,7 @@ class Broker:
                 await parts.timed_messages.load()
             if not store.recovered.clean:
                 await restore_pop_offsets(store, parts, self._files, settings.revive_queue_num)
+            await restore_left(store, parts.revive.log, settings.broker_name)
             stack.push_async_callback(parts.stop_saving)
             replication = parts.replication
             await replication.start(self.port, slave_tables(parts), parts.users, stack)

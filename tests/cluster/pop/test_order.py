@@ -70,9 +70,9 @@ def test_a_pop_that_is_tried_again_is_not_blocked_and_counts_once() -> None:
 
 def test_a_message_is_that_of_a_pop_only_with_its_time() -> None:
     order = popped(4, 6)
-    assert order.has_popped(6, NOW_MS)
-    assert not order.has_popped(6, NOW_MS - 1)
-    assert not order.has_popped(5, NOW_MS)
+    assert order.is_waiting(6, NOW_MS)
+    assert not order.is_waiting(6, NOW_MS - 1)
+    assert not order.is_waiting(5, NOW_MS)
 
 
 class Pops(RuleBasedStateMachine):
@@ -111,7 +111,7 @@ class Pops(RuleBasedStateMachine):
         """Acknowledge a message of any pop."""
         if self.order is not None:
             offset, pop_time_ms = self.draw_popped(data)
-            if self.order.has_popped(offset, pop_time_ms):
+            if self.order.is_waiting(offset, pop_time_ms):
                 self.order = self.order.acknowledge(offset)
                 self.committed = self.order.next_offset
             self.acks.append((offset, pop_time_ms))
@@ -121,7 +121,7 @@ class Pops(RuleBasedStateMachine):
         """Change when a message of any pop is visible."""
         if self.order is not None:
             offset, pop_time_ms = self.draw_popped(data)
-            if self.order.has_popped(offset, pop_time_ms):
+            if self.order.is_waiting(offset, pop_time_ms):
                 self.order = self.order.hide_until(offset, self.now + invisible_ms)
             self.changes.append((offset, pop_time_ms, self.now + invisible_ms))
 

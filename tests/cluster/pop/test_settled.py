@@ -170,3 +170,30 @@ def test_what_comes_back_is_the_same_as_if_all_had_waited_and_after_a_kill_too(
         known = (offsets for place, offsets in acks if place in delivered)
         found = named.difference(*known) if check_point in delivered else set[int]()
         assert found == expected
+
+
+def test_what_is_left_of_a_check_point_is_known_behind_its_end() -> None:
+    points = settled()
+    assert points.left("p") is None
+    points.open("p", (0, 1, 2), 10)
+    points.acknowledge("p", (0,), 20)
+    assert points.left("p") == {1, 2}
+    assert due(points, 10) == [10]
+    points.acknowledge("p", (2,), 30)
+    assert points.left("p") == {1}, "it came due, and is not revived yet"
+    points.close("p")
+    assert points.left("p") == set()
+    points.open("q", (5,), 40)
+    points.acknowledge("q", (5,), 50)
+    assert points.left("q") == set(), "it is settled"
+
+
+def test_what_is_left_of_check_points_that_are_not_followed_is_known_as_long_as_there_is_room() -> None:
+    points = settled(open_max=1, closed_max=4)
+    points.open("p", (0,), 10)
+    for place, name in enumerate("abcdef", 1):
+        points.open(name, (place,), 10 + place)
+    assert points.left("p") == {0}
+    assert [points.left(name) for name in "abcdef"] == [None, None, None, {4}, {5}, {6}]
+    points.acknowledge("f", (6,), 30)
+    assert points.left("f") == set()

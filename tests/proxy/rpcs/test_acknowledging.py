@@ -30,7 +30,7 @@ async def test_each_acknowledgement_has_its_outcome(front: Front) -> None:
         "no handle": pb.INVALID_RECEIPT_HANDLE,
     }
     again = await front.client.call("AckMessage", pb.AckMessageRequest(entries=entries[:1], **NAMES))
-    assert again.status.code == pb.OK  # as RocketMQ
+    assert again.status.code == pb.INVALID_RECEIPT_HANDLE
 
 
 async def test_an_acknowledgement_of_nothing_fails(front: Front) -> None:
@@ -78,3 +78,25 @@ async def test_a_forwarded_message_is_a_dead_letter_and_not_delivered_again(fron
     assert letter.body == b"x"
     await front.send("T", b"y")
     assert [message.body for message in await front.receive("T", "G", 1)] == [b"y"]
+
+
+async def test_a_message_is_forwarded_once(front: Front) -> None:
+    handle = (await received_one(front)).system_properties.receipt_handle
+    request = pb.ForwardMessageToDeadLetterQueueRequest(receipt_handle=handle, message_id="ID-x", **NAMES)
+    codes = [
+        (await front.client.call("ForwardMessageToDeadLetterQueue", request)).status.code for _ in range(2)
+    ]
+    assert codes == [pb.OK, pb.INVALID_RECEIPT_HANDLE]
+    assert len(front.broker.dead_letters("G")) == 1
+
+
+async def test_a_handle_that_is_used_up_is_invalid(front: Front) -> None:
+    handle = (await received_one(front)).system_properties.receipt_handle
+    acknowledge = pb.AckMessageRequest(entries=[pb.AckMessageEntry(receipt_handle=handle)], **NAMES)
+    assert (await front.client.call("AckMessage", acknowledge)).status.code == pb.OK
+    assert (await front.client.call("AckMessage", acknowledge)).status.code == pb.INVALID_RECEIPT_HANDLE
+    change = pb.ChangeInvisibleDurationRequest(
+        receipt_handle=handle, invisible_duration=Duration(seconds=10), **NAMES
+    )
+    answer = await front.client.call("ChangeInvisibleDuration", change)
+    assert answer.status.code == pb.INVALID_RECEIPT_HANDLE

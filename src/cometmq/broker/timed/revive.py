@@ -241,9 +241,11 @@ class Revive:
                 now_ms = self._clock.now_ms()
                 again = [put_again(point, offset, now_ms) for offset in sorted(left)]
                 self.log.append([self.log.check_point(one, number) for one in again])
+                self.log.revived(point, number)
                 return
             await self._store_again(point, records)
-        self._in_flight.remove(point.group, point.topic, point.queue_id, point.pop_time_ms, len(left))
+        count = len(self.log.revived(point, number, left))
+        self._in_flight.remove(point.group, point.topic, point.queue_id, point.pop_time_ms, count)
 
     async def _records(self, point: CheckPoint, offsets: Sequence[int]) -> list[Record]:
         """Read messages of a check point, without those that are gone. Raises OSError."""

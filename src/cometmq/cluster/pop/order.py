@@ -71,9 +71,10 @@ class QueueOrder(NamedTuple):
         """Check whether a pop is the last one, tried again."""
         return attempt_id is not None and attempt_id == self.attempt_id
 
-    def has_popped(self, offset: int, pop_time_ms: int) -> bool:
-        """Check whether a message is one of this pop, not of an earlier one."""
-        return pop_time_ms == self.pop_time_ms and offset in self.offsets
+    def is_waiting(self, offset: int, pop_time_ms: int) -> bool:
+        """Check whether a message is one of this pop, not of an earlier one, and not acknowledged."""
+        is_own = pop_time_ms == self.pop_time_ms and offset in self.offsets
+        return is_own and offset not in self.acknowledged
 
     def acknowledge(self, offset: int) -> "QueueOrder":
         """Return the state after a message of this pop is acknowledged."""

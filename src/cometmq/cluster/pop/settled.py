@@ -1,5 +1,8 @@
 """Check points whose messages are all acknowledged before they come due: nothing of them is to be delivered.
 
+Besides, which messages of a check point are left: by its handles no others can be acknowledged or hidden.
+That is remembered, too, of check points that were settled or revived.
+
 A check point and its acknowledgements wait in the timer, each as a message of its own. When they come due
 they are delivered to the revive topic, and there what is acknowledged is taken off the check point. Where all
 is acknowledged before, as nearly always, none of them need go there: they are *settled*. And where that is so
@@ -20,14 +23,19 @@ PopBufferMergeService.java.)
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, Generic, TypeVar
 
 OPEN_MAX: Final = 20_000
 """Most check points that are followed."""
 SETTLED_MAX: Final = 300_000
 """Most places that are remembered until they come due."""
+CLOSED_MAX: Final = 20_000
+"""Most check points that are not open, but of which is remembered what is left of them."""
 
 PointT = TypeVar("PointT", bound=Hashable)
+
+_NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class _OpenPoint:
@@ -54,9 +62,14 @@ class SettledPoints(Generic[PointT]):
     point's before those of its acknowledgements.
     """
 
-    def __init__(self, *, open_max: int = OPEN_MAX, settled_max: int = SETTLED_MAX) -> None:
+    def __init__(
+        self, *, open_max: int = OPEN_MAX, settled_max: int = SETTLED_MAX, closed_max: int = CLOSED_MAX
+    ) -> None:
         self._open_max = open_max
         self._settled_max = settled_max
+        self._closed_max = closed_max
+        self._closed: dict[PointT, AbstractSet[int]] = {}  # what is left of check points that are not open …
+        self._closed_before: dict[PointT, AbstractSet[int]] = {}  # … and of those before them
         self._open: dict[PointT, _OpenPoint] = {}
         self._at: dict[int, PointT] = {}  # the open check points by their places
         self._settled: dict[int, Sequence[int]] = {}  # a check point's place → all its places; others → none
@@ -77,8 +90,23 @@ class SettledPoints(Generic[PointT]):
         elif len(self._open) < self._open_max:
             self._open[point] = _OpenPoint(offsets, place)
         else:
+            self.close(point, set(offsets))
             return
         self._at[place] = point
+
+    def close(self, point: PointT, left: AbstractSet[int] = _NOTHING) -> None:
+        """Remember what is left of a check point that is not open, so that it does not wait in the timer."""
+        self._closed[point] = left
+        if len(self._closed) * 2 > self._closed_max:
+            self._closed_before, self._closed = self._closed, {}
+
+    def left(self, point: PointT) -> AbstractSet[int] | None:
+        """Return the queue offsets of a check point's messages that are not acknowledged; None if unknown."""
+        if (known := self._open.get(point)) is not None:
+            return known.left
+        if (left := self._closed.get(point)) is not None:
+            return left
+        return self._closed_before.get(point)
 
     def acknowledge(self, point: PointT, offsets: Iterable[int], place: int) -> None:
         """Mark messages of a check point as acknowledged; settle it if those are the last.
@@ -89,6 +117,8 @@ class SettledPoints(Generic[PointT]):
         """
         known = self._open.get(point)
         if known is None:
+            if left := self.left(point):
+                self.close(point, left - set(offsets))
             return
         known.left.difference_update(offsets)
         known.places.append(place)
@@ -126,5 +156,7 @@ class SettledPoints(Generic[PointT]):
         return False
 
     def _forget(self, point: PointT) -> None:
-        for place in self._open.pop(point).places:
+        known = self._open.pop(point)
+        for place in known.places:
             self._at.pop(place, None)
+        self.close(point, known.left or _NOTHING)

@@ -18,12 +18,16 @@ from cometmq.wire.frame import Command
 from cometmq.wire.headers import SendBackHeader, fields
 
 _RETRIES: Final = 0
+_HIDDEN_MS: Final = 30_000
+"""How long a message is hidden while it is stored: if that fails, it is delivered again after this."""
 
 
 async def forward_to_dead_letters(
     brokers: Brokers, group: str, topic: str, receipt: ClientReceipt, message_id: str
 ) -> None:
     """Store a popped message among its group's dead letters, and acknowledge it.
+
+    It is hidden first, which uses up its handle: so it cannot be forwarded once more by that.
 
     Raises Failure if the receipt does not say where the message is; NoRoute, NetworkError, RemoteError.
     """
@@ -38,7 +42,9 @@ async def forward_to_dead_letters(
         origin_topic=retry_topic(topic, group, handle.retry_flag),
         max_reconsume_times=_RETRIES,
     )
+    pops = brokers.pops(group)
+    hidden = await pops.change_invisible(topic, handle, _HIDDEN_MS)
     address = await brokers.routes.master(MessageQueue(topic, handle.broker_name, handle.queue_id))
     command = Command(RequestCode.CONSUMER_SEND_MSG_BACK, ext_fields=fields(header))
     successful(await brokers.connections.request(address, command, SEND_BACK_TIMEOUT_MS))
-    await brokers.pops(group).ack(topic, handle)
+    await pops.ack(topic, hidden)

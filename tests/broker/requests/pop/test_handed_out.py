@@ -5,11 +5,12 @@ from pathlib import Path
 
 from tests.broker.conftest import Bench, GatedDisk, serving
 from tests.broker.halves import records
+from tests.broker.pops import INVISIBLE_MS, ack, change, popped
 from tests.broker.timed.test_revive import REVIVE, begin, pass_time, pop
 
-from cometmq.broker.requests.pop.handed_out import MARGIN_MS, restore_offsets
+from cometmq.broker.requests.pop.handed_out import MARGIN_MS, restore_left, restore_offsets
 from cometmq.broker.settings import BrokerSettings
-from cometmq.wire.codes import RequestCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import DeleteGroupHeader
 
 
@@ -98,3 +99,20 @@ async def test_nothing_is_restored_of_groups_and_messages_that_are_gone(tmp_path
         await bench.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("g", clean_offset=True))
         assert await restore(bench) == 0
         assert bench.parts.offsets.committed("g", "T", 0) is None
+
+
+async def test_after_a_restart_handles_that_are_used_up_are_known(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for body in (b"a", b"b", b"c", b"d"):
+            await bench.send("T", body, 3)
+        changed, first, second, held = await popped(bench, queue_id=3)
+        assert (await change(bench, changed, INVISIBLE_MS)).code == ResponseCode.SUCCESS
+        for message in (first, second):
+            assert (await ack(bench, message)).code == ResponseCode.SUCCESS
+    async with serving(tmp_path) as again:
+        await restore_left(again.store, again.parts.revive.log, "broker-a")
+        for message in (changed, first, second):
+            assert (await ack(again, message)).code == ResponseCode.NO_MESSAGE
+            assert (await change(again, message, INVISIBLE_MS)).code == ResponseCode.NO_MESSAGE
+        assert (await ack(again, held)).code == ResponseCode.SUCCESS
+        assert (await ack(again, held)).code == ResponseCode.NO_MESSAGE

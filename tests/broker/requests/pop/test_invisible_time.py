@@ -105,3 +105,32 @@ async def test_if_the_store_refuses_the_message_keeps_its_time(tmp_path: Path) -
         assert "the invisible time is not changed" in (answer.remark or "")
         assert len(stored(bench)) == 1
         disk.space_bytes = 2**40
+
+
+async def test_a_handle_that_is_used_up_changes_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"a", 0)
+        await bench.send("T", b"b", 0)
+        changed, acknowledged = await popped(bench)
+        assert (await change(bench, changed, 60_000)).code == ResponseCode.SUCCESS
+        assert (await ack(bench, acknowledged)).code == ResponseCode.SUCCESS
+        before = stored(bench)
+        for message in (changed, acknowledged):
+            refused = await change(bench, message, 60_000)
+            assert (refused.code, refused.ext_fields) == (ResponseCode.NO_MESSAGE, ZEROS)
+            assert "no such message of T@0 waits" in (refused.remark or "")
+        assert stored(bench) == before
+        assert bench.parts.in_flight.count("g", "T", 0) == 1
+
+
+async def test_a_message_whose_time_is_over_cannot_be_hidden_for_it_comes_again(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"a")
+        (message,) = await popped(bench)
+        bench.clock.advance(message.handle.invisible_ms - 1)
+        assert (await change(bench, message, 500)).code == ResponseCode.SUCCESS
+        (second,) = [one for one in check_points(bench) if one.invisible_ms == 500]
+        bench.clock.advance(500)
+        renewed = message.handle._replace(pop_time_ms=second.pop_time_ms, invisible_ms=500)
+        refused = await change(bench, message._replace(handle=renewed), 60_000)
+        assert refused.code == ResponseCode.NO_MESSAGE

@@ -19,6 +19,7 @@ from tests.broker.pops import (
 )
 from tests.broker.test_reads import cold_broker, until
 
+from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import ResetOffsetHeader, TopicHeader
@@ -128,6 +129,7 @@ async def _check_steps(steps: list[tuple[str, int, int]]) -> None:
         await bench.send("T")
         assert len(await popped(bench)) == 1
         sent, found, waiting, changed = 1, [], [], 0
+        used: set[ReceiptHandle] = set()
         for what, where, count in steps:
             if what == "send":
                 for n in range(count):
@@ -142,11 +144,12 @@ async def _check_steps(steps: list[tuple[str, int, int]]) -> None:
                 found += await popped(bench, queue_id=where, max_msg_nums=count, exp=exp)
             elif found:
                 message = found[where % len(found)]
-                if what == "ack":
-                    assert (await ack(bench, message)).code == ResponseCode.SUCCESS
-                else:
-                    assert (await change(bench, message, 30_000)).code == ResponseCode.SUCCESS
-                    changed += 1
+                is_used_up = message.handle in used
+                used.add(message.handle)
+                asked = ack(bench, message) if what == "ack" else change(bench, message, 30_000)
+                code = ResponseCode.NO_MESSAGE if is_used_up else ResponseCode.SUCCESS
+                assert (await asked).code == code
+                changed += what == "change" and not is_used_up
             bench.clock.advance(7)
         bench.clock.advance(15_000)
         bench.parts.waiting.expire()

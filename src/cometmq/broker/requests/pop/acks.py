@@ -1,9 +1,10 @@
 """ACK_MESSAGE and BATCH_ACK_MESSAGE: popped messages are consumed, and need not be delivered again.
 
-An acknowledgement is stored, and counts when its check point is revived. Whether there is such a check point
-is not known before: a second, late or foreign acknowledgement is answered like any other. One that the store
-refuses is logged and answered so, too, as RocketMQ does: its message will come again. Messages that were
-popped in order have no check point: ``in_order.py`` counts their acknowledgements at once.
+An acknowledgement is stored, and counts when its check point is revived. It is refused if its message was
+acknowledged before, hidden by another handle since, or revived: no such message waits. (RocketMQ confirms
+it.) A check point that is not remembered (``SettledPoints.left``) is believed. An acknowledgement that the
+store refuses is logged and confirmed, as RocketMQ does: its message will come again. Messages popped
+in order have no check point: ``in_order.py`` counts their acknowledgements at once.
 
 The usual acknowledgements of a turn of the loop become rows, and those of one check point are stored as one
 record, RocketMQ's ``bAck``. What the leaf operation leaves, and rows that name no message, or what no pop has
@@ -21,6 +22,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
@@ -36,6 +38,7 @@ from cometmq.broker.requests.pop.handles import (
     HandlePoint,
     Handles,
     illegal_offset,
+    none_waits,
     point_of,
 )
 from cometmq.broker.requests.pop.in_order import OrderedPops
@@ -164,8 +167,11 @@ class Acks:
             offsets = found[done:rows_end]
             if not (low <= min(offsets) and max(offsets) <= high):
                 offsets = _before_illegal(offsets, low, high)
-            if offsets:
-                joined[point].update(offsets)
+            if len(new := self._new(point, offsets, joined)) < len(offsets):
+                offsets = offsets[: _first_repeated(offsets, new)]
+                new = set(offsets)
+            if new:
+                joined[point] |= new
             done += len(offsets)
             if done < rows_end:
                 break
@@ -176,6 +182,13 @@ class Acks:
             position = numbers[done - 1, FRAME_END]
             answers = bytes(self._answer_room[: numbers[done - 1, ANSWER_END]])
         return _Taken(read, position, numbers[total - 1, FRAME_END], answers)
+
+    def _new(self, point: HandlePoint, offsets: Iterable[int], joined: _Joined) -> set[int]:
+        """Return which messages of a check point are left of it, and not among the acknowledged ones."""
+        new = set(offsets)
+        if (left := self._log.settled.left(point)) is not None:
+            new &= left
+        return new - joined[point] if point in joined else new
 
     def _usual_point(
         self, queue_id: int, begin: int, group_end: int, topic_end: int, handle_end: int
@@ -212,18 +225,17 @@ class Acks:
         if self._handles.is_in_order(receipt.revive_queue_id):
             offsets = [offset] if offset < ends.high else []
             if not self._ordered.acknowledge(group, topic, queue_id, offsets, receipt.pop_time_ms):
-                raise Refused(
-                    ResponseCode.MESSAGE_ILLEGAL,
-                    f"offset {offset} of {topic}@{queue_id} is not one of the group's last pop there: give "
-                    "the offset that is in the handle",
-                )
+                raise none_waits(topic, queue_id)
             return response(command)
         messages = self._messages(point_of(receipt, topic, group, queue_id), [offset])
         self._add(_AckRequest(session, command, messages))
         return None
 
     def handle_batch(self, session: Session, command: Command, _header: NoFields) -> None:
-        """BATCH_ACK_MESSAGE: offsets without a message, and entries of unknown queues, are passed over."""
+        """BATCH_ACK_MESSAGE: offsets without a message, and entries of unknown queues, are passed over.
+
+        So are messages that wait no more, unless the batch has no others.
+        """
         request = self._bodies.decode(BatchAckRequest, command) if command.body else None
         if request is None or not request.acks:
             raise Refused(ResponseCode.NO_MESSAGE, "the batch has no acknowledgements")
@@ -259,10 +271,7 @@ class Acks:
         """Return what is stored of an acknowledgement; nothing if its check point is revived nowhere."""
         if not self._handles.has_revive_queue(point.revive_queue_id):
             return []
-        key = point.key
-        message = self._log.ack(point, offsets)
-        self._in_flight.remove(key.group, key.topic, key.queue_id, key.pop_time_ms, len(offsets))
-        return [message]
+        return [self._log.ack(point, offsets)]
 
     def _add(self, request: _AckRequest) -> None:
         """Store and answer a request at the end of the loop's turn."""
@@ -272,9 +281,25 @@ class Acks:
 
     def _store_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
-        self._store([message for request in waiting for message in request.messages])
-        for request in waiting:
-            self._answers.send(request.session, request.command, _DONE.encode(request.command, (), 0))
+        joined: _Joined = defaultdict(set)
+        kept = [
+            [one for each in request.messages if (one := self._part(each, joined))] for request in waiting
+        ]
+        self._store([message for messages in kept for message in messages])
+        for (session, command, messages), stored in zip(waiting, kept, strict=True):
+            answer: Command | bytes = _DONE.encode(command, (), 0)
+            if messages and not stored:
+                refused = none_waits(messages[0].point.key.topic, messages[0].point.key.queue_id)
+                answer = response(command, refused.code, str(refused))
+            self._answers.send(session, command, answer)
+
+    def _part(self, message: ReviveMessage, joined: _Joined) -> ReviveMessage | None:
+        """Return an acknowledgement without messages that wait no more; None if there are no others."""
+        point, offsets = message.point, message.offsets
+        if not (new := self._new(point, offsets, joined)):
+            return None
+        joined[point] |= new
+        return message if len(new) == len(offsets) else self._log.ack(point, sorted(new))
 
     def _store(self, messages: list[ReviveMessage]) -> None:
         """Store acknowledgements, but for those that the store refuses."""
@@ -288,6 +313,9 @@ class Acks:
             self._is_refused = True
         else:
             self._is_refused = False
+            for _, point, offsets in messages:
+                key = point.key
+                self._in_flight.remove(key.group, key.topic, key.queue_id, key.pop_time_ms, len(offsets))
 
 
 @lru_cache(POINTS_KNOWN_MAX)
@@ -304,6 +332,16 @@ def _point_of_texts(text: str, topic_at: int, handle_at: int, queue_id: int) -> 
 def _before_illegal(offsets: Iterable[int], low: int, high: int) -> list[int]:
     """Return the offsets before the first one that is not between the ends of a queue."""
     return list(takewhile(lambda offset: low <= offset <= high, offsets))
+
+
+def _first_repeated(offsets: Sequence[int], new: AbstractSet[int]) -> int:
+    """Return the place of the first offset that is not among the new ones, or not for the first time."""
+    seen: set[int] = set()
+    for place, offset in enumerate(offsets):
+        if offset not in new or offset in seen:
+            return place
+        seen.add(offset)
+    return len(offsets)
 
 
 def _log_illegal(_: ReviveMessage, error: MessageIllegal) -> None:

@@ -9,24 +9,67 @@ name. (RocketMQ does not do this: after a kill its consumers get these messages 
 from typing import Final
 
 from cometmq.broker.reads import read, records_between
+from cometmq.broker.requests.pop.handles import HandlePoint
+from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.timed.delays import QUEUE_ID
 from cometmq.errors import FormatError
 from cometmq.format import properties
 from cometmq.format.java.java_hash import tags_code
-from cometmq.format.pop.check_point import CHECK_POINT_TAG, CheckPoint, decode_check_point
-from cometmq.format.properties import REAL_TOPIC, TAGS, TIMER_OUT_MS
+from cometmq.format.pop.check_point import (
+    ACK_TAG,
+    BATCH_ACK_TAG,
+    CHECK_POINT_TAG,
+    CheckPoint,
+    PopKey,
+    decode_ack,
+    decode_check_point,
+)
+from cometmq.format.properties import REAL_QUEUE_ID, REAL_TOPIC, TAGS, TIMER_OUT_MS
 from cometmq.format.record import Record
 from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.store.store import MessageStore
 
 MARGIN_MS: Final = 10_000
 """How much earlier than a save ended the offsets in it may have been copied."""
+LOOKED_AT_MAX: Final = 10_000
+"""Most records of the timer topic that are read at a start to know what is left of check points."""
+ALL_WANTED: Final = frozenset(map(tags_code, (CHECK_POINT_TAG, ACK_TAG, BATCH_ACK_TAG)))
+"""The tags codes of check points and acknowledgements."""
 WANTED: Final = frozenset({tags_code(CHECK_POINT_TAG)})
 """The tags codes of check points."""
 FROM_TIMER: Final = f"{TIMER_OUT_MS}{properties.NAME_END}".encode()
 """What check points hold that the timer has delivered: they are read in the timer topic, by their time."""
+
+
+async def restore_left(store: MessageStore, log: ReviveLog, broker_name: str) -> None:
+    """Find what is left of the check points that wait in the timer. Raises OSError.
+
+    Older ones than ``LOOKED_AT_MAX`` records stay unknown: their handles are believed.
+    """
+    now_ms, end = log.now_ms(), store.max_queue_offset(TIMER_TOPIC, QUEUE_ID)
+    begin = max(end - LOOKED_AT_MAX, store.min_queue_offset(TIMER_TOPIC, QUEUE_ID))
+    found: dict[PopKey, tuple[HandlePoint, set[int]]] = {}
+    async for record in records_between(store, TIMER_TOPIC, QUEUE_ID, begin, end, ALL_WANTED, None):
+        named = properties.decode(record.properties)
+        if named.get(REAL_TOPIC) != log.topic:
+            continue
+        try:
+            if named.get(TAGS) != CHECK_POINT_TAG:
+                ack = decode_ack(record.body, broker_name)
+                if ack.key in found:
+                    found[ack.key][1].difference_update(ack.offsets)
+                continue
+            point = decode_check_point(record.body, broker_name)
+        except FormatError:  # the revive logs it
+            continue
+        queue_id = named.get(REAL_QUEUE_ID, "")
+        if point.revive_time_ms > now_ms and queue_id.isdecimal():
+            where = HandlePoint(point.key, point.revive_time_ms, int(queue_id))
+            found[point.key] = where, set(point.offsets)
+    for where, left in found.values():
+        log.settled.close(where, left)
 
 
 async def restore_offsets(

@@ -75,3 +75,11 @@ def illegal_offset(topic: str, queue_id: int, offset: int, ends: QueueEnds) -> R
         ResponseCode.NO_MESSAGE,
         f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{ends.low}~{ends.high}",
     )
+
+
+def none_waits(topic: str, queue_id: int) -> Refused:
+    """Return the refusal of a handle whose message is acknowledged, or comes by another handle."""
+    return Refused(
+        ResponseCode.NO_MESSAGE,
+        f"no such message of {topic}@{queue_id} waits: the handle is used up, or replaced, or expired",
+    )

@@ -116,24 +116,20 @@ class OrderedPops:
     def acknowledge(
         self, group: str, topic: str, queue_id: int, offsets: Collection[int], pop_time_ms: int
     ) -> bool:
-        """Acknowledge messages of a pop; return False if it had none of them.
+        """Acknowledge messages of a pop; return False if none of them waits.
 
-        What lies before the committed offset counts as acknowledged, and what an earlier pop had is ignored.
+        What lies before the committed offset is acknowledged; what an earlier pop had comes by a later one.
         """
         key = key_of(group, topic)
         committed = self._offsets.next_offset(key, queue_id)
-        if committed is None:
-            return True  # the group has popped nothing
-        offsets = [offset for offset in offsets if offset >= committed]
+        offsets = [] if committed is None else [offset for offset in offsets if offset >= committed]
         if not offsets:
-            return True
+            return False
         order = self._orders.find(key, queue_id)
         if order is None:
             self._offsets.commit(key, queue_id, max(offsets) + 1)
             return True
-        if pop_time_ms != order.pop_time_ms:
-            return True
-        known = [offset for offset in offsets if order.has_popped(offset, pop_time_ms)]
+        known = [offset for offset in offsets if order.is_waiting(offset, pop_time_ms)]
         if not known:
             return False
         for offset in known:
@@ -149,15 +145,16 @@ class OrderedPops:
     ) -> int | None:
         """Change when a message is visible again.
 
-        Returns its new invisible time from its pop on, ms; None if the offset lies before the committed one.
-        What an earlier pop had stays as it is.
+        Returns its new invisible time from its pop on, ms; None if no such message waits.
         """
         key, now_ms = key_of(group, topic), self._clock.now_ms()
         if offset < (self._offsets.next_offset(key, queue_id) or 0):
             return None
         visible_ms = now_ms + invisible_ms
         order = self._orders.find(key, queue_id)
-        if order is not None and order.has_popped(offset, pop_time_ms):
+        if order is not None:
+            if not order.is_waiting(offset, pop_time_ms):
+                return None
             order = order.hide_until(offset, visible_ms)
             self._orders.update(key, queue_id, order)
             if (unblocked_ms := order.unblocked_ms) is not None:

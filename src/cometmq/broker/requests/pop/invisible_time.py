@@ -1,7 +1,9 @@
 """CHANGE_MESSAGE_INVISIBLETIME: a popped message stays with its consumer for another time, or comes sooner.
 
 The message gets a check point of its own, and is acknowledged in the one that it had. Both are stored
-together. A message that was popped in order has none: its new time counts for its queue (``in_order.py``).
+together. So a handle serves once, and not after its time: by then the message comes again. (RocketMQ accepts
+any handle, and delivers the message once for each.) A message popped in order has no check point: its
+new time counts for its queue (``in_order.py``).
 (RocketMQ: ChangeInvisibleTimeProcessor.java.)
 """
 
@@ -11,7 +13,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.requests.pop.checks import PopChecks
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
-from cometmq.broker.requests.pop.handles import Handles, illegal_offset, point_of
+from cometmq.broker.requests.pop.handles import Handles, illegal_offset, none_waits, point_of
 from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.errors import CometMQError
@@ -66,6 +68,7 @@ class InvisibleTimes:
             if self._handles.is_in_order(receipt.revive_queue_id):
                 return self._change_in_order(command, header, receipt)
             now_ms = self._log.now_ms()
+            self._check_waits(header, receipt, now_ms)
             if 0 <= receipt.pop_time_ms - now_ms < SOON_MS:
                 now_ms = receipt.pop_time_ms + 1  # else the new check point could be named like the old one
             self._store(header, receipt, now_ms)
@@ -87,11 +90,8 @@ class InvisibleTimes:
             *(receipt.pop_time_ms, header.invisible_time),
         )
         if invisible_ms is None:
-            changed = ChangeInvisibleResponseHeader(0, 0, 0)
-        else:
-            changed = ChangeInvisibleResponseHeader(
-                receipt.pop_time_ms, invisible_ms, receipt.revive_queue_id
-            )
+            raise none_waits(header.topic, header.queue_id)
+        changed = ChangeInvisibleResponseHeader(receipt.pop_time_ms, invisible_ms, receipt.revive_queue_id)
         return response(command, ext_fields=fields(changed))
 
     def _check(self, header: ChangeInvisibleHeader) -> ReceiptHandle:
@@ -110,6 +110,13 @@ class InvisibleTimes:
             )
         self._checks.check_invisible_time(header.invisible_time)
         return receipt
+
+    def _check_waits(self, header: ChangeInvisibleHeader, receipt: ReceiptHandle, now_ms: int) -> None:
+        """Check that a handle's message is neither acknowledged nor about to come again. Raises Refused."""
+        point = point_of(receipt, header.topic, header.consumer_group, header.queue_id)
+        left = self._log.settled.left(point)
+        if point.revive_time_ms <= now_ms or (left is not None and header.offset not in left):
+            raise none_waits(header.topic, header.queue_id)
 
     def _store(self, header: ChangeInvisibleHeader, receipt: ReceiptHandle, now_ms: int) -> None:
         """Store the new check point, and the acknowledgement in the old one. Raises Refused."""

@@ -7,6 +7,7 @@ AckMessageProcessor.java.)
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
@@ -137,17 +138,29 @@ class ReviveLog:
             topic, queue_id, added = self._delays.place(topic, queue_id, due_ms)
         return topic, queue_id, before % key.queue_id, behind % (key.pop_time_ms, due_ms) + added.encode()
 
+    def revived(
+        self, check_point: CheckPoint, revive_queue_id: int, offsets: AbstractSet[int] = frozenset()
+    ) -> AbstractSet[int]:
+        """Mark a check point as revived: by its handles nothing can be acknowledged any more.
+
+        Returns which of its messages were not acknowledged meanwhile, of those at some queue offsets.
+        """
+        point = HandlePoint(check_point.key, check_point.revive_time_ms, revive_queue_id)
+        left = self.settled.left(point)
+        self.settled.close(point)
+        return offsets if left is None else offsets & left
+
     def append(self, messages: Sequence[ReviveMessage]) -> None:
         """Store check points and acknowledgements, all or none. Raises StoreNotWritable, MessageIllegal."""
         appended = self._store.append([one.message for one in messages])
         settled = self.settled
         for (message, point, offsets), (place, *_) in zip(messages, appended, strict=True):
-            if message.topic != TIMER_TOPIC:
-                continue  # it is in the revive topic
-            if message.tags == CHECK_POINT_TAG:
-                settled.open(point, offsets, place)
-            else:
+            if message.tags != CHECK_POINT_TAG:
                 settled.acknowledge(point, offsets, place)
+            elif message.topic == TIMER_TOPIC:
+                settled.open(point, offsets, place)
+            else:  # it is in the revive topic
+                settled.close(point, frozenset(offsets))
 
 
 def _is_short(key: PopKey) -> bool:

@@ -1,6 +1,6 @@
 """The receipt handles of popped messages: which is the present one, and whether it has expired.
 
-A broker confirms any acknowledgement, also one that comes too late: the message is then delivered again. So
+Brokers confirm an acknowledgement that comes too late, and deliver the message again all the same. So
 the client measures the time. A pop's answer has the broker's time, and from then on the local monotonic
 clock shows how much has passed there, at least: the answer was on its way for a while. A handle that has
 expired by this measure has expired at the broker, whatever the machines' clocks show.
