@@ -70,6 +70,7 @@ from cometmq.broker.state.locks import QueueLocks
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.pop.consume_orders import ConsumeOrders
 from cometmq.broker.state.pop.message_modes import RequestModes
+from cometmq.broker.state.pop.retry_topics import PopRetryTopics
 from cometmq.broker.state.producers import Producers
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import Subscriptions
@@ -79,8 +80,7 @@ from cometmq.broker.timed.op_queue import OpQueue
 from cometmq.broker.timed.revive import Revive
 from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
-from cometmq.broker.timed.transaction_check import TransactionCheck
-from cometmq.cluster.transaction import CheckRules
+from cometmq.broker.timed.transaction_check import TransactionCheck, rules_of
 from cometmq.filter import sql92
 from cometmq.filter.bloom import BloomFilter
 from cometmq.format import layout
@@ -203,7 +203,8 @@ class Assembly:
             store_host=host,
             constants=constants,
         )
-        rules = _transaction_rules(settings)
+        rules = rules_of(settings)
+        retry_topics = PopRetryTopics(self.topics, groups, self.offsets)
         log = ReviveLog(store, delays, clock, revive_topic(own.broker_cluster_name), host)
         self.timed_messages.settled = log.settled
         self.in_flight = in_flight = InFlight(clock.now_ms())
@@ -282,8 +283,10 @@ class Assembly:
                 permission=permission,
             ),
             self._transactions,
-            TopicRequests(self.topics, store, self.reads, self.offsets, consumers, own, self.statistics),
-            GroupAdmin(groups, consumers, producers, self.offsets, self.reads, own, clock),
+            TopicRequests(
+                *(self.topics, store, self.reads, self.offsets, consumers, own, self.statistics, retry_topics)
+            ),
+            GroupAdmin(groups, consumers, producers, self.offsets, self.reads, own, clock, retry_topics),
             ProgressAdmin(
                 GroupTables(groups, consumers, self.offsets, in_flight),
                 self.topics,
@@ -354,7 +357,7 @@ class Assembly:
         self._rare.rejects_transactions = own.reject_transaction_message
         self._replies.stores = own.store_reply_message_enable
         self._recalls.settings = own
-        self._transactions.rules = self.transaction_check.rules = _transaction_rules(settings)
+        self._transactions.rules = self.transaction_check.rules = rules_of(settings)
         self._store.retention.configure(settings.store)
 
     async def stop_saving(self) -> None:
@@ -395,9 +398,3 @@ def _filters(
 def _short_polling_ms(settings: BrokerSettings) -> int | None:
     """Return for how long pulls are held; None for as long as they request."""
     return None if settings.long_polling_enable else settings.short_polling_time_mills
-
-
-def _transaction_rules(settings: Settings) -> CheckRules:
-    own = settings.broker
-    age_ms_max = settings.store.file_reserved_time * 3_600_000
-    return CheckRules(own.transaction_time_out, own.transaction_check_max, age_ms_max)

@@ -122,7 +122,7 @@ def create(
 @namesrv_option
 @json_option
 def delete(name: str, keep_offsets: bool, namesrv: str, as_json: bool) -> None:
-    """Delete the group NAME, its offsets and its retry topic from every broker."""
+    """Delete the group NAME, its offsets and its retry topics from every broker; its dead letters stay."""
     brokers = run_in_cluster(namesrv, lambda cluster: groups.delete(cluster, name, keep_offsets=keep_offsets))
     if as_json:
         print_json({"group": name, "deleted_from": brokers})

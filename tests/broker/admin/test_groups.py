@@ -2,6 +2,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 from tests.broker.conftest import Client, pull_header, serving
+from tests.broker.pops import come_back
 
 from cometmq.format.java import fastjson
 from cometmq.wire.bodies import (
@@ -11,6 +12,7 @@ from cometmq.wire.bodies import (
     Heartbeat,
     ProducerConnections,
     ProducerData,
+    TopicConfig,
     TopicNames,
     decode,
 )
@@ -41,6 +43,25 @@ async def test_a_group_is_created_shown_and_deleted(tmp_path: Path) -> None:
         gone = await bench.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
         assert gone.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
         assert bench.parts.offsets.topics_of("g") == set()
+
+
+async def test_the_retry_topics_of_a_deleted_group_s_pops_go_with_all_in_them(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        topics, offsets = bench.parts.topics, bench.parts.offsets
+        for name in ("g", "g_T"):
+            bench.parts.groups.put(GroupConfig(name))
+        stay = ["%RETRY%g2_T", "%RETRY%g_T", "%RETRY%g_T_T", "%RETRY%other+T", "%DLQ%g", "T", "T2"]
+        for name in ("%RETRY%g_T2", "%RETRY%g+T", *stay):
+            topics.put(TopicConfig(topic=name))
+            come_back(bench, name, b"x")
+        offsets.commit("g_T", "%RETRY%g_T_T", 0, 0)
+        offsets.commit("g", "%RETRY%g_T2", 0, 1)
+        deleted = await bench.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("g"))
+        assert deleted.code == ResponseCode.SUCCESS
+        assert topics.find("%RETRY%g_T2") is topics.find("%RETRY%g+T") is None
+        assert [topics.find(name) is not None for name in stay] == [True] * len(stay)
+        assert bench.store.max_queue_offset("%RETRY%g_T2", 0) == 0
+        assert offsets.committed("g", "%RETRY%g_T2", 0) is None
 
 
 async def test_an_illegal_name_is_refused(tmp_path: Path) -> None:

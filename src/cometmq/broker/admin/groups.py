@@ -14,6 +14,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumers import ConsumerGroup, Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.pop.retry_topics import PopRetryTopics
 from cometmq.broker.state.producers import ConnectedMember, Producers
 from cometmq.broker.state.topics import QUEUE_COUNT_MAX
 from cometmq.errors import IllegalName, StoreNotWritable
@@ -63,6 +64,7 @@ class GroupAdmin:
         reads: Reads,
         settings: BrokerSettings,
         clock: Clock,
+        retry_topics: PopRetryTopics,
     ) -> None:
         self._groups = groups
         self._consumers = consumers
@@ -70,6 +72,7 @@ class GroupAdmin:
         self._offsets = offsets
         self._reads = reads
         self._clock = clock
+        self._retry_topics = retry_topics
         self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
@@ -138,15 +141,27 @@ class GroupAdmin:
         return changed
 
     def delete(self, session: Session, command: Command, header: DeleteGroupHeader) -> None:
-        """DELETE_SUBSCRIPTIONGROUP; its offsets, if requested, are deleted once that is saved."""
-        self._groups.delete(valid_group(header.group))
+        """DELETE_SUBSCRIPTIONGROUP: delete a group, and the topics in which it pops messages again.
+
+        Its offsets, if requested, are deleted once that is saved.
+        """
+        name = valid_group(header.group)
+        retry_topics = self._retry_topics.of_group(name)  # found by its offsets, too
+
+        def answer(error: StoreNotWritable | None) -> None:
+            if error is None:
+                self._answer_when_saved(session, command, name)
+            elif not command.is_oneway:
+                session.send(outcome(command, error))
+
+        self._groups.delete(name)
 
         def delete_offsets(error: StoreNotWritable | None) -> None:
             if error is None and header.clean_offset:
-                self._offsets.delete_group(header.group)
+                self._offsets.delete_group(name)
 
-        self._groups.when_saved(header.group, delete_offsets)
-        self._answer_when_saved(session, command, header.group)
+        self._groups.when_saved(name, delete_offsets)
+        self._retry_topics.delete(retry_topics, answer)
 
     def config(self, _session: Session, command: Command, header: GroupHeader) -> Command:
         """GET_SUBSCRIPTIONGROUP_CONFIG."""

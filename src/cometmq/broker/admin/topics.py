@@ -14,10 +14,10 @@ from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.pop.retry_topics import PopRetryTopics
 from cometmq.broker.state.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
-from cometmq.format.pop.names import RetryFlag, retry_topic
 from cometmq.net.server import Session
 from cometmq.store.read.ends_and_times import EndsAndTime
 from cometmq.store.read.reading import PAUSE, Reading
@@ -67,6 +67,7 @@ class TopicRequests:
         consumers: Consumers[Session],
         settings: BrokerSettings,
         statistics: Statistics,
+        retry_topics: PopRetryTopics,
     ) -> None:
         self._topics = topics
         self._store = store
@@ -74,6 +75,7 @@ class TopicRequests:
         self._offsets = offsets
         self._consumers = consumers
         self._statistics = statistics
+        self._retry_topics = retry_topics
         self._broker_name = settings.broker_name
         self._deletes_retry_topics = settings.clear_retry_topic_when_delete_topic
         self._bodies = RequestBodies(settings.body_limits)
@@ -116,7 +118,7 @@ class TopicRequests:
     def delete(self, session: Session, command: Command, header: TopicHeader) -> None:
         """DELETE_TOPIC_IN_BROKER: delete a topic and the retry topics of pops of it, with all in them."""
         name = _checked_name(header.topic)
-        names = [name, *self._retry_topics(name)]
+        names = [name, *(self._retry_topics.of_topic(name) if self._deletes_retry_topics else ())]
         self._topics.delete(names)
         self._answer_when_published(session, command, names)
 
@@ -156,17 +158,6 @@ class TopicRequests:
         """Answer once topics are saved and the name servers know them, or with the disk's error."""
         if not command.is_oneway:
             self._topics.when_published(names, lambda error: session.send(outcome(command, error)))
-
-    def _retry_topics(self, name: str) -> list[str]:
-        """Return the existing retry topics in which groups get messages of a topic by pop again."""
-        if not self._deletes_retry_topics:
-            return []
-        names = [
-            retry_topic(name, group, flag)
-            for group in sorted(self._offsets.groups_of(name))
-            for flag in (RetryFlag.V1, RetryFlag.V2)
-        ]
-        return [retry for retry in names if self._topics.find(retry) is not None]
 
     def _find(self, name: str) -> TopicConfig:
         topic = self._topics.find(name)

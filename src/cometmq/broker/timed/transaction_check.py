@@ -17,6 +17,7 @@ from itertools import count
 from typing import Final
 
 from cometmq.broker.reads import read
+from cometmq.broker.settings import Settings
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.producers import Producers
 from cometmq.broker.state.topics import Topics
@@ -225,3 +226,10 @@ class TransactionCheck:
             why,
             CHECK_MAX_TIME_TOPIC,
         )
+
+
+def rules_of(settings: Settings) -> CheckRules:
+    """Return the rules by which half messages are checked."""
+    own = settings.broker
+    age_ms_max = settings.store.file_reserved_time * 3_600_000
+    return CheckRules(own.transaction_time_out, own.transaction_check_max, age_ms_max)
