@@ -310,7 +310,7 @@ class Assembly:
                 *(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
                 warnings=partial(_warnings, exposure(own), self.replication),
             ),
-            StoreAdmin(self.topics, store, self.offsets, self.modes, self.reads),
+            StoreAdmin(self.topics, store, self.offsets, self.modes, self.reads, self.pulls.offsets_reset),
             self.statistics,
             self.schedule,
             self.replication,

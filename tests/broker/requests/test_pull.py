@@ -9,7 +9,13 @@ from cometmq.broker.requests.pull import SUSPEND_MS_MAX
 from cometmq.wire.bodies import ConsumerData, Heartbeat, SubscriptionData
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG
-from cometmq.wire.headers import PullFlag, PullResponseHeader, TopicHeader, parse
+from cometmq.wire.headers import (
+    PullFlag,
+    PullResponseHeader,
+    TopicHeader,
+    UpdateConsumerOffsetHeader,
+    parse,
+)
 
 PULL = RequestCode.PULL_MESSAGE
 
@@ -46,7 +52,7 @@ async def test_a_tag_filter_passes_over_what_is_not_wanted(tmp_path: Path) -> No
     ("offset", "queue_id", "code", "remark", "next_offset"),
     [
         (2, 0, ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", "2"),
-        (9, 0, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", "2"),
+        (9, 0, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", "0"),
         (-1, 0, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", "0"),
         (0, 1, ResponseCode.PULL_NOT_FOUND, "NO_MATCHED_LOGIC_QUEUE", "0"),
         (5, 1, ResponseCode.PULL_OFFSET_MOVED, "NO_MATCHED_LOGIC_QUEUE", "0"),
@@ -61,6 +67,48 @@ async def test_an_offset_where_nothing_is_gets_rocketmqs_code(
         answer = await bench.ask(PULL, pull_header("T", offset, queue_id=queue_id))
         assert (answer.code, answer.remark) == (code, remark)
         assert answer.ext_fields["nextBeginOffset"] == next_offset
+
+
+async def test_behind_the_end_a_group_with_an_offset_goes_on_at_the_end(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        bench.parts.offsets.commit("cg", "T", 0, 5)
+        answer = await bench.ask(PULL, pull_header("T", 5))
+        assert answer.code == ResponseCode.PULL_OFFSET_MOVED
+        assert answer.ext_fields["nextBeginOffset"] == "1"
+
+
+@pytest.mark.parametrize("sent", [6, 3, 9])
+async def test_who_reads_a_topic_that_is_made_anew_goes_on_at_its_beginning(
+    tmp_path: Path, sent: int
+) -> None:
+    async with serving(tmp_path) as bench:
+        for n in range(6):
+            await bench.send("T", b"%d" % n)
+        assert len(bodies(await bench.ask(PULL, pull_header("T")))) == 6
+        held = bench.ask_later(PULL, pull_header("T", 6, wait_ms=15_000))
+        await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+        for n in range(sent):
+            await bench.send("T", b"new %d" % n)
+        moved = await held
+        assert (moved.code, moved.ext_fields["nextBeginOffset"]) == (ResponseCode.PULL_OFFSET_MOVED, "0")
+        assert len(bodies(await bench.ask(PULL, pull_header("T")))) == sent
+        assert (await bench.ask(PULL, pull_header("T", sent))).code == ResponseCode.PULL_NOT_FOUND
+        assert not bench.parts.offsets.is_any_reset
+
+
+async def test_what_was_read_of_a_deleted_topic_is_not_committed_in_the_one_made_anew(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for n in range(6):
+            await bench.send("T", b"%d" % n)
+        await bench.ask(PULL, pull_header("T"))
+        await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+        await bench.send("T")
+        commit = UpdateConsumerOffsetHeader("cg", "T", 0, 6)
+        assert (await bench.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)).code == ResponseCode.SUCCESS
+        assert bench.parts.offsets.committed("cg", "T", 0) is None
+        moved = await bench.ask(PULL, pull_header("T", 6))
+        assert (moved.code, moved.ext_fields["nextBeginOffset"]) == (ResponseCode.PULL_OFFSET_MOVED, "0")
 
 
 async def test_a_held_pull_is_answered_by_the_message_that_it_waits_for(tmp_path: Path) -> None:

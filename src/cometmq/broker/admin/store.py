@@ -1,6 +1,6 @@
 """Operators' requests to remove files, queues and topics. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from cometmq.broker.handlers import Handlers
@@ -27,17 +27,29 @@ TURN_MAX: Final = 500
 
 
 class StoreAdmin:
-    """Removes expired files, unused queues and topics, and the data of deleted topics."""
+    """Removes expired files, unused queues and topics, and the data of deleted topics.
+
+    Args:
+        answer_reset: answers the held pulls of a group, a topic and a queue whose offset was reset.
+    """
 
     def __init__(
-        self, topics: Topics, store: MessageStore, offsets: Offsets, modes: RequestModes, reads: Reads
+        self,
+        topics: Topics,
+        store: MessageStore,
+        offsets: Offsets,
+        modes: RequestModes,
+        reads: Reads,
+        answer_reset: Callable[[str, str, int], None],
     ) -> None:
         self._topics = topics
         self._store = store
         self._offsets = offsets
         self._modes = modes
         self._reads = reads
+        self._answer_reset = answer_reset
         topics.on_delete(self._delete_data)
+        topics.on_change.append(self._begin_anew)
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -105,7 +117,15 @@ class StoreAdmin:
         yield from self._store.deletions.topics(topics)
         for first in range(0, len(topics), TURN_MAX):
             self._offsets.delete_topics(topics[first : first + TURN_MAX])
+            self._begin_anew(topics[first : first + TURN_MAX])
             yield PAUSE
+
+    def _begin_anew(self, topics: Iterable[str]) -> None:
+        """Let groups begin at 0 in those topics that exist, and were deleted before."""
+        for topic in topics:
+            if self._topics.find(topic) is not None:
+                for group, queue_id in self._offsets.begin_anew(topic):
+                    self._answer_reset(group, topic, queue_id)
 
     def _is_unknown(self, topic: str) -> bool:
         return self._topics.find(topic) is None and not is_system_topic(topic)

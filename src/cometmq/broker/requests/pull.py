@@ -366,6 +366,10 @@ class PullRequests:
     def _send(self, pull: PullRow, result: GetResult) -> None:
         topic, queue_id = pull.target.queue
         group = pull.target.header.consumer_group
+        if result.status is GetStatus.OFFSET_OVERFLOW_BADLY and (
+            self._offsets.committed(group, topic, queue_id) is None
+        ):  # the queue was made anew
+            result = result._replace(next_offset=result.min_offset)
         self._offsets.record_pulled(group, topic, queue_id, result.next_offset)
         suggested, code = MASTER, _code(pull, result)
         if self.suggestions is not None:

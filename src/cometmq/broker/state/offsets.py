@@ -36,6 +36,9 @@ SEPARATOR: Final = "@"
 NO_OFFSET: Final = -1
 """In place of an offset that a pull or a pop does not move: see ``Offsets.record_pulls``."""
 
+READ_BEFORE_MAX: Final = 1_000
+"""Most deleted topics of which is remembered who has read them, until they are made anew."""
+
 _NO_QUEUES: Final[Mapping[int, int]] = {}
 
 
@@ -52,7 +55,8 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self._committed: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
         self._reset: dict[str, dict[int, int]] = {}
-        self._keys = _GroupTopicKeys()  # of all three
+        self._read_before: dict[str, dict[str, dict[int, int]]] = {}  # by deleted topic
+        self._keys = _GroupTopicKeys()  # of committed, pulled and reset offsets
         self._end_of: Callable[[str, int], int] | None = None
         self._ahead: set[tuple[str, int]] = set()
         self.on_delete: list[Callable[[AbstractSet[str]], object]] = []
@@ -268,8 +272,26 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         return {key.partition(SEPARATOR)[0] for key in keys if key in self._committed}
 
     def delete_topics(self, topics: Iterable[str]) -> None:
-        """Delete all offsets in topics."""
-        self._delete({key for topic in topics for key in self._keys.of_topic(topic)})
+        """Delete all offsets in topics; which queues groups have read is kept for ``begin_anew``."""
+        for topic in topics:
+            keys = set(self._keys.of_topic(topic))
+            read = {key: dict.fromkeys(queues, 0) for key in keys if (queues := self._pulled.get(key))}
+            self._delete(keys)
+            if read and len(self._read_before) < READ_BEFORE_MAX:
+                self._read_before[topic] = read
+
+    def begin_anew(self, topic: str) -> list[tuple[str, int]]:
+        """Reset to 0 the groups that have read a topic of this name, which was deleted: it is made anew.
+
+        Their members do not know that, and would go on at, and commit, the offsets that they had.
+        Returns the groups and queues.
+        """
+        read = self._read_before.pop(topic, {})
+        for key, queues in read.items():
+            self._begin(self._reset, key).update(queues)
+        return [
+            (key.partition(SEPARATOR)[2], queue_id) for key, queues in read.items() for queue_id in queues
+        ]
 
     def delete_queue(self, topic: str, queue_id: int) -> None:
         """Delete all offsets in one queue: it restarts at 0."""

@@ -64,7 +64,7 @@ class PullConsumer(QueueRequests):
             pulled = await self.pull(queue, queue_offset, tags=tags, sql=sql)
             for message in pulled.messages:
                 yield message
-            is_stuck = pulled.next_offset == queue_offset
+            is_stuck = pulled.next_offset == queue_offset or queue_offset > pulled.max_offset
             queue_offset = pulled.next_offset
             if is_stuck or pulled.status is PullStatus.NO_NEW_MESSAGE or queue_offset >= pulled.max_offset:
                 return
