@@ -359,6 +359,7 @@ class Assembly:
         self._recalls.settings = own
         self._transactions.rules = self.transaction_check.rules = rules_of(settings)
         self._store.retention.configure(settings.store)
+        self._store.readings.configure(settings.store)
 
     async def stop_saving(self) -> None:
         """Save all changes of topics, groups, their modes and settings, and stop retries."""

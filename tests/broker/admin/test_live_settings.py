@@ -3,8 +3,10 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.broker.admin.test_store import QUICK, remove_expired
-from tests.broker.conftest import Bench, Client, GatedDisk, pull_header, serving
+from tests.broker.conftest import Bench, Client, GatedDisk, bodies, pull_header, serving
+from tests.broker.pops import popped
 from tests.docs.test_pages import ROOT
 
 from cometmq.broker.admin.live_settings import CHANGEABLE, load_changes, with_saved_changes
@@ -70,6 +72,34 @@ async def test_messages_in_transactions_are_refused_from_now_on(tmp_path: Path) 
         assert bench.parts.transaction_check.rules.immunity_ms == 9_000
 
 
+@pytest.mark.parametrize("bulk", [False, True])
+async def test_how_much_a_pull_reads_is_changed(tmp_path: Path, bulk: bool) -> None:
+    async with serving(tmp_path, bulk=bulk) as bench:
+        for _ in range(60):
+            await bench.send("T", bytes(100))
+        many = replace(pull_header("T"), max_message_count=100)
+
+        async def pulled() -> int:
+            return len(bodies(await bench.ask(RequestCode.PULL_MESSAGE, many)))
+
+        assert await pulled() == 32
+        for most in (50, 5):
+            await changed(bench, f"maxTransferCountOnMessageInMemory={most}")
+            assert await pulled() == most
+        await changed(bench, "maxTransferBytesOnMessageInMemory=1")
+        assert await pulled() == 1
+        refused = await change(bench, "maxTransferCountOnMessageInMemory=0")
+        assert refused.code == ResponseCode.INVALID_PARAMETER
+
+
+async def test_how_much_a_pop_reads_is_changed(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for _ in range(10):
+            await bench.send("T")
+        await changed(bench, "maxTransferCountOnMessageInMemory=3")
+        assert len(await popped(bench, max_msg_nums=32)) == 3
+
+
 async def test_what_is_removed_when_is_changed(tmp_path: Path) -> None:
     async with serving(tmp_path, QUICK | {"file_reserved_time": 1_000_000}) as bench:
         for _ in range(20):
@@ -95,7 +125,7 @@ async def test_changes_are_saved_together_with_those_before(tmp_path: Path) -> N
     ("text", "code", "words"),
     [
         ("storePathRootDir=/tmp/evil", ResponseCode.NO_PERMISSION, "is read when the broker starts"),
-        ("listenPort=1", ResponseCode.NO_PERMISSION, "these can be changed: allowRecall"),
+        ("listenPort=1", ResponseCode.NO_PERMISSION, "lists those that can be changed"),
         ("rocketmqHome=/tmp", ResponseCode.NO_PERMISSION, "is read when the broker starts"),
         ("authenticationEnabled=false", ResponseCode.NO_PERMISSION, "is read when the broker starts"),
         ("filterServerNums=1", ResponseCode.NO_PERMISSION, "this broker has no setting filterServerNums"),

@@ -36,7 +36,14 @@ CHANGEABLE: Final = frozenset(
         "storeReplyMessageEnable",
         "transactionCheckMax",
         "transactionTimeOut",
-        # Of the store: what is removed, and when.
+        # Of the store: how much one pull or pop reads …
+        "accessMessageInMemoryMaxRatio",
+        "maxFilterMessageSize",
+        "maxTransferBytesOnMessageInDisk",
+        "maxTransferBytesOnMessageInMemory",
+        "maxTransferCountOnMessageInDisk",
+        "maxTransferCountOnMessageInMemory",
+        # … and what is removed, and when.
         "cleanFileForciblyEnable",
         "cleanResourceInterval",
         "deleteCommitLogFilesInterval",
@@ -154,12 +161,12 @@ def with_saved_changes(settings: Settings, table: JsonTable) -> Settings:
 
 
 def _why_not(name: str) -> str:
-    """Return the reason why a setting cannot be changed, and which ones can."""
+    """Return the reason why a setting cannot be changed."""
     if name not in known_names():
         return f"this broker has no setting {name[:80]}"
     return (
         f"{name} is read when the broker starts: change its settings file and restart it. "
-        f"While it runs these can be changed: {', '.join(sorted(CHANGEABLE))}"
+        "The page of settings lists those that can be changed while it runs, and why not the others"
     )
 
 

@@ -92,19 +92,23 @@ class BulkReads:
     ) -> None:
         self._log = commit_log
         self._queues = queues
-        self._limits = limits
         self._reads_later = reads_later
-        self._numbers = limits.numbers(NOWHERE, 0, NO_LIMIT, NO_LIMIT)
-        most_size = max(limits.memory_size, limits.disk_size)
-        bytes_max = NO_LIMIT if most_size <= ANSWERS_SIZE_MAX else ANSWERS_SIZE_MAX
-        self._ask_limits = np.array((limits.most_count, BYTES_MIN, bytes_max), np.int64)
-        self._chosen = limits.room()
+        self.set_limits(limits)
         self._answers: Bytes = np.empty(0, np.uint8)
         self._numbers_asked = array("q")
         self._asks = Asks(np.empty((0, ASK_SIZE), np.int64), np.empty(_ENTRIES_ROOM, np.uint8))
         self._reserve_rows(_ASKS_ROOM)
         self._code_places: dict[frozenset[int], tuple[int, int]] = {}
         self.begin()
+
+    def set_limits(self, limits: GetLimits) -> None:
+        """Answer the reads of later batches within these limits; call it between two batches."""
+        self._limits = limits
+        self._numbers = limits.numbers(NOWHERE, 0, NO_LIMIT, NO_LIMIT)
+        most_size = max(limits.memory_size, limits.disk_size)
+        bytes_max = NO_LIMIT if most_size <= ANSWERS_SIZE_MAX else ANSWERS_SIZE_MAX
+        self._ask_limits = np.array((limits.most_count, BYTES_MIN, bytes_max), np.int64)
+        self._chosen = limits.room()
 
     def number_of(self, topic: str, queue_id: int) -> int:
         """Return a queue's number; NO_NUMBER if it never had a message."""

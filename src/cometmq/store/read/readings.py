@@ -55,6 +55,12 @@ class Readings:
         self._confirm_offset = confirm_offset
         self.finds = BulkFinds(parts.log, parts.index, settings.max_msgs_num_batch, catch_up, confirm_offset)
 
+    def configure(self, settings: StoreSettings) -> None:
+        """Read within the limits of these settings from now on; readings under way keep theirs."""
+        limits = GetLimits.of(settings)
+        self._resident = ResidentReads(self._log, limits)
+        self.bulk.set_limits(limits)
+
     def get(
         self,
         topic: str,
