@@ -121,7 +121,7 @@ class StoreAdmin:
             yield PAUSE
 
     def _begin_anew(self, topics: Iterable[str]) -> None:
-        """Let groups begin at 0 in those topics that exist, and were deleted before."""
+        """Begin at 0 for the groups that read topics before they were deleted, if the topics exist again."""
         for topic in topics:
             if self._topics.find(topic) is not None:
                 for group, queue_id in self._offsets.begin_anew(topic):
