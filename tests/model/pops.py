@@ -19,6 +19,9 @@ from cometmq.store.append import Appended, NewMessage
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.frame import Command
 
+NO_MESSAGE = 208
+"""The answer to a handle whose message waits no more."""
+
 ROOT = Path("/disk/store")
 TOPIC = "T"
 QUEUES = 4
@@ -105,8 +108,13 @@ class Group:
         return (await self._settle(ACK_MESSAGE, got)).code
 
     async def change(self, got: Got, invisible_ms: int) -> Got:
-        """Let a message be invisible for another time from now on; return it with its new handle."""
+        """Let a message be invisible for another time from now on; return it with its new handle.
+
+        If it waits no more it is returned as it was.
+        """
         answer = await self._settle(CHANGE_INVISIBLE_TIME, got, invisibleTime=invisible_ms)
+        if answer.code == NO_MESSAGE:
+            return got
         assert answer.code == FOUND, answer
         said, parts = answer.ext_fields, got.parts
         changed = [parts[-1], said["popTime"], said["invisibleTime"], said["reviveQid"], *parts[4:]]

@@ -9,12 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.broker.conftest import Bench
-from tests.model.pops import COUNT_MAX, FOUND, QUEUES, STEPS, TOPIC, Got, Group, broker, limits
+from tests.model.pops import COUNT_MAX, FOUND, NO_MESSAGE, QUEUES, STEPS, TOPIC, Got, Group, broker, limits
 
 from cometmq.testing.memory_disk import MemoryDisk
 
-NOT_OF_THE_POP = 13
-"""The answer to an acknowledgement of an offset that the latest pop of its queue did not give."""
 MESSAGES_MAX = COUNT_MAX
 """So many fit into one answer: then it has those of all queues that are not blocked."""
 INVISIBLE_MS = st.sampled_from([1_000, 3_500, 10_000])
@@ -69,10 +67,9 @@ class Queue:
 
     def ack(self, offset: int, pop_ms: int) -> int:
         """Acknowledge; return the code of the answer."""
-        if offset < self.committed or pop_ms != self.pop_ms:
-            return FOUND
-        if offset not in self.given:
-            return NOT_OF_THE_POP
+        is_own = pop_ms == self.pop_ms and offset in self.given
+        if offset < self.committed or not is_own or offset in self.acknowledged:
+            return NO_MESSAGE
         self.acknowledged.add(offset)
         left = [given for given in self.given if given not in self.acknowledged]
         self.committed = min(left, default=max(self.given) + 1)
