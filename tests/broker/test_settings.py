@@ -66,9 +66,11 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     ("name", "value", "limit"),
     [
         ("listenPort", "70000", "65535"),
-        ("brokerId", "one", "int"),
+        ("brokerId", "one", "allowed: a whole number from -1 to 2147483647"),
         ("brokerId", "-2", "-1"),
-        ("traceOn", "maybe", "bool"),
+        ("traceOn", "maybe", "allowed: true, false"),
+        ("brokerRole", "MASTER", "allowed: ASYNC_MASTER, SYNC_MASTER, SLAVE"),
+        ("haListenPort", "-1", "allowed: a whole number from 0 to 65535"),
     ],
 )
 def test_a_bad_value_is_named_with_its_limit(name: str, value: str, limit: str) -> None:

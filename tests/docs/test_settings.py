@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from inspect import getdoc
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.settings import BrokerSettings
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.replication.settings import ReplicationSettings
+from cometmq.settings.foreign import DIFFERING, STOPPING
 from cometmq.store.settings import StoreSettings
 
 PAGE: Final = ROOT / "docs" / "settings.md"
@@ -74,6 +76,21 @@ def table(settings: type[msgspec.Struct]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def foreign_tables() -> Iterator[str]:
+    """Yield the tables of RocketMQ's settings that stop a start, and of those that differ."""
+    lines = [
+        "| setting | stops the start unless it is | what another value says | remedy |",
+        "|---|---|---|---|",
+    ]
+    for name, (defaults, reason, remedy) in STOPPING.items():
+        texts = [f"`{one.replace('{root}', 'storePathRootDir')}`" if one else "empty" for one in defaults]
+        lines.append(f"| `{name}` | {', '.join(texts)} | {reason} | {remedy} |")
+    yield "\n".join(lines) + "\n"
+    lines = ["| setting | RocketMQ's default | what holds here, whatever its value |", "|---|---|---|"]
+    lines += [f"| `{name}` | {one.default or 'empty'} | {one.differs} |" for name, one in DIFFERING.items()]
+    yield "\n".join(lines) + "\n"
+
+
 def _default(value: object) -> str:
     if value in (None, ""):
         return "none"
@@ -94,7 +111,11 @@ def test_the_page_has_each_setting_its_default_and_its_meaning(
     assert TABLE.findall(PAGE.read_text())[position] == table(settings), "python -m tests.docs.test_settings"
 
 
+def test_the_page_has_what_is_not_honoured() -> None:
+    assert TABLE.findall(PAGE.read_text())[len(CLASSES) :] == list(foreign_tables())
+
+
 if __name__ == "__main__":
-    tables = iter(map(table, CLASSES))
+    tables = chain(map(table, CLASSES), foreign_tables())
     PAGE.write_text(TABLE.sub(lambda _: next(tables), PAGE.read_text()))
     CONF.write_text(conf())

@@ -66,7 +66,7 @@ def test_every_number_that_can_be_set_has_a_limit_here() -> None:
 def test_a_number_beyond_its_limit_is_refused_with_name_value_and_limit(
     name: str, value: int, limit: int
 ) -> None:
-    with pytest.raises(SettingsError, match=rf"setting {name} = '{value}': .*(>|<)= {limit}\b"):
+    with pytest.raises(SettingsError, match=rf"setting {name} = '{value}': .*\b{limit}\b"):
         from_properties({name: str(value)})
 
 
@@ -80,11 +80,11 @@ def test_a_number_at_its_limit_is_taken(name: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("maxIndexNum", "many", "Expected `int`, got `str`"),
-        ("maxIndexNum", "1.5", "Expected `int`"),
-        ("maxIndexNum", "", "Expected `int`"),
-        ("messageIndexEnable", "yes", "Expected `bool`"),
-        ("flushDiskType", "FLUSH", "Invalid enum value 'FLUSH'"),
+        ("maxIndexNum", "many", "allowed: a whole number from 2 to 100000000"),
+        ("maxIndexNum", "1.5", "allowed: a whole number"),
+        ("maxIndexNum", "", "allowed: a whole number"),
+        ("messageIndexEnable", "yes", "allowed: true, false"),
+        ("flushDiskType", "SYNC", "allowed: ASYNC_FLUSH, SYNC_FLUSH"),
     ],
 )
 def test_what_is_no_value_of_its_type_is_refused_with_name_and_value(
@@ -138,7 +138,7 @@ def test_hours_are_a_list(hours: str) -> None:
 
 @pytest.mark.parametrize("hours", ["", "24", "4,5", "noon", "-1", ";", "04:30"])
 def test_what_is_no_hour_is_refused(hours: str) -> None:
-    with pytest.raises(SettingsError, match="deleteWhen"):
+    with pytest.raises(SettingsError, match=r"deleteWhen = .*allowed: values such as 04, 04;16"):
         from_properties({"deleteWhen": hours})
 
 

@@ -1,14 +1,13 @@
 """The settings of a broker, with RocketMQ's names and defaults, read from TOML or from its ``broker.conf``.
 
-One file holds the broker's settings and the store's. A real ``broker.conf`` has many names that have no
-effect here: they are listed in one warning and otherwise ignored. A known name with an illegal value stops
-the start.
+One file holds the broker's settings and the store's. What becomes of those of a Java broker that are not
+honoured is in ``cometmq.settings.foreign``. A known name with an illegal value stops the start.
 """
 
 import logging
 import socket
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
@@ -31,7 +30,9 @@ from cometmq.net.flow import (
     UNSENT_MAX,
     FlowLimits,
 )
-from cometmq.net.tls.settings import HIDDEN, settings_from
+from cometmq.net.tls.settings import HIDDEN
+from cometmq.settings import foreign
+from cometmq.settings.values import settings_from
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
 from cometmq.wire import settings_text
@@ -318,20 +319,22 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     *,
     defaults: Mapping[str, Any] | None = None,
+    ignored: Collection[str] = (),
 ) -> Settings:
     """Read ``path`` (TOML by its suffix, else ``key=value`` lines), then apply ``overrides`` by name.
 
     Args:
         defaults: values of settings that neither contains.
+        ignored: names of settings that do not stop the start, though what they say is not done.
 
     Raises SettingsError if the file cannot be read, or a setting in it cannot be used.
     """
     values = dict(defaults or {})
     values |= {} if path is None else read_file(path)
     values |= overrides or {}
-    unknown = sorted(values.keys() - known_names())
-    if unknown:
-        _log.warning("%s: settings that have no effect here: %s", path, ", ".join(unknown))
+    foreign.check(values, ignored)
+    for note in foreign.notes_on(values, known_names()):
+        _log.warning("%s: %s", path, note)
     return Settings(from_properties(values), store_settings.from_properties(values))
 
 

@@ -117,7 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(EXIT_USAGE)
     except click.ClickException as error:
         _fail(_usage(error), EXIT_USAGE)
-    except (SettingsError, IllegalName, MessageIllegal) as error:
+    except SettingsError as error:
+        for line in str(error).splitlines()[:-1]:  # one for each setting
+            _show(line)
+        _fail(str(error).rpartition("\n")[2], EXIT_USAGE)
+    except (IllegalName, MessageIllegal) as error:
         _fail(str(error), EXIT_USAGE)
     except UnicodeEncodeError as error:
         _fail(f"{error.object[:60]!r} cannot be written as {error.encoding}", EXIT_USAGE)
@@ -152,11 +156,15 @@ def _disk(error: OSError) -> str:
 
 def _fail(text: str, code: int) -> NoReturn:
     """Print an error on one line, even if a peer's text has several, and exit."""
+    _show(text)
+    sys.exit(code)
+
+
+def _show(text: str) -> None:
     from cometmq.cli.output import printable  # noqa: PLC0415 - the help need not wait for it
 
     lines = (line.strip() for line in text.splitlines())
     click.echo(f"error: {printable('; '.join(filter(None, lines)))}", err=True)
-    sys.exit(code)
 
 
 if __name__ == "__main__":

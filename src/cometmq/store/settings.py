@@ -16,6 +16,7 @@ from cometmq.errors import SettingsError
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.format.timer.wheel import SLOTS
+from cometmq.settings.values import settings_from
 
 Positive = Annotated[int, Meta(ge=1)]
 FILE_SIZE_MIN: Final = 4096
@@ -23,7 +24,10 @@ FileSize = Annotated[int, Meta(ge=FILE_SIZE_MIN, le=2**31 - 1)]
 QueueFileSize = Annotated[int, Meta(ge=QUEUE_ENTRY_SIZE, le=2**31 // QUEUE_ENTRY_SIZE * QUEUE_ENTRY_SIZE)]
 """Rounded up to whole entries, Java must still be able to map it."""
 Ratio = Annotated[int, Meta(ge=1, le=100)]
-Hours = Annotated[str, Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3])\s*)*;?\s*$")]
+Hours = Annotated[
+    str,
+    Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3])\s*)*;?\s*$", examples=["04", "04;16"]),
+]
 """Hours of the day, joined by ``;``."""
 
 EXT_SIZE_MIN: Final = 256
@@ -222,9 +226,4 @@ def from_properties(values: Mapping[str, Any]) -> StoreSettings:
 
     Raises SettingsError, which names the setting, its value and its limit.
     """
-    mine = {name: value for name, value in values.items() if name in known_names()}
-    try:
-        return msgspec.convert(mine, StoreSettings, strict=False)
-    except msgspec.ValidationError as error:
-        name = str(error).rpartition("$.")[2].rstrip("`")
-        raise SettingsError(f"setting {name} = {mine.get(name)!r}: {error}") from None
+    return settings_from(StoreSettings, values)

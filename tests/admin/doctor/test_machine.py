@@ -35,7 +35,7 @@ def test_names_that_have_no_effect_are_listed_and_the_settings_used(tmp_path: Pa
     file.write_text("brokerName=a\nlistenPrt=10911\n")
     settings, (found,) = machine.read_settings(file)
     assert settings is not None and settings.broker.broker_name == "a"
-    assert found.level is Level.WARNING and found.text.endswith("no effect: listenPrt")
+    assert found.level is Level.WARNING and found.text.endswith("did you mean listenPort?")
 
 
 def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:

@@ -70,6 +70,28 @@ def test_a_second_broker_on_a_store_or_a_port_says_what_to_do(cometmq: Run, dev:
     assert last_words(cometmq("namesrv", "--port", port)).failed(2, dev.broker, "choose another port")
 
 
+@pytest.mark.parametrize("command", ["broker", "dev"])
+def test_settings_that_move_the_data_stop_the_start_before_anything_is_there(
+    cometmq: Run, tmp_path: Path, command: str
+) -> None:
+    config, store = tmp_path / "broker.conf", tmp_path / "store"
+    config.write_text(f"storePathRootDir={store}\nlistenPort=0\nstoreType=defaultRocksDB\ndLegerGroup=g\n")
+    ran = cometmq(command, "--config", str(config), "--ignore", "dLegerGroup")
+    assert last_words(ran).failed(2, "storeType = 'defaultRocksDB'", "--ignore storeType")
+    ran = cometmq(command, "--config", str(config))
+    assert [line.split()[2] for line in ran.err.splitlines()[-2:]] == ["dLegerGroup", "storeType"]
+    assert ran.code == 2 and not store.exists()
+
+
+def test_a_setting_that_is_ignored_is_named_in_the_log(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text(f"storePathRootDir={tmp_path / 'store'}\nlistenPort=0\nstoreType=defaultRocksDB\n")
+    with Process("broker", "--config", str(config), "--ignore", "storeType") as process:
+        assert process.line().startswith("ready: broker ")
+        ended = process.kill(signal.SIGTERM)
+    assert ended.code == 0 and "storeType = defaultRocksDB is ignored: the queues are in RocksDB" in ended.err
+
+
 def test_a_broker_alone_registers_with_the_name_servers_given(cometmq: Run, tmp_path: Path) -> None:
     with Process("namesrv", "--port", "0") as one, Process("namesrv", "--port", "0") as two:
         addresses = [server.line().removeprefix("ready: name server ") for server in (one, two)]

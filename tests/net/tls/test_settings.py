@@ -7,7 +7,8 @@ import pytest
 
 from cometmq.errors import SettingsError
 from cometmq.net.tls.client import TLS
-from cometmq.net.tls.settings import ClientAuth, TlsMode, TlsSettings, read_tls_properties, settings_from
+from cometmq.net.tls.settings import ClientAuth, TlsMode, TlsSettings, read_tls_properties
+from cometmq.settings.values import settings_from
 
 
 @pytest.mark.parametrize(

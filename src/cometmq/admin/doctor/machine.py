@@ -28,6 +28,7 @@ from cometmq.net.client import Connections
 from cometmq.net.exposure import is_loopback
 from cometmq.net.listening import remedy_of
 from cometmq.net.tls.settings import TlsMode
+from cometmq.settings import foreign
 from cometmq.store.settings import StoreSettings
 from cometmq.store.settings import from_properties as store_from_properties
 from cometmq.store.upkeep.disk_space import used_percent
@@ -51,17 +52,17 @@ def read_settings(path: Path) -> tuple[Settings | None, list[Diagnosis]]:
     """Read a broker's settings file; return its settings if they can be used, and what is wrong with them."""
     try:
         values = broker_settings.read_file(path)
+        foreign.check(values)
         found = Settings(broker_settings.from_properties(values), store_from_properties(values))
     except (SettingsError, FormatError) as error:
         return None, [
-            fault("settings", str(path), str(error), "correct it: docs/settings.md lists all settings")
+            fault("settings", str(path), line, "correct it: docs/settings.md lists all settings")
+            for line in str(error).splitlines()
         ]
-    unknown = sorted(values.keys() - broker_settings.known_names())
-    if not unknown:
-        return found, [fine("settings", str(path), f"{len(values)} settings")]
-    text = f"settings that have no effect: {', '.join(unknown)}"
     remedy = "correct names that are misspelt; those of RocketMQ that CometMQ does not have can stay"
-    return found, [warning("settings", str(path), text, remedy)]
+    notes = foreign.notes_on(values, broker_settings.known_names())
+    shown = [warning("settings", str(path), note, remedy) for note in notes]
+    return found, shown or [fine("settings", str(path), f"{len(values)} settings")]
 
 
 async def examine(settings: Settings, **access: Any) -> list[Diagnosis]:

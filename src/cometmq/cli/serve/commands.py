@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +28,7 @@ from cometmq.net.tasks import until_one_ends
 
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
-    from cometmq.broker.settings import BrokerSettings
+    from cometmq.broker.settings import BrokerSettings, Settings
 
 DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
 """Settings of ``dev`` that a file may change, so that Spring listeners with SQL92 filters work at once."""
@@ -42,6 +43,13 @@ config_option = click.option(
     "--config",
     type=NamedPath(dir_okay=False),
     help="Settings file: TOML, or RocketMQ's own broker.conf.",
+)
+ignore_option = click.option(
+    "--ignore",
+    "ignored",
+    multiple=True,
+    metavar="NAME",
+    help="Start although FILE has this setting, which CometMQ does not honour; repeatable.",
 )
 host_option = click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 port_option = click.option("--port", type=PORT, help=f"Port of the broker.  [default: {BROKER_PORT}]")
@@ -62,6 +70,7 @@ store_option = click.option(
 )
 @store_option
 @config_option
+@ignore_option
 @click.option("--grpc-port", type=PORT, help="Serve RocketMQ 5 clients, too, on this port: see proxy.")
 @click.option("--console-port", type=PORT, help="Serve a console, too, on this port: see console.")
 @click.option("--tls", "has_tls", is_flag=True, help="Make a certificate in the store's directory, for TLS.")
@@ -75,6 +84,7 @@ def dev(
     namesrv_port: int | None,
     store: Path | None,
     config: Path | None,
+    ignored: tuple[str, ...],
     has_tls: bool,
     insecure: bool,
     as_json: bool,
@@ -101,7 +111,8 @@ def dev(
             require(extra, f"cometmq dev {option}")
     values = _server_settings(server) | _given(options)
     ports = namesrv_port, *beside
-    run("dev", lambda: _dev(config, ports, values, makes_certificate=has_tls, as_json=as_json))
+    read = partial(_read_settings, config, values, DEV_DEFAULTS, ignored)
+    run("dev", lambda: _dev(read, ports, makes_certificate=has_tls, as_json=as_json))
 
 
 @click.command()
@@ -157,6 +168,7 @@ def namesrv(
 
 @click.command()
 @config_option
+@ignore_option
 @click.option("--namesrv", help="Name servers to register with: host:port;host:port.")
 @host_option
 @port_option
@@ -183,24 +195,33 @@ def broker(
         "namesrvAddr": namesrv,
         "insecure": insecure or None,
     }
+    ignored = server.pop("ignored")
     values = _server_settings(server) | _given(options)
-    run("broker", lambda: _broker(config, values, as_json=as_json))
+    read = partial(_read_settings, config, values, {}, ignored)
+    run("broker", lambda: _broker(read, as_json=as_json))
+
+
+def _read_settings(
+    config: Path | None, values: Mapping[str, Any], defaults: Mapping[str, Any], ignored: Collection[str]
+) -> "Settings":
+    """Read a broker's settings. Raises SettingsError."""
+    from cometmq.broker.settings import load  # noqa: PLC0415 - the help must not wait for the broker's imports
+
+    return load(config, values, defaults=defaults, ignored=ignored)
 
 
 async def _dev(
-    config: Path | None,
+    read: Callable[[], "Settings"],
     ports: tuple[int, int | None, int | None],
-    values: Mapping[str, Any],
     *,
     makes_certificate: bool,
     as_json: bool,
 ) -> None:
-    from cometmq.broker.broker import Broker  # noqa: PLC0415 - the help must not wait for the broker's imports
-    from cometmq.broker.settings import load  # noqa: PLC0415 - as above
+    from cometmq.broker.broker import Broker  # noqa: PLC0415 - as above
     from cometmq.cli.serve.beside import console_beside, proxy_beside  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
 
-    settings = load(config, values, defaults=DEV_DEFAULTS)
+    settings = read()
     if makes_certificate:
         settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings.broker))
     own = settings.broker
@@ -242,7 +263,8 @@ async def _namesrv(
 ) -> None:
     from cometmq.namesrv.metrics import endpoint_of  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
-    from cometmq.net.tls.settings import TlsSettings, settings_from  # noqa: PLC0415 - as above
+    from cometmq.net.tls.settings import TlsSettings  # noqa: PLC0415 - as above
+    from cometmq.settings.values import settings_from  # noqa: PLC0415 - as above
     from cometmq.wire.bodies.body import LIMITS  # noqa: PLC0415 - as above
 
     given = {name: limit for name, limit in limits.items() if limit is not None}
@@ -262,12 +284,11 @@ async def _namesrv(
         await ready(where, fields, as_json=as_json)
 
 
-async def _broker(config: Path | None, values: Mapping[str, Any], *, as_json: bool) -> None:
+async def _broker(read: Callable[[], "Settings"], *, as_json: bool) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - as above
     from cometmq.broker.failover.switching import SwitchingBroker  # noqa: PLC0415 - as above
-    from cometmq.broker.settings import load  # noqa: PLC0415 - as above
 
-    settings = load(config, values)
+    settings = read()
 
     def is_ready(server: Broker) -> Coroutine[Any, Any, None]:
         where = settings.broker.namesrv_addr or "none"

@@ -76,10 +76,11 @@ def proxy(
             return
         from cometmq.cli.serve.child import stop_at_end_of_input  # noqa: PLC0415 - as below
         from cometmq.net.address import parse_name_servers  # noqa: PLC0415 - the help must not wait for it
-        from cometmq.net.tls.settings import TlsSettings, settings_from  # noqa: PLC0415 - as above
+        from cometmq.net.tls.settings import TlsSettings  # noqa: PLC0415 - as above
         from cometmq.proxy.fellow_workers import WorkerPlace  # noqa: PLC0415 - as above
         from cometmq.proxy.metrics import endpoint_of  # noqa: PLC0415 - as above
         from cometmq.proxy.proxy import Proxy  # noqa: PLC0415 - as above
+        from cometmq.settings.values import settings_from  # noqa: PLC0415 - as above
 
         tls = settings_from(TlsSettings, _tls(**server))
         async with AsyncExitStack() as stack:

@@ -1,6 +1,5 @@
 """The common parts of the store commands: options, settings, a progress bar."""
 
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +9,12 @@ from typing import Any
 
 import click
 
-from cometmq.broker import settings as broker_settings
+from cometmq.broker.settings import read_file
 from cometmq.cli.paths import NamedPath
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.store.finding import Finding
 from cometmq.store.progress import Progress, ProgressLines
-from cometmq.store.settings import StoreSettings
+from cometmq.store.settings import StoreSettings, from_properties
 
 path_argument = click.argument("path", type=NamedPath())
 config_option = click.option(
@@ -30,13 +29,7 @@ def load_settings(config: Path | None) -> StoreSettings | None:
     """Read the settings file, if given. Raises SettingsError."""
     if config is None:
         return None
-    log = logging.getLogger(broker_settings.__name__)
-    level = log.level
-    log.setLevel(logging.ERROR)  # warnings about a broker's settings do not matter here
-    try:
-        return broker_settings.load(config).store
-    finally:
-        log.setLevel(level)
+    return from_properties(read_file(config))
 
 
 @contextmanager

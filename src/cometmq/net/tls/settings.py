@@ -10,10 +10,9 @@ Source: RocketMQ ``TlsSystemConfig.java``, ``TlsHelper.java``.
 """
 
 import logging
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
@@ -122,22 +121,6 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             check_host=self.tls_client_check_host,
             verify=self.tls_client_auth_server,
         )
-
-
-SettingsT = TypeVar("SettingsT", bound=TlsSettings)
-
-
-def settings_from(kind: type[SettingsT], values: Mapping[str, Any]) -> SettingsT:
-    """Build settings from names and values as in a file; other names are ignored.
-
-    Raises SettingsError that names the setting, its value and its limit.
-    """
-    mine = {name: value for name, value in values.items() if name in kind.__struct_encode_fields__}
-    try:
-        return msgspec.convert(mine, kind, strict=False)
-    except msgspec.ValidationError as error:
-        name = str(error).rpartition("$.")[2].rstrip("`")
-        raise SettingsError(f"setting {name} = {mine.get(name)!r}: {error}") from None
 
 
 HIDDEN: Final = "***"

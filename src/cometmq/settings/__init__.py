@@ -1,0 +1,1 @@
+"""What all settings files have in common: values by type, and settings of RocketMQ that are not honoured."""
