@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from cometmq.broker.own_address import LOOPBACK, exposure, own_ip
+from cometmq.broker.own_address import LOOPBACK, exposure, ha_ip, own_ip
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import SettingsError
 
@@ -13,6 +13,13 @@ def test_the_setting_wins() -> None:
 
 def test_a_name_is_looked_up() -> None:
     assert own_ip(BrokerSettings(broker_ip="localhost")) in {LOOPBACK, "::1"}
+
+
+def test_slaves_may_have_an_address_of_their_own() -> None:
+    assert ha_ip(BrokerSettings(broker_ha_ip="10.1.2.3")) == "10.1.2.3"
+    assert ha_ip(BrokerSettings(broker_ip="10.1.2.3")) is None
+    with pytest.raises(SettingsError, match="brokerIP2 = 'no such name'"):
+        ha_ip(BrokerSettings(broker_ha_ip="no such name"))
 
 
 def test_a_name_that_nobody_knows_is_refused() -> None:

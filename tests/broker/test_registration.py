@@ -17,11 +17,12 @@ from cometmq.io.files import Disk
 from cometmq.namesrv.name_server import NameServer
 from cometmq.namesrv.routes import RouteTable
 from cometmq.net.client import Connections
+from cometmq.replication.settings import BrokerRole
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicRoute, TopicTable, decode, encode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import GetRouteHeader, fields
+from cometmq.wire.headers import GetRouteHeader, RegisterBrokerResponseHeader, fields
 
 ADDRESS = "127.0.0.1:10911"
 
@@ -253,6 +254,31 @@ async def test_who_waits_as_the_broker_stops_is_answered(
         topics.when_published(["U"], lambda _: answered.append("U"))
         await topics.settled()
         assert answered == ["T", "U"], "nobody is told of it any more"
+
+
+@pytest.mark.parametrize(("own", "announced"), [(None, "127.0.0.1:10912"), ("10.0.0.9", "10.0.0.9:10912")])
+async def test_slaves_are_sent_to_broker_ip2_if_that_is_set(
+    tmp_path: Path, own: str | None, announced: str
+) -> None:
+    async with name_server() as server:
+        settings = BrokerSettings(broker_name="broker-a", namesrv_addr=server.address, broker_ha_ip=own)
+        topics = Topics(
+            JsonTable(Disk(), tmp_path / "topics.json"),
+            ManualClock(),
+            boot_topics(settings),
+            auto_create=True,
+        )
+        answered: asyncio.Queue[RegisterBrokerResponseHeader] = asyncio.Queue()
+        master = NameServers(topics, settings, ADDRESS)
+        slave_settings = replace(settings, broker_id=1, broker_role=BrokerRole.SLAVE)
+        slave = NameServers(topics, slave_settings, "127.0.0.1:10921", None, answered.put_nowait)
+        master.begin()
+        await master.wait_known()
+        slave.begin()
+        async with asyncio.timeout(60):
+            assert (await answered.get()).ha_server_addr == announced
+        await slave.stop()
+        await master.stop()
 
 
 async def test_what_is_no_address_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -78,26 +78,6 @@ def test_a_bad_value_is_named_with_its_limit(name: str, value: str, limit: str) 
         settings.from_properties({name: value})
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "says"),
-    [
-        ("a.conf", "brokerName=\\u12", "not key=value"),
-        ("a.toml", "brokerName =", "not TOML"),
-        ("a.toml", "[broker]\nbrokerName = 'x'", "top level"),
-    ],
-)
-def test_a_file_that_cannot_be_understood_is_named(tmp_path: Path, file: str, text: str, says: str) -> None:
-    path = tmp_path / file
-    path.write_text(text)
-    with pytest.raises(SettingsError, match=says):
-        settings.load(path)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
-        settings.load(tmp_path / "none.conf")
-
-
 def test_all_settings_can_be_shown_as_text() -> None:
     shown = settings.as_properties(settings.load(None, {"brokerName": "b"}))
     assert shown["brokerName"] == "b" and shown["longPollingEnable"] == "true"

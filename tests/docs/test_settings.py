@@ -18,6 +18,7 @@ from tests.docs.test_pages import ROOT
 from cometmq.broker.admin.live_settings import CHANGEABLE
 from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.settings import BrokerSettings
+from cometmq.namesrv.settings import NameServerSettings
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.settings.foreign import DIFFERING, STOPPING
@@ -111,11 +112,12 @@ def test_the_page_has_each_setting_its_default_and_its_meaning(
     assert TABLE.findall(PAGE.read_text())[position] == table(settings), "python -m tests.docs.test_settings"
 
 
-def test_the_page_has_what_is_not_honoured() -> None:
-    assert TABLE.findall(PAGE.read_text())[len(CLASSES) :] == list(foreign_tables())
+def test_the_page_has_what_is_not_honoured_and_a_name_servers_settings() -> None:
+    further = [*foreign_tables(), table(NameServerSettings)]
+    assert TABLE.findall(PAGE.read_text())[len(CLASSES) :] == further
 
 
 if __name__ == "__main__":
-    tables = chain(map(table, CLASSES), foreign_tables())
+    tables = chain(map(table, CLASSES), foreign_tables(), [table(NameServerSettings)])
     PAGE.write_text(TABLE.sub(lambda _: next(tables), PAGE.read_text()))
     CONF.write_text(conf())

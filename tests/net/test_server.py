@@ -391,6 +391,20 @@ def test_an_idle_peer_is_closed_and_one_that_speaks_is_not(run: Run) -> None:
     run(main())
 
 
+def test_how_long_a_peer_may_be_idle_is_a_setting(run: Run) -> None:
+    async def main() -> None:
+        async with scene() as here:
+            here.server.idle_ms_max = 1_000
+            peer = await here.connect()
+            await here.accepted()
+            here.pass_time(999)
+            assert here.server.sessions
+            here.pass_time(1)
+            assert await peer.closed_by_server()
+
+    run(main())
+
+
 def test_a_peer_that_never_says_a_word_is_closed(run: Run) -> None:
     async def main() -> None:
         async with scene() as here:

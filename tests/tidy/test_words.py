@@ -70,7 +70,6 @@ LONG_SIGNATURES: Final = {
     "namesrv/name_server.py: NameServer.__init__": "one keyword for each option of a program's name server",
     "cli/consume.py: consume": _OPTIONS,
     "cli/serve/commands.py: dev": _OPTIONS,
-    "cli/serve/commands.py: namesrv": _OPTIONS,
     "cli/serve/console.py: console": _OPTIONS,
     "cli/spark/export.py: export": _OPTIONS,
     "cli/spark/find.py: find": _OPTIONS,

@@ -161,6 +161,7 @@ class Broker:
                 late_ms=settings.wait_time_mills_in_send_queue,
                 connections_max=settings.max_connections or None,
                 tls=tls,
+                idle_ms_max=settings.server_channel_max_idle_time_seconds * 1000,
             )
             stack.push_async_callback(server.stop)
             ip = own_ip(settings)

@@ -31,6 +31,14 @@ def own_ip(settings: BrokerSettings) -> str:
     return _source_address([*(peer for peer in name_servers if peer[0] not in _ALL), _SOMEWHERE])
 
 
+def ha_ip(settings: BrokerSettings) -> str | None:
+    """Return brokerIP2, the address for slaves; None if it is the one for clients.
+
+    Raises SettingsError if it is no address and no known name.
+    """
+    return _resolved(settings.broker_ha_ip, "brokerIP2") if settings.broker_ha_ip else None
+
+
 def exposure(settings: BrokerSettings) -> str:
     """Return what is insecure about the address that the broker listens at; empty if nothing is.
 

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from cometmq.broker.own_address import ha_ip
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import READ_WRITE, Topics
 from cometmq.errors import CometMQError, RemoteError, WrongServer
@@ -69,8 +70,7 @@ class NameServers:
         on_registered: called with the answer to each registration: a slave learns its master from it.
 
     Raises:
-        SettingsError: the address of a name server in the settings is not one, or a file of TLS cannot be
-            used.
+        SettingsError: an address in the settings is not one, or a file of TLS cannot be used.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class NameServers:
         self._topics = topics
         self._settings = settings
         self._address = address
+        self._ha_ip = ha_ip(settings)
         self._ha_port = ha_port
         self._on_registered = on_registered
         self._connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
@@ -237,7 +238,7 @@ class NameServers:
         host, port = parse_address(self._address)
         header = RegisterBrokerHeader(
             *self._identity(),
-            ha_server_addr=address_text(host, self._ha_port or port + 1),
+            ha_server_addr=address_text(self._ha_ip or host, self._ha_port or port + 1),
             body_crc=body_crc(body),
             enable_acting_master=self._settings.enable_slave_acting_master or None,
         )

@@ -6,7 +6,6 @@ honoured is in ``cometmq.settings.foreign``. A known name with an illegal value 
 
 import logging
 import socket
-import tomllib
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +16,7 @@ from msgspec import Meta
 from msgspec.structs import fields, replace
 
 from cometmq.broker.auth.settings import AuthSettings
-from cometmq.errors import FormatError, SettingsError
+from cometmq.errors import SettingsError
 from cometmq.metrics.labels import labels_of
 from cometmq.net.address import parse_address
 from cometmq.net.flow import (
@@ -30,12 +29,12 @@ from cometmq.net.flow import (
     UNSENT_MAX,
     FlowLimits,
 )
+from cometmq.net.settings_file import read_file
 from cometmq.net.tls.settings import HIDDEN
 from cometmq.settings import foreign
 from cometmq.settings.values import settings_from
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
-from cometmq.wire import settings_text
 from cometmq.wire.bodies import BodyLimits, RequestMode
 from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.frame import FRAME_LENGTH_MAX
@@ -45,6 +44,7 @@ _log = logging.getLogger(__name__)
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
+IdleSeconds = Annotated[int, Meta(ge=1, le=86_400)]
 Size = Annotated[int, Meta(ge=1024, le=2**31 - 1)]
 BodySize = Annotated[int, Meta(ge=1024, le=FRAME_LENGTH_MAX)]
 
@@ -67,6 +67,8 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
         broker_id: 0 for a master; above 0 for a slave (``broker_role``), another number for each. Under a
             controller it has no effect, and may be -1, as in RocketMQ's examples.
         broker_ip: the address that clients connect to; by default the one that name servers see.
+        broker_ha_ip: the address that slaves connect to, if it is another; the broker must listen there, for
+            instance by ``bind_address`` 0.0.0.0.
         bind_address: the address to listen at; other machines reach any but loopback, so that needs
             ``authentication_enabled``, or ``insecure``.
         listen_port: the port to listen at; 0 for any free one.
@@ -155,6 +157,9 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
         request_list_bytes_max: most bytes of a heartbeat or a list of topics.
         request_list_items_max: most groups, subscriptions of a group, or topics in these.
         nonstandard_body_bytes_max: most bytes of a body that is not standard JSON.
+        channel_expired_timeout: silence after the last heartbeat of a client from which it counts as gone.
+        subscription_expired_timeout: how long the subscriptions of a group without members are kept.
+        server_channel_max_idle_time_seconds: silence after which any connection is closed, s.
         max_connections: most connections; others are closed at once. 0 for as many as the process's
             descriptors allow, half of which (8,192 at most) are for files and a part is kept back.
         metrics_exporter_type: ``PROM`` serves ``/metrics``, ``/healthz`` and ``/readyz`` over HTTP, for which
@@ -173,6 +178,7 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
     broker_cluster_name: Annotated[str, Meta(min_length=1, max_length=127)] = "DefaultCluster"
     broker_id: Annotated[int, Meta(ge=-1, le=2**31 - 1)] = 0
     broker_ip: str | None = msgspec.field(default=None, name="brokerIP1")
+    broker_ha_ip: str | None = msgspec.field(default=None, name="brokerIP2")
     bind_address: str = "127.0.0.1"
     listen_port: Port = 10911
     vip_channel_enable: bool = True
@@ -243,6 +249,9 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
     request_list_bytes_max: BodySize = LIMITS.list_bytes
     request_list_items_max: Annotated[int, Meta(ge=1, le=1_000_000)] = LIMITS.list_items
     nonstandard_body_bytes_max: BodySize = LIMITS.nonstandard_bytes
+    channel_expired_timeout: Milliseconds = 120_000
+    subscription_expired_timeout: Milliseconds = 600_000
+    server_channel_max_idle_time_seconds: IdleSeconds = 120
     max_connections: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     metrics_exporter_type: MetricsExporter = MetricsExporter.DISABLE
     metrics_prom_exporter_port: Port = 5557
@@ -365,33 +374,6 @@ def as_properties(settings: Settings) -> dict[str, str]:
     """Return all settings by their names in files, as text, sorted."""
     values = msgspec.to_builtins(settings.broker) | msgspec.to_builtins(settings.store)
     return {name: _text(value) for name, value in sorted(values.items()) if value is not None}
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """Read the names and values of a settings file. Raises SettingsError if it cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"settings file {path} cannot be read: {error}") from None
-    return _toml(path, text) if path.suffix == ".toml" else _properties(path, text)
-
-
-def _toml(path: Path, text: str) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"settings file {path} is not TOML: {error}") from None
-    for name, value in values.items():
-        if isinstance(value, dict):
-            raise SettingsError(f"settings file {path}: table [{name}]: put settings at the top level")
-    return values
-
-
-def _properties(path: Path, text: str) -> dict[str, Any]:
-    try:
-        return dict(settings_text.decode(text.encode()))
-    except FormatError as error:
-        raise SettingsError(f"settings file {path} is not key=value lines: {error}") from None
 
 
 def _text(value: object) -> str:

@@ -17,6 +17,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.exposure import check_exposure
 from cometmq.net.guarded import Guarded
 from cometmq.net.server import Server, Session
+from cometmq.net.session import IDLE_MS_MAX
 from cometmq.net.tls.server import server_tls
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.wire.bodies import BodyLimits, Registration
@@ -49,6 +50,7 @@ class NameServer:
         limits: the limits of request bodies.
         access: who may use it; by default everybody who reaches it, which is this machine.
         tls: whether connections are TLS, and with which certificate.
+        idle_ms_max: silence after which a connection is closed.
 
     Attributes:
         routes: the registered brokers and topics, for programs that embed it.
@@ -71,6 +73,7 @@ class NameServer:
         limits: BodyLimits = LIMITS,
         access: NameServerAccess = FOR_ALL,
         tls: TlsSettings | None = None,
+        idle_ms_max: int = IDLE_MS_MAX,
     ) -> None:
         self.host = host
         self.port = port
@@ -96,7 +99,9 @@ class NameServer:
             else None
         )
         handler = self if self._guard is None else Guarded(self, self._guard)
-        self._server = Server(handler, clock=self._clock, tls=server_tls(tls or TlsSettings()))
+        self._server = Server(
+            handler, clock=self._clock, tls=server_tls(tls or TlsSettings()), idle_ms_max=idle_ms_max
+        )
         self._expiry: asyncio.TimerHandle | None = None
 
     @property

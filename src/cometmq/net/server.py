@@ -16,7 +16,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.flow import LIMITS, FlowLimits
 from cometmq.net.listening import cannot_listen, listen
 from cometmq.net.newcomers import NewcomerLimits, Newcomers
-from cometmq.net.session import Session
+from cometmq.net.session import IDLE_MS_MAX, Session
 from cometmq.net.tls.server import ServerTls
 from cometmq.net.turn import BulkHandler, Turn
 from cometmq.net.unfinished import UnfinishedFrames
@@ -56,6 +56,7 @@ class Server:
             connection above the limit is closed at once.
         tls: decides which connections are TLS; None for plain ones only.
         late_ms: requests that have waited this long go to the handler alone: see ``Session.waited_ms``.
+        idle_ms_max: silence after which a connection is closed.
 
     Attributes:
         bulk: handles received frames in bulk before the handler does, or None.
@@ -74,6 +75,7 @@ class Server:
         late_ms: int = LATE_MS,
         connections_max: int | None = None,
         tls: ServerTls | None = None,
+        idle_ms_max: int = IDLE_MS_MAX,
     ) -> None:
         self.handler = handler
         self.bulk: BulkHandler | None = None
@@ -84,6 +86,7 @@ class Server:
         self.clock = clock or SystemClock()
         self.limits = limits
         self.late_ms = late_ms
+        self.idle_ms_max = idle_ms_max
         self.sessions: set[Session] = set()
         self._connections_max = connections_max
         self._tls = tls

@@ -300,8 +300,8 @@ class Session(asyncio.Protocol):
         if self._heard:
             self._heard = False
             self._quiet_since_ms = now_ms
-        elif now_ms - self._quiet_since_ms >= IDLE_MS_MAX:
-            self.abort(f"idle for {IDLE_MS_MAX // 1000} s")
+        elif now_ms - self._quiet_since_ms >= self.server.idle_ms_max:
+            self.abort(f"idle for {self.server.idle_ms_max // 1000} s")
             return
         progress = self._commands_read - self._commands_at_sweep
         self._commands_at_sweep = self._commands_read

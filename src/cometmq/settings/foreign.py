@@ -144,7 +144,7 @@ STOPPING: Final[Mapping[str, Stopping]] = {
         _NONE, "this file is a controller's", "run RocketMQ's controller, and set controllerAddr"
     ),
     "enableControllerInNamesrv": Stopping(
-        _NO, "this file is a name server's with a controller", "run RocketMQ's controller by itself"
+        _NO, "a controller is wanted in the name server", "run RocketMQ's controller, and set controllerAddr"
     ),
     "fetchNamesrvAddrByAddressServer": Stopping(_NO, *_DISCOVERY),
     "fetchNameSrvAddrByDnsLookup": Stopping(_NO, *_DISCOVERY),
@@ -339,27 +339,35 @@ def check(values: Mapping[str, Any], ignored: Collection[str] = ()) -> None:
         raise SettingsError("\n".join(lines))
 
 
-def notes_on(values: Mapping[str, Any], honoured: Collection[str]) -> Iterator[str]:
+def notes_on(
+    values: Mapping[str, Any],
+    honoured: Collection[str],
+    differing: Mapping[str, Differing] = DIFFERING,
+    without_effect: Collection[str] = WITHOUT_EFFECT,
+) -> Iterator[str]:
     """Yield a note on each setting that is not honoured: what differs, what is meant, or that it is none.
 
     Args:
-        honoured: the names of the settings that this broker has.
+        honoured: the names of the settings that this server has.
+        differing: those with which RocketMQ's server behaves otherwise.
+        without_effect: names of further settings that RocketMQ's server has.
     """
-    without_effect = []
+    silent = []
+    known = {*honoured, *STOPPING, *differing, *without_effect}
     for name in sorted(values.keys() - set(honoured)):
-        if (one := DIFFERING.get(name)) is not None:
+        if (one := differing.get(name)) is not None:
             if text_of(values[name]) != one.default:
                 weaker = "; THIS CHANGES WHAT A CONFIRMED SEND MEANS" if one.weakens_sends else ""
                 yield f"{name} = {text_of(values[name])}: {one.differs}{weaker}"
-        elif name in WITHOUT_EFFECT:
-            without_effect.append(name)
+        elif name in without_effect:
+            silent.append(name)
         elif name in STOPPING:
             if _is_other(name, values):
                 yield f"{name} = {text_of(values[name])} is ignored: {STOPPING[name].reason}"
         else:
-            yield f"{name} is no setting of RocketMQ 5.5.0 or CometMQ{_nearest(name, honoured)}"
-    if without_effect:
-        yield f"settings that have no effect here: {', '.join(without_effect)}"
+            yield f"{name} is no setting of RocketMQ 5.5.0 or CometMQ{_nearest(name, known)}"
+    if silent:
+        yield f"settings that have no effect here: {', '.join(silent)}"
 
 
 def text_of(value: object) -> str:
@@ -380,8 +388,8 @@ def _is_other(name: str, values: Mapping[str, Any]) -> bool:
     return name in values and text_of(values[name]) not in defaults
 
 
-def _nearest(name: str, honoured: Collection[str]) -> str:
+def _nearest(name: str, known: Collection[str]) -> str:
     """Return a question for the known name that is like a name; empty if none is."""
-    known = {one.lower(): one for one in {*honoured, *STOPPING, *DIFFERING, *WITHOUT_EFFECT}}
-    found = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
-    return f": did you mean {known[found[0]]}?" if found else ""
+    spelt = {one.lower(): one for one in known}
+    found = get_close_matches(name.lower(), spelt, n=1, cutoff=0.75)
+    return f": did you mean {spelt[found[0]]}?" if found else ""

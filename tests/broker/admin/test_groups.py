@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from tests.broker.conftest import Client, pull_header, serving
 from tests.broker.pops import come_back
@@ -27,6 +28,7 @@ from cometmq.wire.headers import (
 from cometmq.wire.headers.admin import GroupForbiddenHeader, GroupSubscriptionHeader
 
 CREATE = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+FACTOR, MODEL = "priority.factor", "lite.sub.model"
 
 
 async def test_a_group_is_created_shown_and_deleted(tmp_path: Path) -> None:
@@ -73,17 +75,45 @@ async def test_an_illegal_name_is_refused(tmp_path: Path) -> None:
 async def test_attributes_are_changed_by_their_signs_and_stay_otherwise(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         for change, attributes in (
-            ({"+a": "1", "+b": "2"}, {"a": "1", "b": "2"}),
-            ({}, {"a": "1", "b": "2"}),
-            ({"-a": "", "+b": "3", "-none": ""}, {"b": "3"}),
+            ({f"+{FACTOR}": "1", f"+{MODEL}": "Shared"}, {FACTOR: "1", MODEL: "Shared"}),
+            ({}, {FACTOR: "1", MODEL: "Shared"}),
+            ({f"-{FACTOR}": "", f"+{MODEL}": "Exclusive", "-none": ""}, {MODEL: "Exclusive"}),
         ):
             answer = await bench.ask(CREATE, body=GroupConfig(group="g", attributes=change))
             assert answer.code == ResponseCode.SUCCESS
             shown = await bench.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupHeader("g"))
             assert decode(GroupConfig, shown.body).attributes == attributes
-        for name in ("b", "", "+"):
+        for name in (MODEL, "", "+", "+no.such.attribute"):
             answer = await bench.ask(CREATE, body=GroupConfig(group="g", attributes={name: "4"}))
             assert (answer.code, "attribute" in (answer.remark or "")) == (29, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("priority.factor", ("0", "100"), ("-1", "101", "many", "", "1.5")),
+        ("lite.sub.client.quota", ("-1", "9223372036854775807"), ("-2", "9223372036854775808")),
+        ("lite.sub.client.max.event.cnt", ("10",), ("9",)),
+        ("lite.sub.model", ("Shared", "Exclusive"), ("shared",)),
+        ("lite.sub.reset.offset.exclusive", ("true", "false"), ("yes",)),
+        ("lite.sub.reset.offset.unsubscribe", ("true", "false"), ("1",)),
+        ("lite.sub.wildcard", ("*",), ("",)),
+        ("lite.bind.topic", ("T",), ("",)),
+    ],
+)
+async def test_an_attribute_has_only_values_that_it_allows(
+    tmp_path: Path, name: str, good: tuple[str, ...], bad: tuple[str, ...]
+) -> None:
+    async with serving(tmp_path) as bench:
+        for value in good:
+            answer = await bench.ask(CREATE, body=GroupConfig(group="g", attributes={f"+{name}": value}))
+            assert answer.code == ResponseCode.SUCCESS
+        for value in bad:
+            answer = await bench.ask(CREATE, body=GroupConfig(group="g", attributes={f"+{name}": value}))
+            assert answer.code == ResponseCode.INVALID_PARAMETER
+            assert name in (answer.remark or "") and repr(value) in (answer.remark or "")
+        group = bench.parts.groups.find("g")
+        assert group is not None and group.attributes == {name: good[-1]}
 
 
 async def test_all_groups_are_shown_at_once_or_by_the_page(tmp_path: Path) -> None:

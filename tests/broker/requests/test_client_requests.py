@@ -106,6 +106,21 @@ async def test_an_unknown_group_has_no_members(tmp_path: Path) -> None:
         )
 
 
+async def test_how_soon_a_silent_client_and_an_empty_group_are_forgotten_are_settings(tmp_path: Path) -> None:
+    async with serving(tmp_path, channel_expired_timeout=1_000, subscription_expired_timeout=2_000) as bench:
+        consumer = await Client.open(bench.address)
+        await consumer.heartbeat("cg", "T")
+        bench.clock.advance(1_000)
+        bench.parts.clients.close_silent()
+        assert bench.parts.consumers.find("cg") is not None
+        bench.clock.advance(1)
+        bench.parts.clients.close_silent()
+        await consumer.connection._lost.wait()
+        bench.clock.advance(2_001)
+        bench.parts.clients.close_silent()
+        assert bench.parts.consumers.find("cg") is None
+
+
 async def test_a_client_that_is_silent_for_too_long_is_disconnected(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         producer, consumer = await Client.open(bench.address), await Client.open(bench.address)

@@ -202,6 +202,18 @@ def test_ports_are_told_to_programs_on_one_line(cometmq: Run, tmp_path: Path) ->
         assert config["nonstandardBodyBytesMax"] == "24576"
 
 
+def test_a_name_server_reads_a_namesrv_conf(cometmq: Run, tmp_path: Path) -> None:
+    config = tmp_path / "namesrv.conf"
+    config.write_text(f"listenPort=1\nsupportActingMaster=true\nkvConfigPath={tmp_path / 'kv.json'}\n")
+    with Process("namesrv", "--config", str(config), "--port", "0", "--json") as name_server:
+        address = json.loads(name_server.line())["name_server"]
+        shown = asyncio.run(get_config(address, RequestCode.GET_NAMESRV_CONFIG))
+        assert shown["supportActingMaster"] == "true"
+    config.write_text("enableControllerInNamesrv=true\n")
+    ran = cometmq("namesrv", "--config", str(config))
+    assert last_words(ran).failed(2, "enableControllerInNamesrv", "--ignore", "controllerAddr")
+
+
 def test_a_file_turns_off_what_dev_turns_on(tmp_path: Path) -> None:
     config = tmp_path / "broker.conf"
     config.write_text("enablePropertyFilter=false\nvipChannelEnable=false\n")

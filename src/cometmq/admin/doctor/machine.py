@@ -27,6 +27,7 @@ from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connections
 from cometmq.net.exposure import is_loopback
 from cometmq.net.listening import remedy_of
+from cometmq.net.settings_file import read_file
 from cometmq.net.tls.settings import TlsMode
 from cometmq.settings import foreign
 from cometmq.store.settings import StoreSettings
@@ -51,7 +52,7 @@ _MOUNTS: Final = Path("/proc/self/mounts")
 def read_settings(path: Path) -> tuple[Settings | None, list[Diagnosis]]:
     """Read a broker's settings file; return its settings if they can be used, and what is wrong with them."""
     try:
-        values = broker_settings.read_file(path)
+        values = read_file(path)
         foreign.check(values)
         found = Settings(broker_settings.from_properties(values), store_from_properties(values))
     except (SettingsError, FormatError) as error:

@@ -1,7 +1,9 @@
 """Operators' requests about consumer and producer groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -50,6 +52,28 @@ from cometmq.wire.headers import (
     fields,
 )
 from cometmq.wire.headers.admin import GroupForbiddenHeader, GroupSubscriptionHeader
+
+_BOOLEANS: Final = frozenset({"true", "false"})
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+def _is_number(text: str, least: int, most: int = 2**63 - 1) -> bool:
+    return _NUMBER.fullmatch(text) is not None and least <= int(text) <= most
+
+
+ATTRIBUTES: Final[Mapping[str, Callable[[str], bool]]] = {
+    "priority.factor": partial(_is_number, least=0, most=100),
+    "lite.sub.client.quota": partial(_is_number, least=-1),
+    "lite.sub.client.max.event.cnt": partial(_is_number, least=10),
+    "lite.sub.model": {"Shared", "Exclusive"}.__contains__,
+    "lite.sub.reset.offset.exclusive": _BOOLEANS.__contains__,
+    "lite.sub.reset.offset.unsubscribe": _BOOLEANS.__contains__,
+    "lite.sub.wildcard": bool,
+    "lite.bind.topic": bool,
+}
+"""The attributes that a group can have, each with the check of its values.
+
+RocketMQ 5.5.0: SubscriptionGroupAttributes.java."""
 
 
 class GroupAdmin:
@@ -129,14 +153,15 @@ class GroupAdmin:
         known = self._groups.find(group.group)
         changed = dict(known.attributes) if known else {}
         for name, value in group.attributes.items():
-            if name[:1] == "+" and name[1:]:
-                changed[name[1:]] = value
-            elif name[:1] == "-":
+            if name[:1] == "-":
                 changed.pop(name[1:], None)
+            elif name[:1] == "+" and name[1:] in ATTRIBUTES and ATTRIBUTES[name[1:]](value):
+                changed[name[1:]] = value
             else:
                 raise Refused(
                     ResponseCode.INVALID_PARAMETER,
-                    f"group {group.group}: attribute {name[:60]!r}: use +name to set one, -name to remove it",
+                    f"group {group.group}: attribute {name[:60]!r} with value {value[:60]!r}: use -name to "
+                    f"remove one, or +name with a value that it allows for one of {', '.join(ATTRIBUTES)}",
                 )
         return changed
 

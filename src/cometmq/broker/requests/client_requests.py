@@ -76,6 +76,8 @@ class ClientRequests:
         self._topics = topics
         self._clock = clock
         self.notify_enabled = settings.notify_consumer_ids_changed_enable
+        self._silence_ms_max = settings.channel_expired_timeout
+        self._empty_ms_max = settings.subscription_expired_timeout
         self._bodies = RequestBodies(settings.body_limits)
         self._opaque = count()
 
@@ -184,9 +186,10 @@ class ClientRequests:
 
     def close_silent(self) -> None:
         """Close the connections of clients without heartbeats for too long; call it every few seconds."""
-        for session in self._producers.silent() | self._consumers.silent():
+        silent = self._producers.silent(self._silence_ms_max) | self._consumers.silent(self._silence_ms_max)
+        for session in silent:
             session.close()
-        self._consumers.remove_empty()
+        self._consumers.remove_empty(self._empty_ms_max)
 
     def _register_consumer(
         self, session: Session, data: ConsumerData, member: ConnectedMember

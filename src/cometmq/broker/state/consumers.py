@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple
 
 from cometmq.broker.state.member_subscriptions import Differing, MemberSubscriptions, as_text
-from cometmq.broker.state.producers import ChannelT, ConnectedMember, silent
+from cometmq.broker.state.producers import SILENCE_MS_MAX, ChannelT, ConnectedMember, silent
 from cometmq.errors import FormatError
 from cometmq.filter import tag
 from cometmq.format.java import fastjson
@@ -196,13 +196,14 @@ class Consumers(Generic[ChannelT]):
             if group.differing
         )
 
-    def silent(self) -> set[ChannelT]:
+    def silent(self, ms_max: int = SILENCE_MS_MAX) -> set[ChannelT]:
         """Return the connections whose client has sent no heartbeat for too long: they must be closed."""
-        return silent((group.members for group in self._groups.values()), self._clock.monotonic_ms())
+        oldest_ms = self._clock.monotonic_ms() - ms_max
+        return silent((group.members for group in self._groups.values()), oldest_ms)
 
-    def remove_empty(self) -> None:
-        """Remove the groups that have been without members for longer than ``EMPTY_GROUP_MS_MAX``."""
-        oldest = self._clock.monotonic_ms() - EMPTY_GROUP_MS_MAX
+    def remove_empty(self, ms_max: int = EMPTY_GROUP_MS_MAX) -> None:
+        """Remove the groups that have been without members for too long."""
+        oldest = self._clock.monotonic_ms() - ms_max
         for name, group in list(self._groups.items()):
             if group.empty_since_ms is not None and group.empty_since_ms < oldest:
                 del self._groups[name]

@@ -76,9 +76,9 @@ class Producers(Generic[ChannelT]):
         channels = self._clients.get(client_id)
         return next(reversed(channels)) if channels else None
 
-    def silent(self) -> set[ChannelT]:
+    def silent(self, ms_max: int = SILENCE_MS_MAX) -> set[ChannelT]:
         """Return the connections whose client has sent no heartbeat for too long: they must be closed."""
-        return silent(self._groups.values(), self._clock.monotonic_ms())
+        return silent(self._groups.values(), self._clock.monotonic_ms() - ms_max)
 
     def _leave(self, client_id: str, channel: ChannelT, group: str) -> None:
         """Remove a group from a client's connection, and the connection with its last group."""
@@ -90,9 +90,8 @@ class Producers(Generic[ChannelT]):
             del self._clients[client_id]
 
 
-def silent(groups: Iterable[Mapping[ChannelT, ConnectedMember]], now_ms: int) -> set[ChannelT]:
-    """Return the connections of members that have sent no heartbeat for longer than SILENCE_MS_MAX."""
-    oldest_ms = now_ms - SILENCE_MS_MAX
+def silent(groups: Iterable[Mapping[ChannelT, ConnectedMember]], oldest_ms: int) -> set[ChannelT]:
+    """Return the connections of members whose last heartbeat came before a time."""
     return {
         channel for members in groups for channel, member in members.items() if member.heard_ms < oldest_ms
     }

@@ -29,6 +29,7 @@ from cometmq.net.tasks import until_one_ends
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
     from cometmq.broker.settings import BrokerSettings, Settings
+    from cometmq.namesrv.access import NameServerAccess
 
 DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
 """Settings of ``dev`` that a file may change, so that Spring listeners with SQL92 filters work at once."""
@@ -116,8 +117,12 @@ def dev(
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=PORT, default=NAME_SERVER_PORT, show_default=True, help="Port to listen on.")
+@click.option(
+    "--config", type=NamedPath(dir_okay=False), help="Settings file: TOML, or RocketMQ's namesrv.conf."
+)
+@ignore_option
+@host_option
+@click.option("--port", type=PORT, help=f"Port to listen on.  [default: {NAME_SERVER_PORT}]")
 @click.option(
     "--registration-topics-max",
     type=click.IntRange(min=1),
@@ -134,36 +139,38 @@ def dev(
 @click.option(
     "--acting-masters",
     is_flag=True,
-    help="While a master is gone, readers find a slave in its place (enableSlaveActingMaster).",
+    help="While a master is gone, readers find a slave in its place (supportActingMaster).",
 )
 @name_server_access_options
 @metrics_options
 @server_tls_options
 @json_option
 def namesrv(
-    host: str,
-    port: int,
-    registration_topics_max: int | None,
-    request_body_bytes_max: int | None,
-    nonstandard_body_bytes_max: int | None,
+    config: Path | None,
+    ignored: tuple[str, ...],
     acting_masters: bool,
-    users: Path | None,
-    closed_routes: bool,
-    cluster: str,
     insecure: bool,
     as_json: bool,
     **server: Any,
 ) -> None:
-    """Run a name server. With larger limits a single request can hold up all others for longer."""
-    limits = {
-        "registration_topics": registration_topics_max,
-        "usual_bytes": request_body_bytes_max,
-        "nonstandard_bytes": nonstandard_body_bytes_max,
+    """Run a name server. Options override FILE.
+
+    With larger limits a single request can hold up all others for longer.
+    """
+    options = {
+        "bindAddress": server.pop("host"),
+        "listenPort": server.pop("port"),
+        "registrationTopicsMax": server.pop("registration_topics_max"),
+        "requestBodyBytesMax": server.pop("request_body_bytes_max"),
+        "nonstandardBodyBytesMax": server.pop("nonstandard_body_bytes_max"),
+        "supportActingMaster": acting_masters or None,
+        "insecure": insecure or None,
     }
-    access = name_server_access(users=users, closed_routes=closed_routes, cluster=cluster, insecure=insecure)
-    metrics, values = take_metrics(server), tls_settings(**server)
-    own = {"access": access, "acting_masters": acting_masters}
-    run("namesrv", lambda: _namesrv((host, port), metrics, limits, own, values, as_json=as_json))
+    who = {name: server.pop(name) for name in ("users", "closed_routes", "cluster")}
+    access = name_server_access(**who, insecure=insecure)
+    metrics = take_metrics(server)
+    values = tls_settings(**server) | _given(options)
+    run("namesrv", lambda: _namesrv(config, ignored, values, metrics, access, as_json=as_json))
 
 
 @click.command()
@@ -253,23 +260,30 @@ async def _dev(
 
 
 async def _namesrv(
-    address: tuple[str, int],
-    metrics: tuple[str, int] | None,
-    limits: Mapping[str, int | None],
-    own: Mapping[str, Any],
+    config: Path | None,
+    ignored: Collection[str],
     values: Mapping[str, Any],
+    metrics: tuple[str, int] | None,
+    access: "NameServerAccess",
     *,
     as_json: bool,
 ) -> None:
     from cometmq.namesrv.metrics import endpoint_of  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
-    from cometmq.net.tls.settings import TlsSettings  # noqa: PLC0415 - as above
-    from cometmq.settings.values import settings_from  # noqa: PLC0415 - as above
-    from cometmq.wire.bodies.body import LIMITS  # noqa: PLC0415 - as above
+    from cometmq.namesrv.settings import load  # noqa: PLC0415 - as above
 
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    tls = settings_from(TlsSettings, values)
-    server = NameServer(*address, limits=LIMITS._replace(**given), tls=tls, **own)
+    settings = load(config, values, ignored=ignored)
+    server = NameServer(
+        settings.bind_address,
+        settings.listen_port,
+        kv_config_path=Path(settings.kv_config_path) if settings.kv_config_path else None,
+        order_messages=settings.order_message_enable,
+        acting_masters=settings.support_acting_master,
+        limits=settings.body_limits,
+        access=access._replace(insecure=settings.insecure),
+        tls=settings,
+        idle_ms_max=settings.server_channel_max_idle_time_seconds * 1000,
+    )
     async with AsyncExitStack() as stack:
         endpoint = None if metrics is None else endpoint_of(server, *metrics)
         await server.start()

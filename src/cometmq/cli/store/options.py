@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from cometmq.broker.settings import read_file
 from cometmq.cli.paths import NamedPath
 from cometmq.io.clock import Clock, SystemClock
+from cometmq.net.settings_file import read_file
 from cometmq.store.finding import Finding
 from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.settings import StoreSettings, from_properties
