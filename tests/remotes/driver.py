@@ -30,7 +30,7 @@ ROUND_BYTES: Final = 512 * 1024 * 1024
 
 def main(job: str, folder: Path, key: str) -> None:
     """Run a job and print what it returns."""
-    rounds.CORE_BYTES = ROUND_BYTES // rounds.CORES_MIN  # type: ignore[misc]  # no user needs to
+    rounds.UNIT_BYTES = ROUND_BYTES // rounds.UNITS_MIN  # type: ignore[misc]  # no user needs to
     spark = session("local[2]", work_dir=folder / "work")
     target = TARGET.format(job)
     jobs: dict[str, Callable[[], Any]] = {

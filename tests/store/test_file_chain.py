@@ -153,9 +153,9 @@ def test_of_unsure_files_those_before_the_first_that_is_cut_or_missing_are_left(
     ):
         disk = disk_with(files | {"notes": b"mine"})
         with pytest.raises(StoreDamaged, match="notes"):
-            chain_on(disk).load(drop_unsynced=True)
+            chain_on(disk).load(disk.remove)
         assert disk.names(DIRECTORY) == [offset_name(0), "notes"]
     disk = disk_with({offset_name(0): bytes(SIZE + 1), offset_name(SIZE + 1): bytes(SIZE + 1)})
     with pytest.raises(StoreDamaged, match="set "):
-        chain_on(disk).load(drop_unsynced=True)
+        chain_on(disk).load(disk.remove)
     assert len(disk.names(DIRECTORY)) == 2  # they are larger: the setting is wrong, not the files

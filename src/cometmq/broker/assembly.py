@@ -260,9 +260,8 @@ class Assembly:
         )
         self._transactions = Transactions(store, self.reads, self.ops, self.rates, delays, rules)
         self._store, self._rare = store, rare
-        self.users = users = (
-            open_users(own, files, store.root, directory) if own.authentication_enabled else None
-        )
+        has_users = own.authentication_enabled
+        self.users = users = open_users(own, files, store.root, directory) if has_users else None
         parts = (
             self.pulls,
             *pops,

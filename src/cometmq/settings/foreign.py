@@ -69,6 +69,10 @@ _DISCOVERY: Final = (
     "name servers are not discovered, so the broker would register nowhere",
     "set namesrvAddr = host:port;host:port",
 )
+_LOG_PLACE: Final = (
+    "the CommitLog, or a part of it, is elsewhere",
+    "bring all its files to commitlog under storePathRootDir (or link that to them), then remove it",
+)
 _FILE_PLACE: Final = ("the file is elsewhere", "move it to its default place, then remove the setting")
 _AUTH: Final = "org.apache.rocketmq.auth"
 
@@ -123,6 +127,8 @@ STOPPING: Final[Mapping[str, Stopping]] = {
         "a slave learns its master's address from the name servers",
         "remove it, and set namesrvAddr and the master's brokerName",
     ),
+    "storePathCommitLog": Stopping(("", "{root}/commitlog"), *_LOG_PLACE),
+    "readOnlyCommitLogStorePaths": Stopping(_NONE, *_LOG_PLACE),
     "storePathEpochFile": Stopping(("", "{root}/epochFileCheckpoint"), *_FILE_PLACE),
     "storePathBrokerIdentity": Stopping(("", "{root}/brokerIdentity"), *_FILE_PLACE),
     "authenticationProvider": Stopping(
@@ -275,7 +281,7 @@ _NAMES: Final = """
     putMessageTimeout putMsgIndexHightWater putThreadPoolQueueCapacity queryMessageThreadPoolNums
     queryThreadPoolQueueCapacity readAheadCacheEnable readAheadCacheExpireDuration
     readAheadCacheSizeThresholdRate readAheadMessageCountThreshold readAheadMessageSizeThreshold
-    readOnlyCommitLogStorePaths readUnCommitted realTimeNotifyConsumerChange realTimePersistRocksDBConfig
+    readUnCommitted realTimeNotifyConsumerChange realTimePersistRocksDBConfig
     recheckReputOffsetFromCq recordGetMessageResult recoverConcurrently recoverThreadPoolNums
     redeleteHangedFileInterval replyThreadPoolQueueCapacity reviveAckWaitMs reviveScanTime
     rmqAddressServerDomain rmqAddressServerSubGroup rocksdbCompressionType rocksdbFlushWalFrequency
@@ -288,7 +294,7 @@ _NAMES: Final = """
     skipWhenCKRePutReachMaxTimes socksProxyConfig spinLockCollisionRetreatOptimalDegree splitMetadataSize
     splitRegistrationSize statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum
     statefulAuthorizationCacheExpiredSecond statefulAuthorizationCacheMaxNum statRocksDBCQIntervalSec
-    storePathCommitLog syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod syncControllerMetadataPeriod
+    syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod syncControllerMetadataPeriod
     syncMasterFlushOffsetWhenStartup tieredBackendServiceProvider tieredMetadataServiceProvider
     tieredStorageLevel tieredStoreCommitLogMaxSize tieredStoreConsumeQueueMaxSize tieredStoreCrcCheckEnable
     tieredStoreDeleteFileEnable tieredStoreDeleteFileInterval tieredStoreFilePath tieredStoreFileReservedTime

@@ -8,6 +8,7 @@ Source: RocketMQ ``store/MappedFileQueue.java``.
 
 import logging
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
@@ -62,20 +63,20 @@ class FileChain:
         self._remedy = remedy
         self._durable = durable
 
-    def load(self, *, drop_unsynced: bool = False) -> None:
+    def load(self, drop_unsynced: Callable[[Path], object] | None = None) -> None:
         """Find the chain's files in the directory.
 
         Args:
-            drop_unsynced: whether the first file that is too short or follows a gap is removed, and all
-                behind it: what a loss of power leaves of files that were created without waiting for the
-                disk. Only for a chain that can be rebuilt from another.
+            drop_unsynced: takes the first file that is too short or follows a gap out of the directory, and
+                all behind it: what a loss of power leaves of files that were created without waiting for
+                the disk. Only for a chain that can be rebuilt from another.
 
         Raises StoreDamaged for a file of the wrong length or a gap between files. Temporary files, and
         a last file of length 0 (what a crash while creating a file can leave), are removed.
         """
         findings = self.find_files()
-        if findings and drop_unsynced:
-            self._drop_unsynced()
+        if findings and drop_unsynced is not None:
+            self._drop_unsynced(drop_unsynced)
             findings = self.find_files()
         for finding in findings:
             if finding.severity is not Severity.RECOVERY:
@@ -171,6 +172,15 @@ class FileChain:
             size -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def filled_from(self, offset: int) -> Iterator[tuple[int, bytes]]:
+        """Read the data from ``offset`` on, file by file, without files that hold only zeros there."""
+        for start in self.starts:
+            position = max(offset - start, 0)
+            if position < self.file_size:
+                data = self.file(start).read(position, self.file(start).data_end(position) - position)
+                if data.strip(b"\0"):
+                    yield start + position, data
+
     def clear_from(self, offset: int) -> int:
         """Overwrite the data from ``offset`` on with zeros; return the offset of the first changed piece."""
         clean_end = self.end_offset
@@ -223,7 +233,7 @@ class FileChain:
     def _names(self) -> list[str]:
         return files_in(self.files.layer, self.directory, layout.is_offset_name)
 
-    def _drop_unsynced(self) -> None:
+    def _drop_unsynced(self, drop: Callable[[Path], object]) -> None:
         layer, is_synced = self.files.layer, True
         self.starts = []
         for name in self._names():
@@ -233,7 +243,7 @@ class FileChain:
             is_synced = is_synced and (self._check(name) is None or layer.size(path) > self.file_size)
             if not is_synced:
                 log.warning("%s: was not yet on the disk when the power failed; it is created again", path)
-                layer.remove(path)
+                drop(path)
 
     def _remove(self, start: int) -> None:
         self.files.forget(self.path(start))

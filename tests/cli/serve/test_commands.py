@@ -202,6 +202,14 @@ def test_ports_are_told_to_programs_on_one_line(cometmq: Run, tmp_path: Path) ->
         assert config["nonstandardBodyBytesMax"] == "24576"
 
 
+def test_the_port_of_slaves_gives_way_in_dev(tmp_path: Path) -> None:
+    port = free_port()
+    options = ("--port", str(port), "--namesrv-port", str(port + 1), "--store", str(tmp_path / "store"))
+    with Process("dev", *options) as process:
+        assert f"name server 127.0.0.1:{port + 1}" in process.line()
+        assert "no port for slaves" not in process.kill(signal.SIGTERM).err
+
+
 def test_a_name_server_reads_a_namesrv_conf(cometmq: Run, tmp_path: Path) -> None:
     config = tmp_path / "namesrv.conf"
     config.write_text(f"listenPort=1\nsupportActingMaster=true\nkvConfigPath={tmp_path / 'kv.json'}\n")

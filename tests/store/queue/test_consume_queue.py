@@ -84,13 +84,15 @@ class Entries(RuleBasedStateMachine):
     def close_and_open(self) -> None:
         self.write_back()
         self.queue = queue_on(self.disk)
-        self.queue.recover(trusted=True)
+        self.queue.recover(None)
+        self.queue.clear_behind_end()
 
     @rule()
     def kill_and_open(self) -> None:
         self.disk = self.disk.after_kill()
         self.queue = queue_on(self.disk)
-        self.queue.recover(trusted=False)
+        self.queue.recover(self.disk.remove)
+        self.queue.clear_behind_end()
         del self.model[self.written :]
 
     @precondition(lambda self: self.model)
@@ -176,7 +178,7 @@ def test_a_queue_can_begin_anywhere_and_its_first_file_holds_fillers_before_that
     begin = first - first % PER_FILE
     assert queue.chain.starts == [begin * 20]
     again = queue_on(disk)
-    again.recover(trusted=False)
+    again.recover(disk.remove)
     again.correct_min_offset(0)
     assert (again.min_offset, again.max_offset, again.entry(first).tags_code) == (first, first + 1, first)
 
@@ -203,8 +205,12 @@ def test_after_a_kill_the_data_ends_at_the_first_entry_that_cannot_be(odd: bytes
     queue.write_back()
     queue.chain.write(7 * 20, odd)
     again = queue_on(disk.after_kill())
-    again.recover(trusted=False)
+    again.recover(disk.remove)
     assert again.max_offset == 7
+    pieces = dict(again.behind_end())
+    assert b"".join(pieces.values()).strip(b"\0") == queue.chain.read(7 * 20, 6 * 20).strip(b"\0")
+    again.clear_behind_end()
+    assert list(again.behind_end()) == []
     assert again.put(7, 700, SIZE, 7)
     again.write_back()
     assert [entry.tags_code for entry in entries(again)] == list(range(8))
@@ -220,7 +226,7 @@ def test_files_that_were_made_and_not_written_to_do_not_pass_for_entries(files: 
         queue.chain.extend()
     for trusted in (True, False):
         again = queue_on(disk.after_kill())
-        again.recover(trusted=trusted)
+        again.recover(None if trusted else disk.remove)
         assert again.max_offset == 5
 
 
@@ -297,7 +303,7 @@ def test_what_was_cut_and_does_not_come_again_is_cleared(disk: MemoryDisk, count
     queue = filled(4, disk)
     queue.write_back()
     again = queue_on(disk)
-    again.recover(trusted=False)
+    again.recover(disk.remove)
     again.cut(2 * SIZE)
     for n in range(2, 2 + count):
         assert again.put(n, n * SIZE, SIZE, n)

@@ -152,6 +152,8 @@ def test_a_cut_leaves_no_entry_behind_a_hole_of_zeros(disk: MemoryDisk) -> None:
     files.get(path).write(10 * SIZE, bytes(10_000 * SIZE))  # pages that never reached the disk
     (again,) = loaded(disk, 20_000)
     assert again.max_offset == 10
+    assert [position for position, _ in again.behind_end()] == [10 * SIZE]
+    again.clear_behind_end()
     assert not disk.load(path)[10 * SIZE :].strip(b"\0")
 
 
@@ -256,3 +258,16 @@ def test_a_file_among_the_topics_is_told_with_the_remedy(disk: MemoryDisk) -> No
     disk.put(layout.consume_queues_dir(ROOT) / "notes.txt", b"?")
     with pytest.raises(StoreDamaged, match=r"notes\.txt: is no topic's directory; move it"):
         queues_on(disk).load(trusted=True)
+
+
+def test_a_file_behind_a_gap_is_set_aside_after_a_kill_but_not_an_empty_one(disk: MemoryDisk) -> None:
+    queue = Queues(OpenFiles(disk, writable=True), ROOT, 10 * SIZE).find_or_create("Orders", 0)
+    fill(queue, 25)
+    queue.write_back()
+    second, third = (queue.chain.path(number * 10 * SIZE) for number in (1, 2))
+    kept = disk.load(third)
+    disk.save(second, b"")
+    (again,) = loaded(disk, 10)
+    assert again.max_offset == 10
+    (name,) = disk.names(ROOT / "setaside")
+    assert third.name in name and disk.load(ROOT / "setaside" / name) == kept

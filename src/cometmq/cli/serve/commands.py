@@ -233,6 +233,8 @@ async def _dev(
         settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings.broker))
     own = settings.broker
     namesrv_port, grpc_port, console_port = ports
+    if own.ha_listen_port is None and own.listen_port + 1 in ports:
+        own = replace(own, ha_listen_port=0)  # the usual port of slaves is wanted for something else
     access = access_in_dev(own)
     name_server = NameServer(own.bind_address, namesrv_port, limits=own.body_limits, access=access, tls=own)
     async with AsyncExitStack() as stack:

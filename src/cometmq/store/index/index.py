@@ -16,7 +16,7 @@ import numpy as np
 
 from cometmq.errors import FormatError
 from cometmq.format import layout
-from cometmq.format.index import FIRST_ENTRY
+from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY
 from cometmq.format.java.java_hash import index_key_hash
 from cometmq.io.files import TEMPORARY_SUFFIX
 from cometmq.io.open_files import OpenFiles
@@ -187,6 +187,17 @@ class Index:
             self._unsynced.discard(file.path)
             self._files.forget(file.path)
         return [file.path for file in expired]
+
+    def newest_entries(self, physical_offset: int, count_max: int) -> list[tuple[str, bytes]]:
+        """Return entries of records at or behind a CommitLog offset, the newest, with their files' names."""
+        found = []
+        for file in self.newest_first:
+            data = file.entries_from(physical_offset)[-count_max * ENTRY_SIZE :]
+            if not data or count_max <= 0:
+                break
+            found.append((file.path.name, data))
+            count_max -= len(data) // ENTRY_SIZE
+        return found
 
     def begin_offsets(self) -> dict[str, int]:
         """Return the CommitLog offset of the first record in each file, by the file's name."""

@@ -133,6 +133,15 @@ class IndexFile:
         self._written = number
         return True
 
+    def entries_from(self, physical_offset: int) -> bytes:
+        """Return the entries, as they are in the file, of records at or behind a CommitLog offset."""
+        if self.header.end_physical_offset < physical_offset:
+            return b""
+        numbers = range(FIRST_ENTRY, self.header.next_entry, BLOCK_ENTRIES)
+        ends = (min(number + BLOCK_ENTRIES, self.header.next_entry) for number in numbers)
+        blocks = (self._entries(first, end).tobytes() for first, end in zip(numbers, ends, strict=True))
+        return b"".join(behind(block, physical_offset) for block in blocks)
+
     def count_last(self, physical_offset: int) -> int:
         """Count the last entries that are of the record at ``physical_offset``."""
         numbers = range(self.header.next_entry - 1, 0, -1)
@@ -312,3 +321,9 @@ class IndexFile:
         self._header = None
         self._image[:HEADER_SIZE] = np.frombuffer(header.pack(), np.uint8)
         self._dirty[0] = True
+
+
+def behind(entries: bytes, physical_offset: int) -> bytes:
+    """Return those of some entries, as they are in a file, of records at or behind a CommitLog offset."""
+    block = np.frombuffer(entries, ENTRY_DTYPE)
+    return block[block["physical_offset"].astype(np.int64) >= physical_offset].tobytes()

@@ -7,6 +7,7 @@ Source: RocketMQ ``store/ConsumeQueue.java``.
 """
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -233,25 +234,23 @@ class ConsumeQueue:
         written = [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
         return written if self.ext is None else self.ext.take_unsynced() + written
 
-    def recover(self, *, trusted: bool) -> None:
-        """Load the files and find the end of their entries.
+    def recover(self, drop_unsynced: Callable[[Path], object] | None) -> None:
+        """Load the files and find the end of their entries; what is behind it stays in the files.
 
         Args:
-            trusted: after a clean stop, when only the last file is checked. Otherwise the last three are,
-                the data ends at the first entry that cannot follow the one before, and files that are too
-                short or follow a gap are removed with all behind them.
+            drop_unsynced: see ``FileChain.load``; None after a clean stop, when only the last file is
+                checked. Otherwise the last three are, up to the first entry that cannot follow.
         """
-        self.chain.load(drop_unsynced=not trusted)
+        self.chain.load(drop_unsynced)
         starts = self.chain.starts
         self._set_bounds(self.chain.first_offset // SIZE)
         if not starts:
             return
-        first = starts[-1] if trusted else starts[max(0, len(starts) - 3)]
+        first = starts[-1] if drop_unsynced is None else starts[max(0, len(starts) - 3)]
         self._recover_from(first // SIZE)
         while self.max_offset * SIZE <= first and first > starts[0]:
             first -= self.chain.file_size  # that file was created, but the data written to it is lost
             self._recover_from(first // SIZE)
-        self.clear_behind_end()
 
     def cut(self, physical_offset: int) -> None:
         """Drop the entries of records at or behind a CommitLog offset, which will be dispatched again.
@@ -267,7 +266,7 @@ class ConsumeQueue:
                 self.min_offset, self._corrected_by = min_offset, corrected_by
         self._unsynced_from = min(self._unsynced_from, self.max_offset * SIZE)
 
-    def recover_ext(self, *, trusted: bool = True) -> None:
+    def recover_ext(self, drop_unsynced: Callable[[Path], object] | None = None) -> None:
         """Recover the extension's files, after the entries: see ``recover``. Raises StoreDamaged."""
         if self.ext is None:
             return
@@ -277,7 +276,7 @@ class ConsumeQueue:
             addresses = self._addresses(begin, end - begin)
             end = begin
         # The greatest, not the last, which may be damaged: no address may be used twice.
-        self.ext.recover(int(addresses.max()) if len(addresses) else None, trusted=trusted)
+        self.ext.recover(int(addresses.max()) if len(addresses) else None, drop_unsynced)
 
     def truncate(self, physical_end: int) -> None:
         """Cut the entries whose records do not end before CommitLog offset ``physical_end``."""
@@ -285,6 +284,11 @@ class ConsumeQueue:
             self.write_back()
             self.cut(physical_end)
             self.clear_behind_end()
+
+    def behind_end(self) -> Iterator[tuple[int, bytes]]:
+        """Read the data behind the end, file by file, and the position of each piece in the queue's bytes."""
+        begin = self.max_offset * SIZE if self._filled_end > self.max_offset else _NO_OFFSET
+        return self.chain.filled_from(begin)
 
     def clear_behind_end(self) -> None:
         """Overwrite data behind the end with zeros, so that no later start reads entries there."""
@@ -371,7 +375,8 @@ class ConsumeQueue:
         end, last = first, -1
         self._filled_end = capacity
         while end < capacity:
-            block = self._block(end, min(BLOCK_ENTRIES, capacity - end))
+            count = min(BLOCK_ENTRIES, capacity - end)
+            block = np.frombuffer(self.chain.read(end * SIZE, count * SIZE), ENTRY_DTYPE)
             good, last = count_good(block, last)
             end += good
             if good < len(block):
@@ -384,9 +389,6 @@ class ConsumeQueue:
 
     def _addresses(self, queue_offset: int, count: int) -> np.ndarray:
         return addresses_of(np.frombuffer(self.read(queue_offset, count), ENTRY_DTYPE))
-
-    def _block(self, first: int, count: int) -> np.ndarray:
-        return np.frombuffer(self.chain.read(first * SIZE, count * SIZE), ENTRY_DTYPE)
 
     def _set_bounds(self, end: int) -> None:
         self.max_offset = self.next_offset = self._tail_start = end

@@ -10,7 +10,7 @@ them. An offset that an entry ever pointed to is not used again.
 Source: RocketMQ ``store/ConsumeQueueExt.java``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -113,17 +113,18 @@ class ConsumeQueueExt:
         chain = self.chain
         return [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
 
-    def recover(self, last_address: int | None, *, trusted: bool = True) -> None:
+    def recover(
+        self, last_address: int | None, drop_unsynced: Callable[[Path], object] | None = None
+    ) -> None:
         """Load the files and clear all behind the last unit that an entry points to, None if no entry does.
 
         Units behind it belonged to lost entries. If the files do not reach so far, they are removed, and the
         next one begins there. Raises StoreDamaged.
 
         Args:
-            trusted: after a clean stop. Otherwise files that are too short or follow a gap are removed, with
-                all behind them.
+            drop_unsynced: for files that are too short or follow a gap: see ``FileChain.load``.
         """
-        self.chain.load(drop_unsynced=not trusted)
+        self.chain.load(drop_unsynced)
         if last_address is None:
             self.chain.remove_from(0)
             self._tail, self._tail_start = bytearray(), 0

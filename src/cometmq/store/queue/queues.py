@@ -19,6 +19,7 @@ from cometmq.store.queue.discarded import Discarded
 from cometmq.store.queue.entries_ahead import EntriesAhead
 from cometmq.store.queue.next_offsets import GONE, NextOffsets
 from cometmq.store.queue.staged import Staged
+from cometmq.store.set_aside import move_aside
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,11 @@ class Queues:
         self.staged = Staged(self.by_number)
         self.discarded = Discarded(files.layer, root)
         self.trusted = False
+
+    @property
+    def drop_unsynced(self) -> Callable[[Path], object] | None:
+        """Takes away files that a loss of power has left unfinished; None where there can be none."""
+        return None if self.trusted else self._set_aside
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """Iterate over the queues."""
@@ -139,7 +145,7 @@ class Queues:
                 raise StoreDamaged(f"{directory}: is no topic's directory; move it out of the store")
             for name in queues_in(layer, directory):
                 queue = self._build(topic, _parse_queue_id(directory, name))
-                queue.recover(trusted=trusted)
+                queue.recover(self.drop_unsynced)
                 queue.correct_min_offset(min_physical_offset)  # while its file is open
                 self._topics.setdefault(topic, {})[queue.queue_id] = queue
             on_topic()
@@ -259,12 +265,19 @@ class Queues:
     def _all(self) -> Iterator[ConsumeQueue]:
         return (queue for ids in self._topics.values() for queue in ids.values())
 
+    def _set_aside(self, path: Path) -> None:
+        layer = self._files.layer
+        if layer.size(path):
+            move_aside(layer, self._root, path)
+        else:
+            layer.remove(path)
+
     def _create(self, topic: str, queue_id: int) -> ConsumeQueue:
         if self._unmovable:
             self._clear_place(topic, queue_id)
         queue = self._build(topic, queue_id)
         self._topics.setdefault(topic, {})[queue_id] = queue
-        queue.recover_ext(trusted=self.trusted)  # a deleted queue may have left files
+        queue.recover_ext(self.drop_unsynced)  # a deleted queue may have left files
         return queue
 
     def _clear_place(self, topic: str, queue_id: int) -> None:

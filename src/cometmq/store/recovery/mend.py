@@ -24,8 +24,8 @@ from cometmq.io.files import FileLayer
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.folders import files_in, topics_in
 from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.recovery.recover import SET_ASIDE
 from cometmq.store.recovery.torn import stored_without_crc
+from cometmq.store.set_aside import move_aside
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify import verify
 
@@ -60,7 +60,8 @@ def mend(root: Path, settings: StoreSettings, layer: FileLayer) -> bool:
     if any(found.path.parent == layout.commitlog_dir(root) and found.size is not None for found in damages):
         index = set()  # the index is sound: its keys point to a damaged record
     for path in sorted(queues | index):
-        _set_aside(root, path, layer)
+        aside = move_aside(layer, root, path)
+        log.warning("%s is set aside as %s, and rebuilt from the CommitLog", path, aside.name)
     return bool(queues or index)
 
 
@@ -126,14 +127,3 @@ def _dispatched(store: StoreDirectory, entry: QueueEntry) -> DispatchEntry | Non
     if isinstance(head, Stop) or head.size != entry.size:
         return None
     return dispatch_of(record_at(view, head), store.delay_levels)
-
-
-def _set_aside(root: Path, path: Path, layer: FileLayer) -> None:
-    """Move a queue's directory, or an index file, to ``setaside/``."""
-    target = root / SET_ASIDE / "-".join(path.relative_to(root).parts)
-    number = 0
-    while layer.exists(free := target.with_name(f"{target.name}.{number}")):
-        number += 1
-    layer.make_directory(free.parent)
-    layer.rename(path, free)
-    log.warning("%s is set aside as %s, and rebuilt from the CommitLog", path, free.name)

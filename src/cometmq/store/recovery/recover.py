@@ -13,7 +13,7 @@ each record's CRC           checked                      checked
 valid records               dispatched                   dispatched
 a torn tail                 set aside                    set aside
 damage before the tail      reported and skipped         reported and skipped
-queue entries past the end  cut                          cut
+queue entries past the end  set aside and cut            set aside and cut
 units of queue entries      used as they are             none for what is dispatched again
 the log is synced           no, it was                   yes: a message that is read must not get lost
 ==========================  ===========================  ==========================================
@@ -50,19 +50,18 @@ from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.ledger import Ledger
 from cometmq.store.queue.queues import Queues
 from cometmq.store.read.seek import record_store_time
+from cometmq.store.recovery import lost_entries
 from cometmq.store.recovery.log_scan import LogDamage, LogScan
 from cometmq.store.recovery.replay import Gap, Replay
 from cometmq.store.recovery.torn import stored_without_crc
 from cometmq.store.recovery.vouched import mark_open, vouched_start, vouched_time, was_closed
+from cometmq.store.set_aside import SET_ASIDE
 
 log = logging.getLogger(__name__)
 
-SET_ASIDE = "setaside"
 COPY_BYTES = 4 * 1024 * 1024
 WRITE_BACK_BYTES = 16 * 1024
 """Bytes of a queue's entries that are buffered while the log is scanned."""
-NAMED_MAX = 5
-"""Most queues that a warning names."""
 
 
 class Recovered(NamedTuple):
@@ -109,7 +108,8 @@ def recover(
     for topic, offset in ledger.deleted.items():
         queues.delete(topic, before=offset)
     for queue in queues:
-        queue.truncate(commit_log.chain.end_offset)  # a damaged entry must not count as a dispatched record
+        queue.cut(commit_log.chain.end_offset)  # a damaged entry must not count as a dispatched record
+    unsure_keys = lost_entries.unsure_keys(parts, clean=clean)
     begin = _begin(parts, clean=clean)
     if whole:
         begin = commit_log.min_offset
@@ -119,7 +119,7 @@ def recover(
         for queue in queues:
             queue.cut(begin)
     for queue in queues:
-        queue.recover_ext(trusted=clean)
+        queue.recover_ext(queues.drop_unsynced)
     scan, replay = _walk(parts, begin, vouched, progress)
     if replay.lagging:
         begin = _within(commit_log, min(queue.physical_end for queue in replay.lagging))
@@ -130,13 +130,15 @@ def recover(
     commit_log.written_time = scan.last_time or parts.checkpoint.value.physic_msg_timestamp
     ledger.cut(scan.end_offset)
     _restore_expired_queues(commit_log, queues, ledger)
+    lost_entries.set_aside_keys(parts, unsure_keys, scan.end_offset)
     if index is not None and index.end_offset >= scan.end_offset:
         index.cut(scan.end_offset, lambda offset: _store_time_at(commit_log, offset))
     set_aside = _set_aside_tail(commit_log, layer, parts.root)
     for queue in queues:
-        queue.truncate(scan.end_offset)
-        if not clean:
-            queue.clear_behind_end()
+        queue.cut(scan.end_offset)
+    lost_entries.set_aside_entries(parts, scan.end_offset)
+    for queue in queues:
+        queue.clear_behind_end()
         queue.correct_min_offset(commit_log.min_offset)
         queue.next_offset = queue.max_offset
     queues.trusted = False
@@ -261,7 +263,7 @@ def _first_missing(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> int
             names.append(f"{topic}-{queue_id}")
             begins.append(_within(commit_log, begin))
     if names:
-        some = ", ".join(names[:NAMED_MAX]) + (", …" if len(names) > NAMED_MAX else "")
+        some = lost_entries.some_of(names)
         log.warning("%d queues lack files (%s): their messages are searched in the log", len(names), some)
     return min(begins, default=None)
 

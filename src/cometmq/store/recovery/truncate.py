@@ -36,7 +36,8 @@ from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.recovery.log_scan import LogScan
-from cometmq.store.recovery.recover import COPY_BYTES, SET_ASIDE, is_zeros
+from cometmq.store.recovery.recover import COPY_BYTES, is_zeros
+from cometmq.store.set_aside import SET_ASIDE
 from cometmq.store.settings import StoreSettings
 
 _REMEDY: Final = "to follow the master from its first record, empty the store's directory"

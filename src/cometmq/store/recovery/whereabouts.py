@@ -1,0 +1,50 @@
+"""Refuse a store whose CommitLog is somewhere else, before anything of it is changed.
+
+Recovery cuts queues and index where the log ends. Without the log they would be cut to nothing: a wrong path
+in a settings file, or a volume that is not mounted, must not do that.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cometmq.errors import FormatError, SettingsError
+from cometmq.format import layout
+from cometmq.format.checkpoint import Checkpoint
+from cometmq.io.files import FileLayer
+from cometmq.store.folders import files_in, queues_in, topics_in
+
+
+def check_has_log(layer: FileLayer, root: Path) -> None:
+    """Check that a store which has held messages has a CommitLog; one that has held none needs none.
+
+    Raises SettingsError, with what is there, what is missing, and the two ways on; nothing is written.
+    """
+    log = layout.commitlog_dir(root)
+    if files_in(layer, log, layout.is_offset_name):
+        return
+    sign = next(_signs_of_messages(layer, root), None)
+    if sign is not None:
+        raise SettingsError(
+            f"{root}: has {sign}, but no CommitLog: where is its log? If it is elsewhere (Java's "
+            f"storePathCommitLog), or not mounted, bring it to {log}. To begin anew without these messages, "
+            "move consumequeue, index and checkpoint out of the store first. Nothing was changed"
+        )
+
+
+def _signs_of_messages(layer: FileLayer, root: Path) -> Iterator[str]:
+    topics = layout.consume_queues_dir(root)
+    for topic in topics_in(layer, topics):
+        if not layer.is_directory(topics / topic):
+            continue
+        for queue in queues_in(layer, topics / topic):
+            folder = topics / topic / queue
+            if layer.is_directory(folder) and files_in(layer, folder, layout.is_offset_name):
+                yield f"the ConsumeQueue {folder.relative_to(root)}"
+    for name in files_in(layer, layout.index_dir(root)):
+        yield f"the index file {name}"
+    try:
+        checkpoint = Checkpoint.unpack(layer.load(layout.checkpoint_path(root)))
+    except (FileNotFoundError, FormatError):
+        return
+    if checkpoint.physic_msg_timestamp > 0:
+        yield f"a checkpoint of messages stored up to {checkpoint.physic_msg_timestamp} ms"
