@@ -179,6 +179,11 @@ async def test_an_offset_that_there_is_not_leads_to_those_that_there_are(
         for offset in FAR:
             answer = await scene.client.ask(RequestCode.PULL_MESSAGE, pull_header("T", offset))
             assert answer.code == ResponseCode.PULL_OFFSET_MOVED
+            assert answer.ext_fields["nextBeginOffset"] == "0"  # the group has committed nothing
+        commit = headers.UpdateConsumerOffsetHeader(pull_header("T").consumer_group, "T", 0, 3)
+        assert says(await scene.client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit), ResponseCode.SUCCESS)
+        for offset in FAR:
+            answer = await scene.client.ask(RequestCode.PULL_MESSAGE, pull_header("T", offset))
             assert answer.ext_fields["nextBeginOffset"] == ("0" if offset < 0 else "5")
         for changes in (
             *({"max_message_count": number} for number in (0, -1, -(2**31), 2**31 - 1)),

@@ -180,7 +180,7 @@ async def test_a_vip_port_that_is_in_use_is_said_and_the_start_goes_on(
             assert (await client.send("T")).code == ResponseCode.SUCCESS
             await client.connection.close()
     told = [record.message for record in caplog.records if "VIP port" in record.message]
-    assert len(told) == 1 and f":{first.port}: another process" in told[0]
+    assert len(told) == 1 and f":{first.port}: another service" in told[0]
 
 
 async def test_below_the_first_port_there_is_no_vip_port(
@@ -194,7 +194,7 @@ async def test_below_the_first_port_there_is_no_vip_port(
 
 async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     async with running(tmp_path / "a") as broker:
-        with pytest.raises(SettingsError, match="another process listens there"):
+        with pytest.raises(SettingsError, match="another service of this process listens there"):
             async with running(tmp_path / "b", listen_port=broker.port):
                 pass
     path = tmp_path / "b" / "config" / "topics.json"

@@ -12,7 +12,7 @@ async def test_it_serves_until_it_is_stopped(broker: EmbeddedBroker) -> None:
         async with httpx.AsyncClient() as client:
             answer = await client.get(f"http://{console.address}/topics?system=1")
         assert answer.status_code == 200 and "TBW102" in answer.text
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(SettingsError, match="console: cannot listen on"):
             async with Console(ConsoleSettings(broker.name_server), port=console.port):
                 pass
     async with httpx.AsyncClient() as client:

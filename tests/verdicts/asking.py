@@ -56,7 +56,7 @@ def verdict_of(answer: Command) -> Verdict:
     remark = answer.remark or ""
     if answer.code != ResponseCode.NO_PERMISSION or remark.endswith(_OF_HANDLERS):
         return Verdict.PASSED
-    if remark.endswith(_STRANGER):
+    if any(text in remark for text in _STRANGER):
         return Verdict.STRANGER
     assert _FORBIDDEN in remark, answer
     return Verdict.FORBIDDEN

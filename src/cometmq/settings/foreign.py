@@ -71,7 +71,7 @@ _DISCOVERY: Final = (
 )
 _LOG_PLACE: Final = (
     "the CommitLog, or a part of it, is elsewhere",
-    "bring all its files to commitlog under storePathRootDir (or link that to them), then remove it",
+    "move it to commitlog in storePathRootDir, or link that to it; then remove the setting",
 )
 _FILE_PLACE: Final = ("the file is elsewhere", "move it to its default place, then remove the setting")
 _AUTH: Final = "org.apache.rocketmq.auth"
@@ -258,15 +258,14 @@ _NAMES: Final = """
     enableSplitRegistration endTransactionPoolQueueCapacity endTransactionThreadPoolNums estimateAccumulation
     fetchNamesrvAddrInterval flushCommitLogTimed flushConsumerOffsetHistoryInterval forwardTimeout
     globalColdReadThreshold haMaxTimeSlaveNotCatchup heartbeatThreadPoolNums heartbeatThreadPoolQueueCapacity
-    highSpeedMode inBrokerContainer isolateLogEnable iteratorWhenUseRocksdbConsumeQueue
-    liteEventCheckInterval liteEventFullDispatchDelayTime liteEventFullDispatchDelayTimeForWildcardGroup
-    liteLagCountMetricsEnable liteLagLatencyCollectEnable liteLagLatencyMetricsEnable liteLagLatencyTopK
-    litePullMessageThreadPoolNums litePullThreadPoolQueueCapacity liteSubscriptionCheckInterval
-    liteSubscriptionCheckTimeoutMills liteTtlCheckInterval loadBalanceProcessorThreadPoolNums
-    loadBalanceThreadPoolQueueCapacity lockInStrictMode logicQueueForceSwapMapInterval
-    logicQueueSwapMapInterval logicQueueSwapMapReserveFileNum mappedFileSwapEnable
-    mapperFileSizeBatchConsumeQueue maxAsyncPutMessageRequests maxBatchDeleteFilesNum maxChecksumRange
-    maxClientEventCount maxConsumeQueueScan maxLiteSubscriptionCount maxLmqConsumeQueueNum
+    highSpeedMode inBrokerContainer isolateLogEnable iteratorWhenUseRocksdbConsumeQueue liteEventCheckInterval
+    liteEventFullDispatchDelayTime liteEventFullDispatchDelayTimeForWildcardGroup liteLagCountMetricsEnable
+    liteLagLatencyCollectEnable liteLagLatencyMetricsEnable liteLagLatencyTopK litePullMessageThreadPoolNums
+    litePullThreadPoolQueueCapacity liteSubscriptionCheckInterval liteSubscriptionCheckTimeoutMills
+    liteTtlCheckInterval loadBalanceProcessorThreadPoolNums loadBalanceThreadPoolQueueCapacity
+    lockInStrictMode logicQueueForceSwapMapInterval logicQueueSwapMapInterval logicQueueSwapMapReserveFileNum
+    mappedFileSwapEnable mapperFileSizeBatchConsumeQueue maxAsyncPutMessageRequests maxBatchDeleteFilesNum
+    maxChecksumRange maxClientEventCount maxConsumeQueueScan maxLiteSubscriptionCount maxLmqConsumeQueueNum
     maxMessageFilterNumForNotification maxOffsetMapSize maxReconnectIntervalTimeSeconds
     maxRecoveryCommitlogFiles maxRocksDBIndexQueryDays maxSlaveResendLength maxStatsIdleTimeInMinutes
     memTableFlushIntervalMs messageIndexSafe metricGrpcExporterIntervalInMills
@@ -281,18 +280,18 @@ _NAMES: Final = """
     putMessageTimeout putMsgIndexHightWater putThreadPoolQueueCapacity queryMessageThreadPoolNums
     queryThreadPoolQueueCapacity readAheadCacheEnable readAheadCacheExpireDuration
     readAheadCacheSizeThresholdRate readAheadMessageCountThreshold readAheadMessageSizeThreshold
-    readUnCommitted realTimeNotifyConsumerChange realTimePersistRocksDBConfig
-    recheckReputOffsetFromCq recordGetMessageResult recoverConcurrently recoverThreadPoolNums
-    redeleteHangedFileInterval replyThreadPoolQueueCapacity reviveAckWaitMs reviveScanTime
-    rmqAddressServerDomain rmqAddressServerSubGroup rocksdbCompressionType rocksdbFlushWalFrequency
-    rocksdbWalFileRollingThreshold sampleCountThreshold sampleSteps scanAvailableNameSrv
-    scheduleAsyncDeliverMaxPendingLimit scheduleAsyncDeliverMaxResendNum2Blocked searchBcqByCacheEnable
-    sendHeartbeatTimeoutMillis sendMessageThreadPoolNums serverAsyncSemaphoreValue
-    serverCallbackExecutorThreads serverNettyWorkerGroupEnable serverOnewaySemaphoreValue
-    serverPooledByteBufAllocatorEnable serverSelectorThreads serverSocketBacklog serverSocketRcvBufSize
-    serverSocketSndBufSize serverWorkerThreads sharedByteBufferNum shutdownWaitTimeSeconds skipPreOnline
-    skipWhenCKRePutReachMaxTimes socksProxyConfig spinLockCollisionRetreatOptimalDegree splitMetadataSize
-    splitRegistrationSize statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum
+    readUnCommitted realTimeNotifyConsumerChange realTimePersistRocksDBConfig recheckReputOffsetFromCq
+    recordGetMessageResult recoverConcurrently recoverThreadPoolNums redeleteHangedFileInterval
+    replyThreadPoolQueueCapacity reviveAckWaitMs reviveScanTime rmqAddressServerDomain
+    rmqAddressServerSubGroup rocksdbCompressionType rocksdbFlushWalFrequency rocksdbWalFileRollingThreshold
+    sampleCountThreshold sampleSteps scanAvailableNameSrv scheduleAsyncDeliverMaxPendingLimit
+    scheduleAsyncDeliverMaxResendNum2Blocked searchBcqByCacheEnable sendHeartbeatTimeoutMillis
+    sendMessageThreadPoolNums serverAsyncSemaphoreValue serverCallbackExecutorThreads
+    serverNettyWorkerGroupEnable serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable
+    serverSelectorThreads serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize
+    serverWorkerThreads sharedByteBufferNum shutdownWaitTimeSeconds skipPreOnline skipWhenCKRePutReachMaxTimes
+    socksProxyConfig spinLockCollisionRetreatOptimalDegree splitMetadataSize splitRegistrationSize
+    statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum
     statefulAuthorizationCacheExpiredSecond statefulAuthorizationCacheMaxNum statRocksDBCQIntervalSec
     syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod syncControllerMetadataPeriod
     syncMasterFlushOffsetWhenStartup tieredBackendServiceProvider tieredMetadataServiceProvider

@@ -130,7 +130,7 @@ async def test_changes_are_saved_together_with_those_before(tmp_path: Path) -> N
         ("authenticationEnabled=false", ResponseCode.NO_PERMISSION, "is read when the broker starts"),
         ("filterServerNums=1", ResponseCode.NO_PERMISSION, "this broker has no setting filterServerNums"),
         ("fileReservedTime=many", ResponseCode.INVALID_PARAMETER, "fileReservedTime = 'many'"),
-        ("transactionCheckMax=0", ResponseCode.INVALID_PARAMETER, "`int` >= 1"),
+        ("transactionCheckMax=0", ResponseCode.INVALID_PARAMETER, "allowed: a whole number from 1"),
         ("recallMessageEnable=maybe", ResponseCode.INVALID_PARAMETER, "recallMessageEnable = 'maybe'"),
     ],
 )

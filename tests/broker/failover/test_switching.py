@@ -101,8 +101,7 @@ async def test_what_only_the_old_master_has_is_cut_off_and_set_aside(tmp_path: P
         await until(lambda: state.in_sync == BOTH)
         await until(lambda: running(old).store.max_queue_offset("T", 0) == 2)
         assert await read(old) == [b"of both", b"of the new master"]
-        (folder,) = (tmp_path / "1" / "setaside").iterdir()
-        assert folder.name.startswith(f"truncated-{begin:020}")
+        (folder,) = (tmp_path / "1" / "setaside").glob(f"truncated-{begin:020}*")
         (cut,) = layout.commitlog_dir(folder).iterdir()
         assert cut.read_bytes().count(b"of one") == 3
     assert list(log_bytes(tmp_path / "1")) == list(log_bytes(tmp_path / "2"))

@@ -122,7 +122,8 @@ class StoreAdmin:
 
     def _begin_anew(self, topics: Iterable[str]) -> None:
         """Begin at 0 for the groups that read topics before they were deleted, if the topics exist again."""
-        for topic in topics:
+        read = self._offsets.read_before_deletion
+        for topic in [topic for topic in topics if topic in read]:
             if self._topics.find(topic) is not None:
                 for group, queue_id in self._offsets.begin_anew(topic):
                     self._answer_reset(group, topic, queue_id)

@@ -280,6 +280,11 @@ class Offsets(ChangingTable[str, dict[int, int]]):
             if read and len(self._read_before) < READ_BEFORE_MAX:
                 self._read_before[topic] = read
 
+    @property
+    def read_before_deletion(self) -> AbstractSet[str]:
+        """The deleted topics of which is known who has read them."""
+        return self._read_before.keys()
+
     def begin_anew(self, topic: str) -> list[tuple[str, int]]:
         """Reset to 0 the groups that have read a topic of this name, which was deleted: it is made anew.
 

@@ -287,8 +287,8 @@ class ConsumeQueue:
 
     def behind_end(self) -> Iterator[tuple[int, bytes]]:
         """Read the data behind the end, file by file, and the position of each piece in the queue's bytes."""
-        begin = self.max_offset * SIZE if self._filled_end > self.max_offset else _NO_OFFSET
-        return self.chain.filled_from(begin)
+        begin = self.max_offset if self._filled_end > self.max_offset else _NO_OFFSET // SIZE
+        return self.chain.filled_from(begin * SIZE)
 
     def clear_behind_end(self) -> None:
         """Overwrite data behind the end with zeros, so that no later start reads entries there."""
@@ -358,8 +358,7 @@ class ConsumeQueue:
         if queue_offset < self.max_offset:
             return False
         if self.max_offset == 0 and not self.chain.starts:
-            per_file = self.chain.file_size // SIZE
-            self._tail_start = self.max_offset = queue_offset - queue_offset % per_file
+            self._tail_start = self.max_offset = queue_offset - queue_offset % (self.chain.file_size // SIZE)
             self.min_offset = queue_offset
         self._corrected_by = _NO_OFFSET
         if not self._tail:

@@ -74,7 +74,7 @@ class Queues:
 
     @property
     def drop_unsynced(self) -> Callable[[Path], object] | None:
-        """Takes away files that a loss of power has left unfinished; None where there can be none."""
+        """Return what takes unfinished files away; None after a clean stop, when there are none."""
         return None if self.trusted else self._set_aside
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
