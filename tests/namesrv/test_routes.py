@@ -164,6 +164,32 @@ def test_the_place_of_a_broker_that_is_gone_is_free() -> None:
     assert found is not None and found.displaced is None
 
 
+def test_a_broker_that_registers_under_another_name_leaves_the_former() -> None:
+    routes = known()
+    routes.register(header(name="renamed"), registration("T", "V"), "link", 1)
+    assert [broker.broker_name for broker in route_of(routes, "T").brokers] == ["renamed"]
+    assert routes.topics() == ["T", "V"]
+    routes.unregister(BrokerHeader("broker-a", MASTER, "c", 0))  # of the former, late
+    assert routes.disconnect("link") == [RemovedBroker("renamed", MASTER, "link")]
+    assert routes.topics() == []
+
+
+def test_a_broker_that_changes_its_cluster_outlives_its_former_registration() -> None:
+    routes = known()
+    late = HEARTBEAT_TIMEOUT_MS + 1
+    routes.register(header(cluster="d"), registration("T", "U"), "new link", late)
+    assert routes.expire(late) == [] and routes.disconnect("link") == []
+    assert routes.cluster_info().clusters == {"d": ["broker-a"]}
+
+
+def test_an_outranked_process_leaves_no_trace() -> None:
+    routes = RouteTable()
+    routes.register(header(), registration("T", "U", state_version=6), "link", 0)
+    routes.register(header(SLAVE, 1), registration("T", "U", state_version=5), "other", 0)
+    routes.register(header(SLAVE), registration("T", "U", state_version=5), "other", 1)
+    assert route_of(routes, "T").brokers[0].addrs == {0: MASTER}
+
+
 def test_a_broker_goes_with_its_topics_when_it_unregisters() -> None:
     routes = known()
     routes.unregister(BrokerHeader("broker-a", MASTER, "c", 0))

@@ -57,3 +57,11 @@ def test_the_log_is_sent_from_where_the_first_report_says(desk: Desk) -> None:
 def test_a_slave_with_more_than_its_master_gets_nothing(desk: Desk) -> None:
     with pytest.raises(ProtocolError, match="has messages that this master lacks"):
         desk.feed.received(encode_report(desk.end + 1))
+
+
+@pytest.mark.parametrize("reported", [1 << 60, -5, 0])
+def test_a_report_beyond_what_was_sent_or_backwards_acknowledges_nothing(desk: Desk, reported: int) -> None:
+    desk.feed.received(encode_report(desk.end))
+    with pytest.raises(ProtocolError, match=f"reports {reported}, but its last report was {desk.end}"):
+        desk.feed.received(encode_report(reported))
+    assert desk.acks.replicated_offset == desk.end

@@ -27,7 +27,7 @@ TEXTS = [
     *PAGES,
 ]
 
-LINES_MAX = 400
+LINES_MAX = 600
 LONGER: dict[str, str] = {}
 MODULES_MAX = 20
 SLEEPERS = {

@@ -128,11 +128,13 @@ class RouteTable:
             if addr != header.broker_addr or other_id == broker_id
         }
         if self._outranked(header, addrs.get(broker_id), table.data_version):
-            self._live.pop(key, None)
+            if (outranked := self._live.get(key)) is not None:
+                self._forget(outranked.broker_name, *key)
             return RegistrationResult()
         new = broker_id not in addrs
         if new and len(table.topics) == 1:
             return None
+        self._forget_former(name, key)
         displaced = self._displaced(known, header)
         addrs[broker_id] = header.broker_addr
         self._brokers[name] = BrokerData(
@@ -285,6 +287,15 @@ class RouteTable:
             header.broker_name,
         )
 
+    def _forget_former(self, name: str, key: tuple[str, str]) -> None:
+        """Forget who was registered at a broker's address under another name or cluster."""
+        for other in [one for one in self._live if one[1] == key[1]]:
+            former = self._live[other].broker_name
+            if former != name:
+                self._forget(former, *other)
+            elif other != key:
+                del self._live[other]
+
     def _displaced(self, known: BrokerData | None, header: RegisterBrokerHeader) -> str | None:
         """Return the address whose place in the routes a registration takes, if a broker is live there."""
         addr = known.addrs.get(header.broker_id) if known else None
@@ -330,7 +341,9 @@ class RouteTable:
         return gone
 
     def _forget(self, name: str, cluster: str, addr: str) -> None:
-        self._live.pop((cluster, addr), None)
+        live = self._live.get((cluster, addr))
+        if live is not None and live.broker_name == name:
+            del self._live[cluster, addr]
         broker = self._brokers.get(name)
         if broker is None or addr not in broker.addrs.values():
             return

@@ -96,6 +96,8 @@ class ClassicFeed:
         if (end_offset := self._reports.receive(data)) is not None:
             if self.acked == NOTHING:
                 self.sent = self._begin(end_offset)
+            else:
+                _check_report(end_offset, self.acked, self.sent)
             self._acks.put(self, end_offset)
         return b""
 
@@ -134,3 +136,12 @@ class ClassicFeed:
                 "another master; start it with an empty store, after what only it has was saved"
             )
         return end_offset
+
+
+def _check_report(end_offset: int, acked: int, sent: int) -> None:
+    """Check a slave's report against its last one and what it was sent. Raises ProtocolError."""
+    if not acked <= end_offset <= sent:
+        raise ProtocolError(
+            f"it reports {end_offset}, but its last report was {acked} and nothing behind {sent} was sent: "
+            "its log is not what it was; start it again, or with an empty store"
+        )

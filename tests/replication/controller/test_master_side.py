@@ -83,6 +83,13 @@ def test_a_slave_that_acknowledges_what_was_not_sent_is_refused() -> None:
         side.received(SlaveReport(800), EPOCHS, LOG)
 
 
+def test_a_slave_that_reports_less_than_before_is_refused() -> None:
+    side = met(SlaveHandshake(2), 954)
+    with pytest.raises(ProtocolError, match="slave 2 reports 714 after 954: its log has lost its end"):
+        side.received(SlaveReport(714), EPOCHS, LOG)
+    assert side.ack == 954
+
+
 def test_a_report_before_the_handshake_is_refused() -> None:
     with pytest.raises(ProtocolError, match="before its handshake"):
         MasterSide().received(SlaveReport(0), EPOCHS, LOG)

@@ -76,6 +76,11 @@ class MasterSide:
                 f"slave {self.slave.broker_id} reports {frame.max_offset}, but was sent nothing behind "
                 f"{self._next_offset}; {_REMEDY}"
             )
+        elif self.ack is not None and frame.max_offset < self.ack:
+            raise ProtocolError(
+                f"slave {self.slave.broker_id} reports {frame.max_offset} after {self.ack}: its log has lost "
+                f"its end; {_REMEDY}"
+            )
         self.ack = frame.max_offset
         return None
 
