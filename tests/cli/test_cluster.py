@@ -4,6 +4,7 @@ import pytest
 from tests.cli.conftest import Ran, Run
 from tests.live import BROKER, Live, in_thread
 
+from cometmq import __version__
 from cometmq.cli.cluster import _short
 from cometmq.namesrv.access import NameServerAccess
 from cometmq.net import exposure
@@ -37,6 +38,13 @@ def test_a_broker_that_strangers_can_use_is_told(
     assert (ran.code, ran.err) == (0, f"warning: {BROKER} at {live.broker}: {told}\n")
     assert f"warning: {told}\n" in status.out
     assert f"broker {BROKER} is {told}" in caplog.text
+
+
+def test_a_broker_of_cometmq_shows_its_own_version(cometmq: Run, rocketmq: EmbeddedBroker) -> None:
+    shown = cometmq("cluster", "-n", rocketmq.name_server).out
+    assert f"CometMQ {__version__}" in shown and "V5" not in shown
+    ((line,),) = cometmq("cluster", "--json", "-n", rocketmq.name_server).values
+    assert line["cometmq"] == __version__
 
 
 def test_a_broker_that_cannot_tell_just_now_is_asked_again(cometmq: Run, rocketmq: EmbeddedBroker) -> None:

@@ -12,7 +12,7 @@ def test_a_group_is_made_listed_shown_and_removed(cometmq: Run) -> None:
     made = cometmq("group", "create", "billing", "--retries", "3")
     assert made == (0, f"group billing: 3 retries, on {BROKER}\n", "")
     (lines,) = cometmq("group", "list", "--json").values
-    nothing = {"lag": 0, "in_flight": 0, "ready": 0, "ahead": 0, "tps": 0.0}
+    nothing = {"lag": 0, "in_flight": 0, "ready": 0, "ahead": 0, "deliveries_per_s": 0.0}
     assert lines == [{"group": "billing", "members": 0} | nothing]
     (shown,) = cometmq("group", "show", "billing", "--json").values
     assert (shown["config"]["retryMaxTimes"], shown["members"]) == (3, [])

@@ -27,7 +27,17 @@ def topic(cometmq: Run, live: Live) -> Live:
 @pytest.mark.usefixtures("topic")
 def test_lag_is_told_by_group_and_by_queue(cometmq: Run) -> None:
     assert cometmq("lag", "--json").values == [
-        [{"group": "g", "members": 0, "lag": 2, "in_flight": 0, "ready": 2, "ahead": 0, "tps": 0.0}]
+        [
+            {
+                "group": "g",
+                "members": 0,
+                "lag": 2,
+                "in_flight": 0,
+                "ready": 2,
+                "ahead": 0,
+                "deliveries_per_s": 0.0,
+            }
+        ]
     ]
     (found,) = cometmq("lag", "g", "--json").values
     (queue,) = found.pop("queues")

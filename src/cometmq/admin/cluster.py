@@ -45,12 +45,13 @@ class BrokerLine(NamedTuple):
     Attributes:
         broker_id: 0 for a master.
         in_tps: messages stored per second, over about ten seconds.
-        out_tps: messages delivered per second.
+        deliveries_per_s: messages delivered per second, each time that one is.
         in_today: messages stored since midnight, in the broker's time zone.
         disk_ratio: used share of its disk, 0 to 1.
         up: its uptime, in words.
         kernels: the bulk operations in use, ``compiled`` or ``plain`` with the reason; None for a Java
             broker.
+        cometmq: the version of CometMQ that it runs; None for a Java broker, of which ``version`` says all.
         warning: why it stores no messages, the writes to its disk that fail, and who may use it if that is
             insecure; None if all is well.
         trouble: why the broker did not report its version and the fields after it, which are then None.
@@ -62,12 +63,13 @@ class BrokerLine(NamedTuple):
     address: str
     version: str | None = None
     in_tps: float | None = None
-    out_tps: float | None = None
+    deliveries_per_s: float | None = None
     in_today: int | None = None
     out_today: int | None = None
     disk_ratio: float | None = None
     up: str | None = None
     kernels: str | None = None
+    cometmq: str | None = None
     warning: str | None = None
     trouble: str | None = None
 
@@ -254,6 +256,7 @@ def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: di
         float(info.get("commitLogDiskRatio", "0")),
         info.get("runtime", "").strip("[ ]"),
         info.get("kernels"),
+        info.get("cometmqVersion"),
         "; ".join(filter(None, map(info.get, ("storeNotWritable", "storeFailedWrites", "insecure")))) or None,
     )
 

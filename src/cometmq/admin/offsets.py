@@ -95,7 +95,7 @@ class GroupLag(NamedTuple):
     in_flight: int
     ready: int
     ahead: int
-    tps: float
+    deliveries_per_s: float
 
 
 class GroupProgress(NamedTuple):
@@ -103,7 +103,7 @@ class GroupProgress(NamedTuple):
 
     group: str
     queues: list[QueueProgress]
-    tps: float
+    deliveries_per_s: float
 
 
 class OffsetChange(NamedTuple):
@@ -202,7 +202,7 @@ async def lags(cluster: ClusterAdmin) -> list[GroupLag]:
             sum(queue.in_flight for queue in stands.queues),
             sum(queue.ready for queue in stands.queues),
             sum(queue.ahead for queue in stands.queues),
-            stands.tps,
+            stands.deliveries_per_s,
         )
 
     return list(await asyncio.gather(*map(one, await groups.names(cluster))))

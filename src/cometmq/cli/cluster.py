@@ -16,14 +16,14 @@ COLUMNS = (
     "address",
     "version",
     "in/s",
-    "out/s",
+    "deliveries/s",
     "in today",
     "out today",
     "disk",
     "up",
     "kernels",
 )
-FORMATS: Final = {"in_tps": ".1f", "out_tps": ".1f", "disk_ratio": ".0%"}
+FORMATS: Final = {"in_tps": ".1f", "deliveries_per_s": ".1f", "disk_ratio": ".0%"}
 
 
 @click.command()
@@ -54,8 +54,10 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
 
 def _row(line: BrokerLine) -> list[str]:
     cells = line._asdict() | {"up": None if line.up is None else _short(line.up)}
+    if line.cometmq is not None:
+        cells["version"] = f"CometMQ {line.cometmq}"
     cells["kernels"] = line.kernels and line.kernels.partition(":")[0]  # only --json shows the reason
-    del cells["trouble"], cells["warning"]
+    del cells["trouble"], cells["warning"], cells["cometmq"]
     return ["-" if cell is None else format(cell, FORMATS.get(name, "")) for name, cell in cells.items()]
 
 

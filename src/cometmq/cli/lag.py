@@ -24,7 +24,7 @@ from cometmq.cli.output import (
 )
 from cometmq.errors import SettingsError
 
-GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "ready", "ahead", "tps")
+GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "ready", "ahead", "deliveries/s")
 QUEUE_COLUMNS: Final = (
     *("topic", "broker", "queue", "end", "committed", "lag", "in flight", "ready", "behind", "member"),
 )
@@ -159,7 +159,7 @@ async def _watch(
 
 
 def _group_rows(lines: Sequence[GroupLag]) -> list[tuple[object, ...]]:
-    return [(*line[:-1], f"{line.tps:.1f}") for line in lines]
+    return [(*line[:-1], f"{line.deliveries_per_s:.1f}") for line in lines]
 
 
 def _print(view: View, before: View | None, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from cometmq.cli.health.top import Round, TopicEnds, _screen
 from cometmq.client import PullConsumer
 from cometmq.message import MessageQueue
 
-LINE = BrokerLine("c", BROKER, 0, "127.0.0.1:10911", in_tps=1500.0, out_tps=20.0, disk_ratio=0.44)
+LINE = BrokerLine("c", BROKER, 0, "127.0.0.1:10911", in_tps=1500.0, deliveries_per_s=20.0, disk_ratio=0.44)
 
 
 def drawn(now: Round, before: Round, height: int = 40) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from cometmq import kernels
+from cometmq import __version__, kernels
 from cometmq.broker.admin.live_settings import LiveSettings
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
@@ -144,6 +144,7 @@ class BrokerAdmin:
             "brokerActive": "true",
             "brokerVersion": str(int(VERSION)),
             "brokerVersionDesc": version_name(VERSION),
+            "cometmqVersion": __version__,
             "runtime": f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
         }
 

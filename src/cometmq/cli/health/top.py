@@ -32,9 +32,9 @@ MIN_ROWS: Final = 3
 PIPE_WIDTH: Final = 200
 PIPE_HEIGHT: Final = 10_000
 
-BROKER_COLUMNS: Final = ("broker", "id", "address", "in/s", "out/s", "disk", "state")
+BROKER_COLUMNS: Final = ("broker", "id", "address", "in/s", "deliveries/s", "disk", "state")
 TOPIC_COLUMNS: Final = ("topic", "in/s", "messages")
-GROUP_COLUMNS: Final = ("group", "members", "lag", "lag +/s", "in flight", "ready", "handled/s")
+GROUP_COLUMNS: Final = ("group", "members", "lag", "lag +/s", "in flight", "ready", "deliveries/s")
 
 
 class TopicEnds(NamedTuple):
@@ -173,12 +173,11 @@ def _columns(columns: Sequence[str], known: int, there: int, rows: int) -> Seque
 def _summary(namesrv: str, now: Round) -> str:
     counts = f"brokers {len(now.brokers)}  topics {now.topic_count}  groups {len(now.groups)}"
     rate_in = sum(line.in_tps or 0 for line in now.brokers)
-    rate_out = sum(line.out_tps or 0 for line in now.brokers)
+    deliveries = sum(line.deliveries_per_s or 0 for line in now.brokers)
     lag = sum(group.lag for group in now.groups)
     at = time_text(time.time_ns() // 1_000_000)[11:19]
-    return (
-        f"{printable(namesrv)}  {at} UTC  {counts}  in {rate_in:,.1f}/s  out {rate_out:,.1f}/s  lag {lag:,}"
-    )
+    rates = f"in {rate_in:,.1f}/s  deliveries {deliveries:,.1f}/s  lag {lag:,}"
+    return f"{printable(namesrv)}  {at} UTC  {counts}  {rates}"
 
 
 def _broker_row(line: BrokerLine) -> tuple[object, ...]:
@@ -187,7 +186,7 @@ def _broker_row(line: BrokerLine) -> tuple[object, ...]:
 
     return (
         *(line.broker_name, line.broker_id, line.address),
-        *(shown(line.in_tps, ",.1f"), shown(line.out_tps, ",.1f"), shown(line.disk_ratio, ".0%")),
+        *(shown(line.in_tps, ",.1f"), shown(line.deliveries_per_s, ",.1f"), shown(line.disk_ratio, ".0%")),
         line.trouble or line.warning or "ok",
     )
 
@@ -205,7 +204,7 @@ def _group_rows(now: Round, before: Round) -> list[tuple[object, ...]]:
     return [
         (
             *(one.group, one.members, f"{one.lag:,}", f"{growth[one.group]:+,.1f}"),
-            *(f"{one.in_flight:,}", f"{one.ready:,}", f"{one.tps:,.1f}"),
+            *(f"{one.in_flight:,}", f"{one.ready:,}", f"{one.deliveries_per_s:,.1f}"),
         )
         for one in sorted(now.groups, key=lambda one: (-one.lag, one.group))
     ]

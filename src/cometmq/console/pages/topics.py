@@ -34,7 +34,7 @@ class TopicGroup(NamedTuple):
 
     group: str
     lag: int | None
-    tps: float | None
+    deliveries_per_s: float | None
 
 
 async def topics(visit: Visit) -> Response:
@@ -97,7 +97,9 @@ async def _groups(cluster: TolerantAdmin, topic: str) -> list[TopicGroup]:
     names = sorted({group for answer in answers.values() for group in answer.groups if is_user_group(group)})
     found = await asyncio.gather(*(offsets.progress_of(cluster, name, topic) for name in names))
     lags = [
-        TopicGroup(one.group, sum(queue.lag for queue in one.queues) if one.queues else None, one.tps)
+        TopicGroup(
+            one.group, sum(queue.lag for queue in one.queues) if one.queues else None, one.deliveries_per_s
+        )
         for one in found
     ]
     return sorted(lags, key=lambda one: -(one.lag or 0))
