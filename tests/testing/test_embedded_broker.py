@@ -114,11 +114,15 @@ def test_a_wait_in_vain_says_how_far_it_came(rocketmq: EmbeddedBroker) -> None:
         rocketmq.wait_messages("T", 2, timeout_s=0.0)
     with pytest.raises(TimeoutError, match=r"group G, 0 members, .* 0.0 s: T queue 1: 0 of 1"):
         rocketmq.wait_consumed("G", "T", timeout_s=0.0)
+    rocketmq.create_topic("Orders")
+    with pytest.raises(TimeoutError, match=r"there is no topic Orderz after 0.0 s: did you mean Orders\?"):
+        rocketmq.wait_consumed("G", "Orderz", timeout_s=0.0)
 
 
 async def test_a_wait_does_not_hold_up_an_event_loop(rocketmq: EmbeddedBroker) -> None:
     with pytest.raises(RuntimeError, match=r"asyncio.to_thread\(rocketmq.wait_consumed"):
         rocketmq.wait_consumed("G", "T")
+    await asyncio.to_thread(rocketmq.create_topic, "T")
     await asyncio.to_thread(rocketmq.wait_consumed, "G", "T")
 
 

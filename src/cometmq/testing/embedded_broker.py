@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -229,7 +230,8 @@ class EmbeddedBroker:
                 whose handler failed counts as handled while it waits.
 
         Raises:
-            TimeoutError: it has not after ``timeout_s``; the text says how far it is.
+            TimeoutError: it has not after ``timeout_s``, or there is no such topic; the text says how far
+                it is.
             RuntimeError: called in an event loop, which this would block, and with it the consumers in it;
                 use ``await asyncio.to_thread(rocketmq.wait_consumed, group, topic)``.
         """
@@ -347,8 +349,17 @@ class EmbeddedBroker:
         return await self._messages(topic)
 
     async def _wait_consumed(self, group: str, topic: str, timeout_s: float) -> None:
-        if await until(lambda: not self._unconsumed(group, topic), timeout_s, self._ask_consumers):
+        topics = self._broker.parts.topics
+
+        def is_consumed() -> bool:
+            return topics.find(topic) is not None and not self._unconsumed(group, topic)
+
+        if await until(is_consumed, timeout_s, self._ask_consumers):
             return
+        if topics.find(topic) is None:
+            near = get_close_matches(topic, [one.topic for one in topics], 1)
+            hint = f": did you mean {near[0]}?" if near else ""
+            raise TimeoutError(f"there is no topic {topic} after {timeout_s} s{hint}")
         consumers = self._broker.parts.consumers.find(group)
         members = 0 if consumers is None else len(consumers.members)
         lagging = ", ".join(self._unconsumed(group, topic))

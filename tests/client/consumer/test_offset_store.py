@@ -28,7 +28,7 @@ async def test_a_damaged_file_is_replaced_by_the_one_of_before(tmp_path: Path) -
     path.write_text("{")
     assert await LocalOffsets(path).read(QUEUE) == 7
     path.with_name("offsets.json.bak").unlink()
-    with pytest.raises(FormatError):
+    with pytest.raises(FormatError, match=rf"file of offsets {path}: JSON at .*; repair it, or remove it"):
         LocalOffsets(path)
 
 

@@ -83,14 +83,14 @@ class LocalOffsets:
 
     def _load(self) -> dict[MessageQueue, int]:
         if not self._path.exists():  # a crash between two renames leaves only the previous version
-            return decode(_OffsetTable, self._backup.read_bytes()).offsets if self._backup.exists() else {}
+            return _read(self._backup) if self._backup.exists() else {}
         try:
-            return decode(_OffsetTable, self._path.read_bytes()).offsets
+            return _read(self._path)
         except FormatError as error:
             if not self._backup.exists():
                 raise
-            _log.error("%s: %s; the previous offsets are used: %s", self._path, error, self._backup)
-            return decode(_OffsetTable, self._backup.read_bytes()).offsets
+            _log.error("%s; the previous offsets are used: %s", error, self._backup)
+            return _read(self._backup)
 
     def _save(self, offsets: dict[MessageQueue, int]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,6 +102,16 @@ class LocalOffsets:
         if self._path.exists():
             self._path.replace(self._backup)
         new.replace(self._path)
+
+
+def _read(path: Path) -> dict[MessageQueue, int]:
+    try:
+        return decode(_OffsetTable, path.read_bytes()).offsets
+    except FormatError as error:
+        raise FormatError(
+            f"file of offsets {path}: {error}; repair it, or remove it and its .bak: the group then begins "
+            "as one without offsets"
+        ) from None
 
 
 class _OffsetTable(Body):
