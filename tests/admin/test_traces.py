@@ -24,3 +24,15 @@ async def test_what_clients_recorded_of_a_message_is_in_order(tmp_path: Path) ->
         found = await traces.of_message(admin, sent.message_id)
         assert isinstance(found[0], PubTrace) and found[0].success
         assert found[1:] == [before, after], "each once, the send first"
+
+
+async def test_each_message_of_a_large_batch_is_found(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("T", queues=1)
+        async with Producer(live.name_server, trace=True) as producer:
+            sent = await producer.send_many([Message("T", b"x")] * 2_000)
+        for one in (sent[0], sent[999], sent[-1]):
+            (trace,) = await traces.of_message(admin, one.message_id)
+            assert isinstance(trace, PubTrace)
+            place = trace.message_id.split(",").index(one.message_id)
+            assert trace.offset_id.split(",")[place] == one.offset_id

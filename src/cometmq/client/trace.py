@@ -7,7 +7,7 @@ Source: RocketMQ ``client/trace/AsyncTraceDispatcher.java``.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -17,6 +17,7 @@ from cometmq.client.producer import outgoing
 from cometmq.client.producer.sending import Sender, SendSettings
 from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError
+from cometmq.format.properties import KEY_SEPARATOR
 from cometmq.io.clock import Clock
 from cometmq.message import Message
 from cometmq.net.client import Connections
@@ -24,7 +25,11 @@ from cometmq.wire.bodies.trace import GROUP_PREFIX, TRACE_TOPIC, Trace, encode
 
 FLUSH_COUNT: Final = 20
 FLUSH_S: Final = 5.0
-SENDING_MAX: Final = 100
+KEYS_BYTES_MAX: Final = 30_000
+"""Most bytes of a trace message's keys: its properties may have 32,767, and the broker adds some."""
+BODY_BYTES_MAX: Final = 118_000
+"""Most bytes of a trace message's body, as in RocketMQ's clients, unless a single record is longer."""
+SENDING_MAX: Final = 1_000
 """Most trace messages in flight; further traces are dropped."""
 REGION: Final = "DefaultRegion"
 """The region of records if neither the broker nor the message names one."""
@@ -95,11 +100,31 @@ def trace_sender(connections: Connections, routes: Routes, client: str, clock: C
 
 
 def trace_messages(traces_of_topics: Sequence[TopicTrace]) -> list[Message]:
-    """Return trace messages, one for each topic; their keys are the ids and keys of the traced messages."""
-    messages = []
+    """Return trace messages; each has traces of one topic, and as keys the traced messages' ids and keys."""
     by_topic = attrgetter("topic")
-    for _, group in groupby(sorted(traces_of_topics, key=by_topic), key=by_topic):
-        traces = [one.trace for one in group]
-        keys = {key for trace in traces for key in (*trace.message_id.split(","), *trace.keys.split())}
-        messages.append(Message(TRACE_TOPIC, encode(traces), keys=tuple(sorted(keys))))
-    return messages
+    return [
+        message
+        for _, group in groupby(sorted(traces_of_topics, key=by_topic), key=by_topic)
+        for message in _full_messages(one.trace for one in group)
+    ]
+
+
+def _full_messages(traces: Iterable[Trace]) -> Iterator[Message]:
+    """Divide traces among messages; a new one begins where the body or the keys would become too large."""
+    body, keys = b"", set[str]()
+    for trace in traces:
+        record, own = encode([trace]), {*trace.message_id.split(","), *trace.keys.split()}
+        if body and (len(body) + len(record) > BODY_BYTES_MAX or _size(keys | own) > KEYS_BYTES_MAX):
+            yield _message(body, keys)
+            body, keys = b"", set()
+        body += record
+        keys |= own
+    yield _message(body, keys)
+
+
+def _message(body: bytes, keys: set[str]) -> Message:
+    return Message(TRACE_TOPIC, body, keys=tuple(sorted(keys)))
+
+
+def _size(keys: set[str]) -> int:
+    return len(KEY_SEPARATOR.join(keys).encode())

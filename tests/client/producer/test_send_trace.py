@@ -5,10 +5,10 @@ import pytest
 from cometmq.client.producer import outgoing
 from cometmq.client.producer.hooks import Attempt
 from cometmq.client.producer.send_result import SendResult, SendStatus
-from cometmq.client.producer.send_trace import SendTracer, trace_of
+from cometmq.client.producer.send_trace import IDS_MAX, SendTracer, trace_of
 from cometmq.client.producer.transaction import half_message
 from cometmq.message import Message, MessageQueue
-from cometmq.wire.bodies.trace import MessageKind, decode
+from cometmq.wire.bodies.trace import MessageKind, PubTrace, decode
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 
@@ -55,6 +55,29 @@ def test_a_broker_can_forbid_it_and_failures_are_not_told() -> None:
     failed = attempt(Message("Orders", b"x"))
     failed.result = None
     assert trace_of(failed) is None
+
+
+@pytest.mark.parametrize("is_one_record", [False, True])
+async def test_a_large_batch_is_told_of_in_parts_that_each_fit_into_a_message(*, is_one_record: bool) -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        outgoing.single(message, "ID" * 16)
+        sent.append(message)
+
+    ids = [f"{number:032X}" for number in range(2 * IDS_MAX + 1)]
+    offset_ids = ["0" * 32] if is_one_record else [f"{number:032x}" for number in range(len(ids))]
+    batch = attempt(Message("Orders", b"x"))
+    batch.ready = outgoing.many([Message("Orders", b"x")] * len(ids), ids, "BATCH")
+    batch.result = SendResult(SendStatus.SEND_OK, ids[0], ",".join(offset_ids), QUEUE, 0)
+    tracer = SendTracer(send)
+    tracer.after_send(batch)
+    await tracer.close()
+    assert [key for message in sent for key in message.keys] == ids
+    parts = [one for message in sent for one in decode(message.body) if isinstance(one, PubTrace)]
+    assert [key for one in parts for key in one.message_id.split(",")] == ids
+    told = [key for one in parts for key in one.offset_id.split(",")]
+    assert told == offset_ids * (len(parts) if is_one_record else 1)
 
 
 async def test_sends_are_told_of_when_the_producer_closes_at_the_latest() -> None:

@@ -3,13 +3,17 @@
 Source: RocketMQ ``client/trace/hook/SendMessageTraceHookImpl.java``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from cometmq.client.producer.hooks import Attempt
 from cometmq.client.producer.send_result import SendStatus
 from cometmq.client.trace import REGION, Tracer
 from cometmq.format import properties
 from cometmq.wire.bodies.trace import MessageKind, PubTrace
+
+IDS_MAX: Final = 800
+"""Most messages of a batch in one trace: each id is a key of its trace message (see ``KEYS_BYTES_MAX``)."""
 
 
 class SendTracer(Tracer):
@@ -19,9 +23,10 @@ class SendTracer(Tracer):
         """Do nothing: a send is traced when it has ended."""
 
     def after_send(self, attempt: Attempt) -> None:
-        """Record the trace of an attempt."""
+        """Record the trace of an attempt; that of a large batch in parts."""
         if (trace := trace_of(attempt)) is not None:
-            self.record(trace.topic, trace)
+            for part in _parts(trace):
+                self.record(part.topic, part)
 
 
 def trace_of(attempt: Attempt) -> PubTrace | None:
@@ -45,6 +50,15 @@ def trace_of(attempt: Attempt) -> PubTrace | None:
         result.offset_id,
         result.status is SendStatus.SEND_OK,
     )
+
+
+def _parts(trace: PubTrace) -> Iterator[PubTrace]:
+    """Divide the trace of a batch into traces of at most ``IDS_MAX`` of its messages."""
+    ids, offset_ids = trace.message_id.split(","), trace.offset_id.split(",")
+    for begin in range(0, len(ids), IDS_MAX):
+        some = slice(begin, begin + IDS_MAX)  # a broker that keeps a batch as one record has one offset id
+        offset_id = ",".join(offset_ids[some]) if len(offset_ids) == len(ids) else trace.offset_id
+        yield trace._replace(message_id=",".join(ids[some]), offset_id=offset_id)
 
 
 def _kind(by_name: Mapping[str, str]) -> MessageKind:
