@@ -24,12 +24,17 @@ def test_a_kind_is_read_in_any_case_and_a_retry_topic_as_its_group() -> None:
     assert Pattern.parse("Group:%RETRY%g") == Pattern(Resource.GROUP, "g", is_prefix=False)
 
 
-def test_a_pattern_ends_at_its_first_star_if_it_ends_with_one() -> None:
-    assert Pattern.parse("Topic:a*b*") == Pattern(Resource.TOPIC, "a", is_prefix=True)
+def test_a_pattern_is_never_wider_than_its_text() -> None:
+    assert Pattern.parse("Topic:a*b*") == Pattern(Resource.TOPIC, "a*b", is_prefix=True)
     assert Pattern.parse("Topic:a*b") == Pattern(Resource.TOPIC, "a*b", is_prefix=False)
+    assert (
+        Pattern.parse("Group:%RETRY%")
+        == Pattern.parse("Group:")
+        == Pattern(Resource.GROUP, "", is_prefix=False)
+    )
 
 
-@pytest.mark.parametrize("text", [None, "", "T", "Topic:", "Queue:q", ":x"])
+@pytest.mark.parametrize("text", [None, "", "T", "Queue:q", ":x"])
 def test_what_names_no_resource_is_refused(text: str | None) -> None:
     with pytest.raises(AccessError, match=re.escape("The resource is null.")):
         Pattern.parse(text)

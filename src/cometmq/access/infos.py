@@ -39,7 +39,7 @@ def acl_of(info: AclInfo) -> Acl:
         kind = policy_type_of(policy.policy_type)
         if not policy.entries:
             raise AccessError("The policy entries is empty.")
-        acl = acl.merged(kind, map(_entry_of, policy.entries))
+        acl = acl.merged(kind, map(entry_of, policy.entries))
     return acl
 
 
@@ -68,11 +68,12 @@ def member_of(kind: type[MemberT], text: str | None) -> MemberT | None:
     return next((member for member in kind if member.value.lower() == wanted), None)
 
 
+def entry_of(info: PolicyEntryInfo) -> PolicyEntry:
+    """Return an entry. Raises AccessError if a part of it cannot be used."""
+    return PolicyEntry.parse(info.resource, info.actions, info.source_ips, info.decision)
+
+
 def info_of_entry(entry: PolicyEntry) -> PolicyEntryInfo:
     """Return an entry as it is sent."""
     actions = [action.value for action in entry.actions]
     return PolicyEntryInfo(str(entry.resource), actions, entry.source_texts or None, entry.decision.value)
-
-
-def _entry_of(info: PolicyEntryInfo) -> PolicyEntry:
-    return PolicyEntry.parse(info.resource, info.actions, info.source_ips, info.decision)

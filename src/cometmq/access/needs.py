@@ -31,7 +31,7 @@ from cometmq.wire.bodies.body import BodyType
 from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.command import Command
-from cometmq.wire.requests import Access, Action, Request, Resource
+from cometmq.wire.requests import REQUESTS, Access, Action, Request, Resource
 
 NAMELESS: Final = {
     RequestCode.HEART_BEAT: "a client without consumers only says that it is there",
@@ -242,3 +242,18 @@ def _on_cluster(actions: tuple[Action, ...]) -> tuple[Action, ...]:
     """Return what a permission on each topic or group means for the cluster: to read, or to change."""
     is_read = any(action in (Action.GET, Action.SUB) for action in actions)
     return (Action.GET,) if is_read else (Action.UPDATE,)
+
+
+def _needed() -> Mapping[Resource, frozenset[Action]]:
+    of: dict[Resource, set[Action]] = {kind: set() for kind in Resource}
+    for request in REQUESTS.values():
+        for access in request.access:
+            of[access.resource].update(access.actions)
+            of[Resource.CLUSTER].update(_on_cluster(access.actions))
+    of[Resource.TOPIC].update(_OF_STORED.values())
+    of[Resource.GROUP].update(_on_group(tuple(of[Resource.TOPIC])))
+    return {kind: frozenset(actions) for kind, actions in of.items()}
+
+
+NEEDED: Final = _needed()
+"""The actions that any request needs on a resource of a kind."""

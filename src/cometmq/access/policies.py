@@ -57,18 +57,19 @@ class Pattern(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> Self:
-        """Parse ``*``, ``Topic:name``, ``Topic:begin*`` or ``Topic:*``. Raises AccessError."""
+        """Parse ``*``, ``Topic:name``, ``Topic:begin*`` or ``Topic:*``. Raises AccessError.
+
+        Names that nothing can have are parsed, too: ``access.faults`` finds them.
+        """
         if text == ANY:
             return cls(None, "", is_prefix=True)
         kind, separator, name = (text or "").partition(":")
-        if not separator or not name or kind.lower() not in _KINDS:
+        if not separator or kind.lower() not in _KINDS:
             raise AccessError("The resource is null.")
         resource = _KINDS[kind.lower()]
         if resource is Resource.GROUP:
             name = name.removeprefix(RETRY_PREFIX)
-        if name.endswith(ANY):
-            return cls(resource, name.partition(ANY)[0], is_prefix=True)
-        return cls(resource, name, is_prefix=False)
+        return cls(resource, name.removesuffix(ANY), is_prefix=name.endswith(ANY))
 
     def __str__(self) -> str:
         if self.kind is None:

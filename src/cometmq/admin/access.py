@@ -6,10 +6,11 @@ on one whose address is given. What is equal on several brokers is returned once
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple, TypeVar
 
 from cometmq.access.decision import Permission, decide
+from cometmq.access.faults import check_entry, fault_of_pattern
 from cometmq.access.infos import SUBJECT_PREFIX, acl_of, info_of_entry, user_of
 from cometmq.access.policies import Pattern, PolicyType
 from cometmq.admin.cluster import ClusterAdmin, nearest
@@ -176,10 +177,12 @@ async def add_entry(
 ) -> list[str]:
     """Add an entry to a user's acl, or replace that of the same resource; return the names of the brokers.
 
-    Raises RemoteError if a broker does not know the user or refuses the entry, else as ``users``.
+    Raises SettingsError for an entry that would not do what it says, RemoteError if a broker does not know
+    the user or refuses the entry, else as ``users``.
     """
     check(TEXT, name=name, policy_type=policy_type)
     check(instance_of(PolicyEntryInfo), entry=entry)
+    _check_entry(entry)
     subject = SUBJECT_PREFIX + name
     body = AclInfo(subject, [PolicyInfo(policy_type, [entry])])
     return await _change(cluster, broker, RequestCode.AUTH_UPDATE_ACL, SubjectHeader(subject), body)
@@ -281,11 +284,29 @@ def parse_resource(text: str) -> Pattern:
         raise SettingsError(f"resource {text!r}: give one such as {RESOURCES}") from None
 
 
+def _check_entry(entry: PolicyEntryInfo) -> None:
+    """Check an entry as brokers of CometMQ do, for others keep any. Raises SettingsError."""
+    parse_resource(entry.resource or "")
+    for source in entry.source_ips or ():
+        try:
+            ip_network(source.strip(), strict=False)
+        except ValueError:
+            raise SettingsError(
+                f"source {source!r}: give an address such as 192.0.2.7, or a network such as 192.0.2.0/24"
+            ) from None
+    try:
+        check_entry(entry)
+    except AccessError as error:
+        raise SettingsError(str(error)) from None
+
+
 def parse_need(action: str, resource: str) -> Permission:
     """Parse an action on one topic, group or cluster. Raises SettingsError."""
     pattern = parse_resource(resource)
     if pattern.kind is None or pattern.is_prefix:
         raise SettingsError(f"resource {resource!r}: give a single one, such as Topic:orders")
+    if (fault := fault_of_pattern(pattern)) is not None:
+        raise SettingsError(fault)
     if action not in ACTIONS[1:]:
         raise SettingsError(f"action {action!r}: give one of {', '.join(ACTIONS[1:])}")
     return Permission(pattern.kind, pattern.name, (Action(action),))

@@ -127,6 +127,18 @@ def test_what_an_account_may_do_is_what_its_file_says(tmp_path: Path) -> None:
     assert not may(Resource.CLUSTER, "DefaultCluster", Action.GET)
 
 
+def test_names_of_no_topic_are_passed_over_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = "topicPerms: ['orders=PUB', 'secret*=DENY', '%RETRY%g=SUB']"
+    put(tmp_path, "accounts:\n" + account("one", lines))
+    (one,) = read_accounts(tmp_path)
+    acl = one.acl()
+    assert acl is not None
+    assert [str(entry.resource) for entry in acl.custom] == ["Topic:orders", "Group:g"]
+    assert "account one: no topic or group can be called Topic:secret*: name each by itself" in caplog.text
+
+
 def test_all_files_count_and_the_names_of_groups_lose_their_retry_prefix(tmp_path: Path) -> None:
     put(tmp_path, "accounts:\n" + account("one", "groupPerms: ['%RETRY%g=SUB']"))
     put(tmp_path, "accounts:\n" + account("two"), "acl/deep/two.yaml")

@@ -9,6 +9,7 @@ import pytest
 from tests.broker.conftest import Bench, GatedDisk, serving
 
 from cometmq.access.directory import Directory
+from cometmq.access.policies import Acl, PolicyEntry
 from cometmq.access.users import User, UserStatus, UserType
 from cometmq.broker.auth.requests import DONE, NO_BODY, AccessRequests
 from cometmq.broker.auth.settings import AuthSettings
@@ -289,6 +290,33 @@ async def test_what_is_wrong_with_an_acl_is_said_in_rocketmqs_words(
         answer = await here.ask(RequestCode.AUTH_CREATE_ACL, SubjectHeader(subject), info)
         assert answer == (*refusal, b"")
         assert here.directory.acls() == []
+
+
+async def test_what_would_not_do_what_its_text_says_is_refused(tmp_path: Path) -> None:
+    async with desk(tmp_path) as here:
+        for entry, remedy in (
+            (PolicyEntryInfo("Topic:*secret", ["All"], None, "Deny"), "a * can only be the last character"),
+            (PolicyEntryInfo("Topic:a*b*", ["Pub"], None, "Allow"), "a * can only be the last character"),
+            (PolicyEntryInfo("Group:%RETRY%", ["Sub"], None, "Allow"), "name one, or all: Group:*"),
+            (PolicyEntryInfo("Topic:t", ["Pub", "Sbu"], None, "Deny"), "'Sbu' is unknown"),
+            (PolicyEntryInfo("Topic:t", ["Pub"], ["10.0.0.5/8"], "Allow"), "use 10.0.0.0/8"),
+        ):
+            for code in (RequestCode.AUTH_CREATE_ACL, RequestCode.AUTH_UPDATE_ACL):
+                answer, remark, _ = await here.ask(code, SUBJECT, acl(entry))
+                assert answer == 16 and remedy in (remark or "")
+        assert here.directory.acls() == []
+        info = UserInfo(None, "secret", "Normal", "disabled")
+        for code in (RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_UPDATE_USER):
+            _, remark, _ = await here.ask(code, UserHeader("normal"), info)
+            assert remark == "The user status 'disabled' is unknown: use enable, disable."
+
+
+async def test_an_entry_for_nothing_that_was_once_kept_can_be_deleted(tmp_path: Path) -> None:
+    async with desk(tmp_path) as here:
+        here.directory.put_acl(Acl("normal", (PolicyEntry.parse("Topic:*secret", ["All"], None, "Deny"),)))
+        header = DeleteAclHeader("User:normal", "Custom", "Topic:*secret")
+        assert await here.ask(RequestCode.AUTH_DELETE_ACL, header) == OK
+        assert here.directory.acl("normal") is None
 
 
 async def test_users_and_entries_have_a_limit(tmp_path: Path) -> None:

@@ -55,6 +55,22 @@ async def test_what_is_saved_is_there_after_a_start() -> None:
     assert json.loads(disk.load(USERS))["users"]["u1"]["status"] == "disable"
 
 
+async def test_entries_for_nothing_do_not_stop_a_start_and_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = MemoryDisk()
+    directory, tables = opened(disk)
+    directory.create(User("u1", "secret"))
+    void = tuple(PolicyEntry.parse(one, ["All"], None, "Deny") for one in ("Topic:*secret", "Group:"))
+    directory.put_acl(Acl("u1", (ENTRY, *void)))
+    await tables.stop()
+    again, _ = opened(disk.after_kill())
+    assert again.acl("u1") == Acl("u1", (ENTRY, *void))
+    first, second = [one.getMessage() for one in caplog.records]
+    assert first.startswith(f"{ACLS}: of User:u1: The resource 'Topic:*secret' matches nothing: ")
+    assert second == f"{ACLS}: of User:u1: The resource 'Group:' matches nothing: name one, or all: Group:*."
+
+
 async def test_nothing_was_changed_is_known_at_once() -> None:
     _, tables = opened(MemoryDisk())
     seen: list[StoreNotWritable | None] = []

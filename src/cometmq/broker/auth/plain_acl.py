@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from cometmq.access.directory import Directory
+from cometmq.access.faults import fault_of_pattern
 from cometmq.access.policies import Acl, Decision, Pattern, PolicyEntry
 from cometmq.access.users import User, UserType
 from cometmq.broker.auth import simple_yaml
@@ -72,11 +73,7 @@ class Account(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen
 
     def acl(self) -> Acl | None:
         """Return its permissions; None if it has none. Raises FormatError."""
-        topics, groups = self.topic_perms or (), self.group_perms or ()
-        custom = (
-            *(self._entry(Resource.TOPIC, perm) for perm in topics),
-            *(self._entry(Resource.GROUP, perm) for perm in groups),
-        )
+        custom = tuple(entry for entry in self._entries() if fault_of_pattern(entry.resource) is None)
         defaults = (
             (Resource.TOPIC, self.default_topic_perm),
             (Resource.GROUP, self.default_group_perm),
@@ -86,10 +83,22 @@ class Account(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen
         )
         return Acl(self.access_key, custom, default) if custom or default else None
 
+    def names_of_nothing(self) -> list[str]:
+        """Return the topics and groups that it names, and that no topic or group can be called."""
+        named = (entry.resource for entry in self._entries())
+        return [str(resource) for resource in named if fault_of_pattern(resource) is not None]
+
+    def _entries(self) -> Iterator[PolicyEntry]:
+        """Iterate over the entries of its lines. Raises FormatError."""
+        for kind, perms in ((Resource.TOPIC, self.topic_perms), (Resource.GROUP, self.group_perms)):
+            for perm in perms or ():
+                yield self._entry(kind, perm)
+
     def _entry(self, kind: Resource, text: str) -> PolicyEntry:
         """Return the entry of a line such as ``topicB=PUB|SUB``."""
         name, _, perm = (part.strip() for part in text.partition("="))
-        name = name.removeprefix(RETRY_PREFIX) if kind is Resource.GROUP else name
+        if name.startswith(RETRY_PREFIX):
+            kind, name = Resource.GROUP, name.removeprefix(RETRY_PREFIX)
         if not name:
             raise FormatError(f"account {self.access_key}: {text!r:.60} is not NAME=PERMISSION")
         return self._allowed(Pattern(kind, name, is_prefix=False), perm)
@@ -200,6 +209,11 @@ def read_accounts(home: Path) -> list[Account]:
                     f"{path}: account {account.access_key} is there twice, or in another file"
                 )
             accounts[account.access_key] = account
+            if void := account.names_of_nothing():
+                _log.warning(
+                    "%s: account %s: no topic or group can be called %s: name each by itself, without *",
+                    *(path, account.access_key, ", ".join(void)),
+                )
             white += [account.white_remote_address] if account.white_remote_address else []
     if white:
         _log.warning("%s: clients at %s must sign their requests, too", _file(home), ", ".join(white))

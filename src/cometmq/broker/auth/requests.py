@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from cometmq.access.directory import Directory
+from cometmq.access.faults import check_acl, check_user
 from cometmq.access.infos import (
-    acl_of,
     info_of_acl,
     info_of_user,
     member_of,
@@ -140,7 +140,7 @@ class AccessRequests:
         if not info.policies:
             raise Refused(ResponseCode.SYSTEM_ERROR, NO_BODY)
         info.subject = info.subject or header.subject
-        acl = acl_of(info)
+        acl = check_acl(info)
         self._tables.check_own(acl.user)
         self._check_length(acl)
         self._directory.put_acl(acl)
@@ -170,9 +170,10 @@ class AccessRequests:
         return self._reads.answer(session, command, reading, partial(_done, command))
 
     def _sent(self, command: Command, header: UserHeader) -> UserInfo:
-        """Return the user of a request. Raises Refused, FormatError."""
+        """Return the user of a request. Raises Refused, FormatError, AccessError."""
         _check_name(header)
         info = self._bodies.decode(UserInfo, command)
+        check_user(info)
         info.username = header.username
         return info
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cometmq.access.directory import Directory, Snapshot
+from cometmq.access.faults import fault_of
 from cometmq.broker.state.saved_entries import SavedCallback
 from cometmq.broker.state.table_files import save
 from cometmq.errors import AccessError, FormatError, StoreDamaged, StoreNotWritable
@@ -56,7 +57,7 @@ class AccessTables:
         self._writing: asyncio.Task[None] | None = None
 
     def load(self) -> None:
-        """Read the files into the directory, and save its changes from now on.
+        """Read the files into the directory, and save its changes from now on; log entries that do nothing.
 
         Raises StoreDamaged, with the file and the remedies, if one cannot be used.
         """
@@ -70,6 +71,10 @@ class AccessTables:
                 f"{self._users.path} or {self._acls.path}: {error}; repair it, or put its .bak in its place"
             ) from None
         self._saved = self._directory.snapshot()
+        for acl in self._saved.acls.values():
+            for entry in (*acl.custom, *acl.default):
+                if (fault := fault_of(entry)) is not None:
+                    _log.warning("%s: of User:%s: %s", self._acls.path, acl.user, fault)
         self._directory.on_change.append(self._write_soon)
 
     def check_own(self, name: str) -> None:
