@@ -155,6 +155,26 @@ async def test_a_client_that_leaves_is_forgotten_by_all_workers(workers: Workers
     assert not workers.first.proxy._renewals._held["c", "G"]
 
 
+async def test_a_client_without_settings_is_heard_by_what_other_workers_pass_on(workers: Workers) -> None:
+    message = await workers.receive_and_renew()
+    client = workers.first.proxy._clients.find("c")
+    assert client is not None and not client.has_settings
+    client.heard_at -= SILENT_S_MAX + 1
+    names = {"group": pb.Resource(name="G"), "topic": pb.Resource(name="T")}
+    request = pb.AckMessageRequest(entries=[entry_of(message)], **names)
+    await workers.second.client.call("AckMessage", request)
+    assert not client.is_silent
+
+
+async def test_a_client_that_only_another_worker_knows_may_leave_anywhere(workers: Workers) -> None:
+    await workers.receive_and_renew()
+    request = pb.NotifyClientTerminationRequest(group=pb.Resource(name="G"))
+    for code in (pb.OK, pb.UNRECOGNIZED_CLIENT_TYPE):
+        answer = await workers.second.client.call("NotifyClientTermination", request)
+        assert answer.status.code == code
+    assert workers.first.proxy._renewals.owners() == set()
+
+
 async def test_a_handle_that_names_no_worker_or_one_that_never_was_is_ended_where_it_comes(
     workers: Workers,
 ) -> None:

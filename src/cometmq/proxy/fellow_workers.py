@@ -83,9 +83,11 @@ class FellowWorkers:
         answers = await self._ask_all("Heartbeat", beat, client_id)
         return any(answer is None or answer.status.code == pb.OK for answer in answers)
 
-    async def tell_end(self, client_id: str) -> None:
-        """Announce to the others that a client leaves."""
-        await self._ask_all("NotifyClientTermination", pb.NotifyClientTerminationRequest(), client_id)
+    async def tell_end(self, client_id: str) -> bool:
+        """Announce to the others that a client leaves; return whether one of them knew it."""
+        end = pb.NotifyClientTerminationRequest()
+        answers = await self._ask_all("NotifyClientTermination", end, client_id)
+        return any(answer is not None and answer.status.code == pb.OK for answer in answers)
 
     async def _ask_all(self, name: str, request: Any, client_id: str) -> list[Any]:
         """Return the answers of all others; None for one that does not answer."""

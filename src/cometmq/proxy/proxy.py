@@ -120,7 +120,9 @@ class Proxy:
             self._fellows,
             self._admitted,
         )
-        self._receiving = Receiving(self._brokers, self._membership, self._fellows, self._renewals.add)
+        self._receiving = Receiving(
+            self._brokers, self._clients, self._membership, self._fellows, self._renewals.add
+        )
         self._acknowledging = Acknowledging(self._brokers, self._renewals, self._fellows)
         self._routing = Routing(self._brokers)
         self.counts = CallCounts()
@@ -232,25 +234,33 @@ class Proxy:
 
     def _rpcs_for_fellows(self) -> dict[str, Rpc]:
         """Return what this worker does for others, whose clients were admitted there."""
-        return {
-            name: _with_status(name, rpc)
-            for name, rpc in (
-                ("AckMessage", self._acknowledging.ack_message),
-                ("ChangeInvisibleDuration", self._acknowledging.change_invisible_duration),
-                (
-                    "ForwardMessageToDeadLetterQueue",
-                    self._acknowledging.forward_message_to_dead_letter_queue,
-                ),
-                ("Heartbeat", self._sessions.is_heard_here),
-                ("NotifyClientTermination", self._sessions.forget_here),
-            )
+        acknowledging, sessions = self._acknowledging, self._sessions
+        rpcs: dict[str, UnaryRpc] = {
+            "AckMessage": self._heard(acknowledging.ack_message),
+            "ChangeInvisibleDuration": self._heard(acknowledging.change_invisible_duration),
+            "ForwardMessageToDeadLetterQueue": self._heard(
+                acknowledging.forward_message_to_dead_letter_queue
+            ),
+            "Heartbeat": sessions.is_heard_here,
+            "NotifyClientTermination": sessions.forget_here,
         }
+        return {name: _with_status(name, rpc) for name, rpc in rpcs.items()}
+
+    def _heard(self, rpc: UnaryRpc) -> UnaryRpc:
+        """Return an rpc that another worker passes on, whose client is heard by that."""
+
+        async def serve(request: Any, call: Call) -> Any:
+            self._clients.heard(call.client_id)
+            return await rpc(request, call)
+
+        return serve
 
     async def _admitted(self, name: str, request: Any, call: Call) -> None:
         """Check a call. Raises Failure if it does not say who calls, or may not be served."""
         if not call.client_id:
             raise Failure(pb.CLIENT_ID_REQUIRED, "x-mq-client-id is missing from the metadata of the call")
         await self._admit(name, request, call)
+        self._clients.heard(call.client_id)
 
     async def _identify(self, access: ClientAccess, name: str, call: Call) -> Any:
         """Return the answer to a call that no known user has signed; None if one has. Raises CallRefused."""

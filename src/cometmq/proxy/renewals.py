@@ -97,11 +97,18 @@ class Renewals:
         ]
         await asyncio.gather(*(self._renew(*one, now_ms) for one in due))
 
+    def owners(self) -> set[tuple[str, str]]:
+        """Return the ids of the clients that are handling messages, each with the group."""
+        return set(self._held)
+
     async def release(self, client_id: str, group: str) -> None:
         """Show the messages of a client that has gone to others soon."""
-        for held in self._held.pop((client_id, group), {}).values():
-            async with held.changing:
-                await self._change(group, held, RELEASE_MS)
+        held = self._held.pop((client_id, group), {}).values()
+        await asyncio.gather(*(self._release(group, one) for one in held))
+
+    async def _release(self, group: str, held: _Held) -> None:
+        async with held.changing:
+            await self._change(group, held, RELEASE_MS)
 
     async def _renew(self, owner: tuple[str, str], text: str, held: _Held, now_ms: int) -> None:
         async with held.changing:

@@ -1,3 +1,4 @@
+import asyncio
 from typing import Any
 
 import pytest
@@ -5,11 +6,13 @@ from google.protobuf.duration_pb2 import Duration
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from tests.proxy.conftest import Front, receive_request
+from tests.proxy.rpcs.test_receiving import pop_is_held
 
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.client.answer import successful
 from cometmq.errors import RemoteError
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.clients import SILENT_S_MAX
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import ConsumerIds
 from cometmq.wire.codes import RequestCode
@@ -116,6 +119,86 @@ async def test_the_last_member_that_terminates_leaves_the_group(front: Front) ->
         assert answer.status.code == pb.UNRECOGNIZED_CLIENT_TYPE
 
 
+async def test_a_client_without_settings_that_terminates_has_its_messages_handed_on(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    await front.send("T", b"x")
+    await front.receive("T", "G", 1, auto_renew=True)
+    answer = await front.client.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
+    assert answer.status.code == pb.OK and front.proxy._renewals.owners() == set()
+    answer = await front.client.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
+    assert answer.status.code == pb.UNRECOGNIZED_CLIENT_TYPE, "it holds nothing any more"
+    assert await bodies_soon(front) == [b"x"]
+
+
+async def test_a_client_without_settings_that_has_gone_has_its_messages_handed_on(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    await front.send("T", b"x")
+    (message,) = await front.receive("T", "G", 1, auto_renew=True)
+    client = front.proxy._clients.find("client-1")
+    assert client is not None and len(await members(front, "G")) == 1
+    client.heard_at -= SILENT_S_MAX + 1
+    beat = pb.HeartbeatRequest(client_type=pb.PUSH_CONSUMER)
+    answer = await front.client.call("Heartbeat", beat)
+    assert answer.status.code == pb.UNRECOGNIZED_CLIENT_TYPE, "so that it sends its settings"
+    await front.proxy._sessions.forget_silent()
+    assert front.proxy._renewals.owners() == {("client-1", "G")}, "it was heard"
+    client.heard_at -= SILENT_S_MAX + 1
+    await front.proxy._sessions.forget_silent()
+    assert front.proxy._renewals.owners() == set()
+    assert await members(front, "G") == [], "nobody else has received in the group"
+    assert await bodies_soon(front) == [b"x"]
+    assert message.body == b"x"
+
+
+async def test_what_a_client_gets_that_has_left_meanwhile_is_handed_on(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    request = receive_request("T", "G", auto_renew=True, long_polling_timeout=Duration(seconds=20))
+    receiving = asyncio.create_task(front.client.receive(request))
+    await pop_is_held(front, "G", "T")
+    await front.client.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
+    await front.send("T", b"x")
+    _, (message,) = await receiving
+    assert message.body == b"x" and front.proxy._renewals.owners() == {("client-1", "G")}
+    await front.proxy._sessions.forget_silent()
+    assert front.proxy._renewals.owners() == set()
+    assert await bodies_soon(front) == [b"x"]
+
+
+async def test_settings_that_are_refused_leave_nothing_behind(front: Front) -> None:
+    await front.create_topic("T")
+    await front.create_topic("tx", "TRANSACTION")
+    known = front.proxy._membership._groups
+    for settings in (consumer("none", "no-such-topic"), producer("tx", "no-such-topic")):
+        with pytest.raises(GRPCError):
+            await answer_to(front, settings)
+    assert known == {} and front.proxy._transactions._presences == {}
+    async with front.client.telemetry(consumer("G")):
+        with pytest.raises(GRPCError):
+            await answer_to(front, consumer("none", "no-such-topic"))
+        assert list(known) == ["G"], "the settings from before are in force"
+
+
+async def test_of_other_settings_what_only_the_former_had_is_given_up(front: Front) -> None:
+    await front.create_topic("T")
+    await front.create_topic("tx", "TRANSACTION")
+    other = front.other("client-2")
+    async with (
+        front.client.telemetry(consumer("G")),
+        other.telemetry(producer("tx")),
+        front.client.telemetry(consumer("H")),
+        other.telemetry(producer("T")),
+    ):
+        assert list(front.proxy._membership._groups) == ["H"]
+        assert front.proxy._transactions._presences == {}
+
+
+async def bodies_soon(front: Front) -> list[bytes]:
+    """Return the bodies that another client receives, where what is held is not seen."""
+    request = receive_request("T", "G", long_polling_timeout=Duration(seconds=20))
+    _, messages = await front.other("client-2").receive(request)
+    return [message.body for message in messages]
+
+
 async def test_what_a_terminated_client_was_handling_comes_again_soon(front: Front) -> None:
     await front.create_topic("T", queues=1)
     await front.send("T", b"x")
@@ -123,6 +206,4 @@ async def test_what_a_terminated_client_was_handling_comes_again_soon(front: Fro
     async with front.client.telemetry(consumer(kind=kind)):
         await front.receive("T", "G", 1, auto_renew=True)
         await front.client.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
-    request = receive_request("T", "G", long_polling_timeout=Duration(seconds=20))
-    status, messages = await front.other("client-2").receive(request)
-    assert status.code == pb.OK and [message.body for message in messages] == [b"x"]
+    assert await bodies_soon(front) == [b"x"]

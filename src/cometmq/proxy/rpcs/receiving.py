@@ -18,6 +18,7 @@ from cometmq.format.stored import with_readable_body
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.clients import Clients
 from cometmq.proxy.fellow_workers import FellowWorkers
 from cometmq.proxy.filters import subscription_of
 from cometmq.proxy.membership import ProxyMembership
@@ -54,6 +55,7 @@ class Receiving:
     """Pops messages for clients.
 
     Args:
+        clients: know those for which a group is joined, or messages are hidden for longer.
         fellows: this worker's number among them is told in the handles of such messages.
         on_received: called with the client's id, the group, the message and its handle for each whose
             invisible time shall be prolonged until it is handled.
@@ -62,11 +64,13 @@ class Receiving:
     def __init__(
         self,
         brokers: Brokers,
+        clients: Clients,
         membership: ProxyMembership,
         fellows: FellowWorkers,
         on_received: OnReceived,
     ) -> None:
         self._brokers = brokers
+        self._clients = clients
         self._membership = membership
         self._fellows = fellows
         self._on_received = on_received
@@ -88,8 +92,10 @@ class Receiving:
             group, topic = checked_group(request.group), checked_topic(request.message_queue.topic)
             queue = await self._queue(request.message_queue, topic)
             wanted = subscription_of(topic, request.filter_expression, self._brokers.clock.now_ms())
-            settings = await self._group(group, wanted)
+            settings = await self._group(group, wanted, call.client_id)
             options = _options(request, call, settings)
+            if request.auto_renew:
+                self._clients.claim(call.client_id, group)
             result = await self._pop(group, queue, wanted, options)
             messages = await self._chosen(group, settings, result)
             if not messages:
@@ -114,11 +120,12 @@ class Receiving:
             if given < len(messages):
                 self._hand_back_soon(group, messages[given:])
 
-    async def _group(self, group: str, wanted: SubscriptionData) -> GroupConfig:
+    async def _group(self, group: str, wanted: SubscriptionData, client_id: str) -> GroupConfig:
         """Return a group's settings; a client may receive before its stream has created the group."""
         try:
             return await self._brokers.group(group, wanted.topic)
         except Failure:
+            self._clients.claim(client_id, group)
             await self._membership.join(group, [wanted])
             return await self._brokers.group(group, wanted.topic)
 

@@ -6,7 +6,7 @@ its broker allows that, and its settings may come after its first ReceiveMessage
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -88,21 +88,34 @@ class Sessions:
             raise Failure(
                 pb.UNRECOGNIZED_CLIENT_TYPE, f"clients of type {request.client_type} are not served"
             )
-        self._clients.heard(call.client_id)
+        client = self._clients.find(call.client_id)
+        if client is None or not client.has_settings:
+            raise _unknown(call)
         return pb.HeartbeatResponse(status=OK)
 
     async def notify_client_termination(
         self, request: pb.NotifyClientTerminationRequest, call: Call
     ) -> pb.NotifyClientTerminationResponse:
-        """Forget a client at all workers; its unacknowledged messages are delivered again soon."""
-        await self._fellows.tell_end(call.client_id)
-        return await self.forget_here(request, call)
+        """Forget a client at all workers; its unacknowledged messages are delivered again soon.
+
+        Raises Failure if none knows it.
+        """
+        is_known_elsewhere = await self._fellows.tell_end(call.client_id)
+        try:
+            return await self.forget_here(request, call)
+        except Failure:
+            if not is_known_elsewhere:
+                raise
+        return pb.NotifyClientTerminationResponse(status=OK)
 
     async def forget_here(
         self, _request: pb.NotifyClientTerminationRequest, call: Call
     ) -> pb.NotifyClientTerminationResponse:
         """Forget a client at this worker. Raises Failure if it is not known."""
-        await self._forget(self._clients.heard(call.client_id))
+        client = self._clients.find(call.client_id)
+        if client is None:
+            raise _unknown(call)
+        await self._forget(client)
         return pb.NotifyClientTerminationResponse(status=OK)
 
     async def is_heard_here(self, _request: pb.HeartbeatRequest, call: Call) -> pb.HeartbeatResponse:
@@ -126,35 +139,49 @@ class Sessions:
     async def forget_silent(self) -> None:
         """Forget the clients that have gone without a word, and that no other worker hears."""
         for client in self._clients.silent():
-            if not await self._fellows.hear(client.client_id):
+            if await self._fellows.hear(client.client_id):
+                continue
+            if client.is_silent and self._clients.find(client.client_id) is client:
                 await self._forget(client)
+        for (
+            client_id,
+            group,
+        ) in self._renewals.owners():  # one may leave while messages are on their way to it
+            if self._clients.find(client_id) is None and not await self._fellows.hear(client_id):
+                await self._renewals.release(client_id, group)
 
     async def _forget(self, client: ConnectedClient) -> None:
         self._clients.remove(client.client_id)
-        for topic in client.settings.publishing.topics:
+        for group in client.all_groups:
+            await self._renewals.release(client.client_id, group)
+        await self._drop(client.settings, client.groups)
+
+    async def _drop(self, settings: pb.Settings, groups: Iterable[str] = ()) -> None:
+        """Withdraw from the topics of settings, and leave their group and others, where no client is left."""
+        for topic in settings.publishing.topics:
             await self._transactions.withdraw(topic.name)
-        if client.group is None:
-            return
-        await self._renewals.release(client.client_id, client.group)
-        if not self._clients.has_member(client.group):
-            await self._membership.leave(client.group)
+        for group in {settings.subscription.group.name, *groups}:
+            if not self._clients.has_member(group):
+                await self._membership.leave(group)
 
     async def _accept(self, settings: pb.Settings, exchange: Exchange, call: Call) -> pb.Settings:
         """Check a client's settings, keep them, and return the merged ones. Raises Failure."""
+        _check_kind(settings)
+        known = self._clients.find(call.client_id)
+        former = pb.Settings() if known is None else known.settings
+        client = self._clients.update(call.client_id, settings, exchange)  # so that the rest ends with it
         group = None
-        if settings.HasField("subscription"):
-            if settings.client_type not in CONSUMERS:
-                raise Failure(
-                    pb.UNRECOGNIZED_CLIENT_TYPE,
-                    f"consumers of type {pb.ClientType.Name(settings.client_type)} are not served",
-                )
-            group = await self._join(settings.subscription)
-        elif settings.HasField("publishing"):
+        try:
+            if settings.HasField("subscription"):
+                group = await self._join(settings.subscription)
             for topic in settings.publishing.topics:
                 await self._transactions.publish(checked_topic(topic))
-        else:
-            raise Failure(pb.BAD_REQUEST, "there is no publishing or subscription data in settings")
-        self._clients.update(call.client_id, settings, exchange)
+        except CometMQError:
+            client.settings = former
+            raise
+        finally:
+            for one in (former, settings):
+                await self._drop(one)
         return merged_settings(settings, group)
 
     async def _join(self, subscription: pb.Subscription) -> GroupConfig:
@@ -169,6 +196,25 @@ class Sessions:
         if not data:
             return GroupConfig(group=name)  # no topic says which brokers know the group
         return await self._brokers.group(name, data[0].topic)
+
+
+def _check_kind(settings: pb.Settings) -> None:
+    """Check that settings are those of a producer, or of a consumer that is served. Raises Failure."""
+    if settings.HasField("subscription"):
+        if settings.client_type not in CONSUMERS:
+            raise Failure(
+                pb.UNRECOGNIZED_CLIENT_TYPE,
+                f"consumers of type {pb.ClientType.Name(settings.client_type)} are not served",
+            )
+    elif not settings.HasField("publishing"):
+        raise Failure(pb.BAD_REQUEST, "there is no publishing or subscription data in settings")
+
+
+def _unknown(call: Call) -> Failure:
+    return Failure(
+        pb.UNRECOGNIZED_CLIENT_TYPE,
+        f"client {call.client_id!r} has sent no settings: open a telemetry stream",
+    )
 
 
 def settings_refused(error: CometMQError) -> CallRefused:

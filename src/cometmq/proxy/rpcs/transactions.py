@@ -49,15 +49,19 @@ class ClientTransactions:
         self._asking: set[asyncio.Task[None]] = set()
 
     async def publish(self, topic: str) -> None:
-        """Register with the brokers of a topic that accepts transactions. Raises like ``Brokers.route``."""
-        if topic in self._presences or pb.TRANSACTION not in await self._brokers.accepted_types(topic):
+        """Register with the brokers of a topic that accepts transactions, for a client that publishes it.
+
+        Raises like ``Brokers.route``.
+        """
+        accepted = await self._brokers.accepted_types(topic)
+        if pb.TRANSACTION not in accepted or topic in self._presences or not self._is_published(topic):
             return
         presence = self._presences[topic] = Presence(self._brokers.connections, self._client_id, topic)
         presence.add_topics([topic], self._brokers.routes)
 
     async def withdraw(self, topic: str) -> None:
         """Unregister from a topic if no client publishes it any more, so that brokers ask another proxy."""
-        if topic in self._presences and not any(client.publishes(topic) for client in self._clients):
+        if topic in self._presences and not self._is_published(topic):
             await self._presences.pop(topic).close()
 
     async def close(self) -> None:
@@ -118,6 +122,9 @@ class ClientTransactions:
             await streams[next(self._turn) % len(streams)].send(command)
         except NetworkError as error:
             _log.info("the broker asks again about a transaction of %s: %s", topic, error)
+
+    def _is_published(self, topic: str) -> bool:
+        return any(client.publishes(topic) for client in self._clients)
 
     def _broker_at(self, topic: str, address: str) -> str | None:
         """Return the name of a topic's broker at an address; None if the topic has none there."""
