@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -142,10 +143,15 @@ def test_of_two_transactions_for_a_key_the_second_is_refused_until_the_first_is_
             pass
 
 
-def test_a_file_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     path = tmp_path / "claims.db"
     path.write_bytes(b"something else" * 1_000)
-    with pytest.raises(sqlite3.DatabaseError):
+    with pytest.raises(
+        sqlite3.DatabaseError, match=re.escape(f"file of marks {path}: file is not a database; ")
+    ):
+        SqliteClaims(path)
+    path = tmp_path / "missing" / "claims.db"
+    with pytest.raises(sqlite3.OperationalError, match=re.escape(f"file of marks {path}: unable to open")):
         SqliteClaims(path)
 
 

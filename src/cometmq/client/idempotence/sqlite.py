@@ -73,7 +73,16 @@ class SqliteClaims:
         self._path = path
         self._clock = clock or SystemClock()
         self._boot_id = boot_id()
-        self._connection = _connect(path, "NORMAL")
+        try:
+            self._connection = _connect(path, "NORMAL")
+            self._prepare()
+        except sqlite3.Error as error:  # SQLite's texts name no file
+            raise type(error)(f"file of marks {path}: {error}; name one that SQLite can use") from error
+        self._thread = ThreadPoolExecutor(1, "cometmq-claims")
+        self._turn = threading.Lock()
+        self._claims = 0
+
+    def _prepare(self) -> None:
         try:
             for statement in _SCHEMA:
                 self._connection.execute(statement)
@@ -84,9 +93,6 @@ class SqliteClaims:
         except BaseException:
             self._connection.close()
             raise
-        self._thread = ThreadPoolExecutor(1, "cometmq-claims")
-        self._turn = threading.Lock()
-        self._claims = 0
 
     async def claim(self, key: str, lease_ms: int) -> Claimed:
         """Claim a key. Raises sqlite3.Error."""
