@@ -32,6 +32,7 @@
     ├── ReceiptExpired         a popped message's invisible time has passed: it is delivered again
     └── NotFound               a topic, group, member or message does not exist: has the remedy
         └── NoRoute            no name server knows a queue of the topic
+            └── NoBroker       … because it knows no broker at all, or no master
 
 ``retriable`` says whether the same request may succeed if it is sent again; clients' retry loops read it.
 """
@@ -247,3 +248,7 @@ class NoRoute(NotFound):
     def __init__(self, reason: str, topic: str | None = None) -> None:
         super().__init__(reason)
         self.topic = topic
+
+
+class NoBroker(NoRoute):
+    """The name server knows no broker, or no master where one is needed; the text has the remedy."""

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from tests.replication.conftest import caught_up, name_server, pair, running, slave, until
 from tests.store.conftest import new_message
 
-from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.cluster import ClusterAdmin, brokers
 from cometmq.admin.replicas import ConnectedSlave, replicas
+from cometmq.errors import NoBroker
 
 
 async def test_a_pair_is_listed_with_how_far_both_are(tmp_path: Path) -> None:
@@ -35,6 +37,9 @@ async def test_a_slave_without_a_master_is_listed_with_the_reason(tmp_path: Path
     async with name_server() as names, slave(tmp_path, names), ClusterAdmin(names) as admin:
         (line,) = await replicas(admin)
         assert (line.role, line.behind, line.heard_time) == ("slave", None, 0)
+        assert [broker.broker_id for broker in await brokers(admin)] == [1]
+        with pytest.raises(NoBroker, match="knows slaves of broker pair, and no master: start its master"):
+            await admin.masters()
         assert line.problem is not None and "no name server knows the master's address yet" in line.problem
 
 

@@ -7,7 +7,7 @@ from tests.live import BROKER, serving
 
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.client import Producer, PullConsumer
-from cometmq.errors import IllegalName, NetworkError, NoRoute, RemoteError
+from cometmq.errors import IllegalName, NetworkError, NoBroker, NoRoute, RemoteError
 from cometmq.message import Message, MessageQueue
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.address import free_port
@@ -80,8 +80,9 @@ async def test_a_name_server_without_brokers_says_what_to_do() -> None:
     await server.start()
     try:
         async with TopicAdmin(server.address) as admin:
-            with pytest.raises(NoRoute, match="knows no broker: start one"):
+            with pytest.raises(NoBroker, match="knows no broker: start a broker with namesrvAddr"):
                 await admin.create("Orders")
+            assert (await admin.info()).brokers == {}, "who asks for the brokers alone judges for itself"
     finally:
         await server.stop()
 

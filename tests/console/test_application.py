@@ -10,6 +10,7 @@ from cometmq.errors import (
     CometMQError,
     FormatError,
     NetworkError,
+    NoBroker,
     NoRoute,
     ProtocolError,
     RemoteError,
@@ -50,6 +51,7 @@ async def test_without_a_name_server_each_page_says_which_did_not_answer() -> No
         (SettingsError("x"), 400),
         (FormatError("x"), 400),
         (NetworkError("x"), 504),
+        (NoBroker("x"), 504),
         (ProtocolError("x"), 502),
     ],
 )

@@ -16,7 +16,7 @@ from cometmq.access.policies import Pattern, PolicyType
 from cometmq.admin.cluster import ClusterAdmin, nearest
 from cometmq.arguments import TEXT, check, instance_of, or_none
 from cometmq.cluster.route import MASTER
-from cometmq.errors import AccessError, NetworkError, NoRoute, NotFound, RemoteError, SettingsError
+from cometmq.errors import AccessError, NetworkError, NotFound, RemoteError, SettingsError
 from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo, decode_list
 from cometmq.wire.bodies.body import Body, decode, encode
 from cometmq.wire.codes import RequestCode
@@ -89,7 +89,7 @@ async def users(cluster: ClusterAdmin, part: str = "", *, broker: str | None = N
         broker: the address of the only broker to ask.
 
     Raises:
-        NoRoute: the name server knows no broker.
+        NoBroker: the name server knows no broker.
         RemoteError: a broker refuses.
         NetworkError: a server does not answer.
     """
@@ -245,7 +245,7 @@ def _verdict(
 async def are_known(cluster: ClusterAdmin) -> bool:
     """Return whether a broker has users that it shows to whoever asks.
 
-    Raises NoRoute, NetworkError if no name server answers.
+    Raises NoBroker, NetworkError if no name server answers.
     """
 
     async def one(address: str) -> bool:
@@ -331,19 +331,16 @@ def missing_user(name: str, known: list[str]) -> NotFound:
 async def brokers_of(cluster: ClusterAdmin, only: str | None) -> dict[str, str]:
     """Return the addresses of all brokers by name, slaves by name and id; or one address, by itself.
 
-    Raises NoRoute if there are none.
+    Raises NoBroker if there are none.
     """
     check(or_none(TEXT), only=only)
     if only is not None:
         return {only: only}
-    found = {
+    return {
         name if broker_id == MASTER else f"{name}:{broker_id}": address
-        for name, data in sorted((await cluster.info()).brokers.items())
+        for name, data in sorted((await cluster.registered()).brokers.items())
         for broker_id, address in sorted(data.addrs.items())
     }
-    if not found:
-        raise NoRoute(f"name server {cluster.name_servers[0]} knows no broker: start one, or check --namesrv")
-    return found
 
 
 async def _ask_all(

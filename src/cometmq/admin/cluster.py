@@ -10,7 +10,7 @@ from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.client.credentials import find_credentials
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import MASTER, Route
-from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
+from cometmq.errors import NetworkError, NoBroker, NoRoute, NotFound, RemoteError
 from cometmq.net.address import parse_name_servers
 from cometmq.net.client import Connections
 from cometmq.net.connection import REQUEST_TIMEOUT_MS
@@ -31,6 +31,14 @@ NOT_FOUND: Final = frozenset(
     )
 )
 """The response codes with which a server says that something does not exist."""
+
+NO_BROKER: Final = (
+    "start a broker with namesrvAddr (or --namesrv) set to this address; if one runs, its log says why "
+    "the name server accepts no registration"
+)
+"""The remedy where a name server knows no broker."""
+NO_MASTER: Final = "start its master, or let a controller elect one"
+"""The remedy where a broker has slaves and no master."""
 
 BodyT = TypeVar("BodyT", bound=Body)
 
@@ -105,8 +113,11 @@ class ClusterAdmin:
         await self.connections.close()
 
     async def topics(self) -> list[str]:
-        """Return the names of all topics that the name server knows, sorted."""
-        return await self.routes.topics()
+        """Return the names of all topics that the name server knows, sorted. Raises NoBroker."""
+        topics = await self.routes.topics()
+        if not topics:
+            await self.registered()
+        return topics
 
     async def route(self, topic: str) -> Route:
         """Return a topic's route. Raises NoRoute or NetworkError."""
@@ -117,13 +128,21 @@ class ClusterAdmin:
         answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
         return decode(ClusterInfo, answer.body)
 
+    async def registered(self) -> ClusterInfo:
+        """Return the same as ``info``. Raises NoBroker if no broker is registered."""
+        info = await self.info()
+        if not info.brokers:
+            raise NoBroker(f"name server {self.name_servers[0]} knows no broker: {NO_BROKER}")
+        return info
+
     async def masters(self) -> dict[str, str]:
-        """Return the masters' addresses by broker name. Raises NoRoute if there are no masters."""
-        brokers = (await self.info()).brokers
+        """Return the masters' addresses by broker name. Raises NoBroker if there are no masters."""
+        brokers = (await self.registered()).brokers
         masters = {name: data.addrs[MASTER] for name, data in brokers.items() if MASTER in data.addrs}
         if not masters:
-            raise NoRoute(
-                f"name server {self.name_servers[0]} knows no broker: start one, or check --namesrv"
+            raise NoBroker(
+                f"name server {self.name_servers[0]} knows slaves of broker {min(brokers)}, and no master: "
+                f"{NO_MASTER}"
             )
         return masters
 
@@ -194,18 +213,24 @@ class ClusterAdmin:
 
 
 async def brokers(cluster: ClusterAdmin) -> list[BrokerLine]:
-    """Return all brokers, also those that do not answer. Raises NetworkError if no name server answers."""
+    """Return all brokers, also those that do not answer. Raises NoBroker, NetworkError as ``registered``."""
     found = [
         (data.cluster, name, broker_id, address)
-        for name, data in sorted((await cluster.info()).brokers.items())
+        for name, data in sorted((await cluster.registered()).brokers.items())
         for broker_id, address in sorted(data.addrs.items())
     ]
     return await asyncio.gather(*(_broker(cluster, *one) for one in found))
 
 
 async def missing_topic(cluster: ClusterAdmin, topic: str) -> NoRoute:
-    """Build the error for a missing topic: the number of topics, the nearest name, and how to create it."""
-    topics = await cluster.topics()
+    """Build the error for a missing topic: the number of topics, the nearest name, and how to create it.
+
+    Without a broker every topic is missing: then the error says that.
+    """
+    try:
+        topics = await cluster.topics()
+    except NoBroker as error:
+        return error
     server = cluster.name_servers[0]
     remedy = "" if topic.startswith("%") else f"; create it with: cometmq topic create {topic}"
     return NoRoute(

@@ -26,7 +26,7 @@ class DeadLetters(NamedTuple):
 
 
 async def groups(admin: TopicAdmin) -> list[DeadLetters]:
-    """Return the groups that have dead letters. Raises RemoteError or NetworkError."""
+    """Return the groups that have dead letters. Raises NoBroker, RemoteError or NetworkError."""
     found = []
     for topic in await admin.topics():
         if topic.startswith(DLQ_PREFIX):
@@ -42,7 +42,7 @@ async def letters(
 ) -> AsyncGenerator[StoredMessage]:
     """Iterate over the dead letters of a group stored from ``begin`` to ``end`` (ms, both included).
 
-    Raises NotFound if the group never had any, RemoteError, NetworkError.
+    Raises NotFound if the group never had any, NoBroker, RemoteError, NetworkError.
     """
     check(TEXT, group=group)
     check(number(), begin=begin, end=end)
@@ -50,6 +50,7 @@ async def letters(
         async for letter in by_time(cluster, DLQ_PREFIX + group, begin=begin, end=end):
             yield letter
     except NoRoute:
+        await cluster.registered()
         raise NotFound(f"group {group} has no dead letters: there is no topic {DLQ_PREFIX}{group}") from None
 
 

@@ -264,7 +264,7 @@ async def _is_offset_id(cluster: ClusterAdmin, message_id: str) -> bool:
         host = address_text(*unpack_host(parse_offset_message_id(message_id).store_host))
     except FormatError:
         return False
-    brokers = (await cluster.info()).brokers.values()
+    brokers = (await cluster.registered()).brokers.values()
     return any(host in data.addrs.values() for data in brokers)
 
 
@@ -277,7 +277,7 @@ async def _by_offset_id(lookup: Lookup, message_id: str) -> list[StoredMessage]:
 
 async def _broker_of(cluster: ClusterAdmin, message: StoredMessage) -> tuple[str, str]:
     """Return the name and the address of the broker that stored a message."""
-    for name, data in (await cluster.info()).brokers.items():
+    for name, data in (await cluster.registered()).brokers.items():
         if (address := data.addrs.get(MASTER)) == message.store_host:
             return name, address
     raise NotFound(f"broker {message.store_host}, which stored the message, is not running")

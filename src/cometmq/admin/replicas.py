@@ -65,8 +65,8 @@ class ReplicaLine(NamedTuple):
 
 
 async def replicas(cluster: ClusterAdmin) -> list[ReplicaLine]:
-    """Return all brokers with their part in replication. Raises NetworkError if no name server answers."""
-    brokers = sorted((await cluster.info()).brokers.items())
+    """Return all brokers with their part in replication. Raises NoBroker, NetworkError as ``registered``."""
+    brokers = sorted((await cluster.registered()).brokers.items())
     groups = await asyncio.gather(*(_group(cluster, name, data.addrs) for name, data in brokers))
     return [line for group in groups for line in group]
 

@@ -41,7 +41,7 @@ class TolerantAdmin(TopicAdmin):
         self._left_out = frozenset(masters) - frozenset(answers)
 
     async def masters(self) -> dict[str, str]:
-        """Return the masters' addresses by broker name. Raises NoRoute if there are no masters."""
+        """Return the masters' addresses by broker name. Raises NoBroker if there are no masters."""
         masters = await super().masters()
         return {name: address for name, address in masters.items() if name not in self._left_out}
 

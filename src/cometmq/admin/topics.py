@@ -63,7 +63,7 @@ class TopicAdmin(ClusterAdmin):
 
         Raises:
             IllegalName: the topic's name is illegal.
-            NoRoute: the name server knows no broker.
+            NoBroker: the name server knows no broker, or no master.
             RemoteError: a broker refuses.
             NetworkError: a server does not answer.
         """

@@ -13,6 +13,7 @@ from cometmq.errors import (
     CometMQError,
     IllegalName,
     MessageIllegal,
+    NoBroker,
     NotFound,
     RemoteError,
     SettingsError,
@@ -28,7 +29,7 @@ COMPLETE: Final = "_COMETMQ_COMPLETE"
 EXIT_CODES: Final = """\b
 Exit codes:
   0    success, also for a server that was stopped by SIGTERM or Ctrl-C
-  1    a server refused or did not answer, or something is damaged
+  1    a server refused or did not answer, no broker is known, or something is damaged
   2    the input cannot be used
   3    not found: a topic, a group, a member, a message
   130  a command was stopped by Ctrl-C
@@ -127,6 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _fail(f"{error.object[:60]!r} cannot be written as {error.encoding}", EXIT_USAGE)
     except OSError as error:
         _fail(_disk(error), EXIT_FAILED)
+    except NoBroker as error:
+        _fail(str(error), EXIT_FAILED)
     except NotFound as error:
         _fail(str(error), EXIT_NOT_FOUND)
     except RemoteError as error:

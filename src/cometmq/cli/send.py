@@ -66,7 +66,7 @@ async def _creates(namesrv: str, topic: str) -> str:
         try:
             await cluster.route(topic)
         except NoRoute:
-            return f"created topic {topic}{nearest(topic, await cluster.topics())}"
+            return f"created topic {topic}{nearest(topic, await cluster.routes.topics())}"
     return ""
 
 

@@ -1,9 +1,9 @@
 """``cometmq topic shrink``: remove queues from a topic without losing a message."""
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import click
 
@@ -11,7 +11,7 @@ from cometmq.admin.shrink import SETTLE_S, NotDrained, Progress, ShrinkResult, S
 from cometmq.admin.shrink import shrink as shrink_topic
 from cometmq.admin.times import parse_duration
 from cometmq.admin.topics import TopicAdmin
-from cometmq.cli.access import access
+from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable
 
 SHOWN_MAX = 20
@@ -70,22 +70,21 @@ def shrink(
     timeout_s = parse_duration("--timeout", timeout) / 1000
     settle_s = parse_duration("--settle", settle) / 1000
 
-    async def run(show: Show) -> ShrinkResult:
-        async with TopicAdmin(namesrv, **access()) as admin:
-            return await shrink_topic(
-                admin,
-                name,
-                queues,
-                timeout_s=timeout_s,
-                settle_s=settle_s,
-                no_consumers_ok=no_consumers_ok,
-                skipped_groups=skipped,
-                on_progress=show,
-            )
+    async def run(show: Show, admin: TopicAdmin) -> ShrinkResult:
+        return await shrink_topic(
+            admin,
+            name,
+            queues,
+            timeout_s=timeout_s,
+            settle_s=settle_s,
+            no_consumers_ok=no_consumers_ok,
+            skipped_groups=skipped,
+            on_progress=show,
+        )
 
     try:
         with _progress(as_json=as_json) as show:
-            shrunk = asyncio.run(run(show))
+            shrunk = run_in_cluster(namesrv, partial(run, show))
     except NotDrained as error:
         if not as_json:
             raise

@@ -38,6 +38,7 @@ from cometmq.errors import (
     CometMQError,
     FormatError,
     NetworkError,
+    NoBroker,
     NoRoute,
     NotFound,
     RemoteError,
@@ -182,6 +183,8 @@ async def _not_found(site: Site, request: Request, _error: Exception) -> Respons
 def status_of(error: CometMQError) -> int:
     """Return the HTTP status of an error."""
     match error:
+        case NoBroker():
+            return 504
         case NotFound():
             return 404
         case RemoteError() if error.code in NOT_FOUND:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, Final
 
-from cometmq.admin.cluster import ClusterAdmin, missing_topic
+from cometmq.admin.cluster import NO_BROKER, NO_MASTER, ClusterAdmin, missing_topic
 from cometmq.admin.doctor import brokers
 from cometmq.admin.doctor.findings import Diagnosis, counted, fault, fine, unreachable, warning
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
@@ -22,10 +22,6 @@ _ROUTE: Final = "route"
 _START: Final = (
     "start it (cometmq namesrv --host ADDRESS), or give its address with --namesrv; if it runs, it must "
     "listen at that address, and no firewall may be in between; if it accepts TLS only, give --tls"
-)
-_NO_BROKER: Final = (
-    "start a broker with namesrvAddr (or --namesrv) set to this address; if one runs, its log says why "
-    "the name server accepts no registration"
 )
 
 
@@ -79,7 +75,7 @@ def _name_server(address: str, known: ClusterInfo | CometMQError, *, is_new: boo
         return unreachable(_NAME_SERVER, address, known, _START)
     if not known.brokers:
         judge = warning if is_new else fault
-        return judge(_NAME_SERVER, address, "it answers, and knows no broker", _NO_BROKER)
+        return judge(_NAME_SERVER, address, "it answers, and knows no broker", NO_BROKER)
     return fine(_NAME_SERVER, address, f"it knows {counted(len(known.brokers), 'broker')}")
 
 
@@ -89,7 +85,7 @@ def _masters(info: ClusterInfo) -> list[Diagnosis]:
             _ROUTE,
             name,
             "it has slaves and no master: messages can be read and not sent",
-            "start its master, or let a controller elect one",
+            NO_MASTER,
         )
         for name, data in sorted(info.brokers.items())
         if MASTER not in data.addrs
