@@ -41,6 +41,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from cometmq.client.producer.send_result import SendResult
     from cometmq.message import StoredMessage
 
 
@@ -193,9 +194,12 @@ class PartlySent(CometMQError):
         outcomes: the result or the error of each message, in the order of the messages.
     """
 
-    def __init__(self, outcomes: Sequence[object]) -> None:
-        failures = [outcome for outcome in outcomes if isinstance(outcome, CometMQError)]
-        super().__init__(f"{len(failures)} of {len(outcomes)} messages failed, the first with: {failures[0]}")
+    def __init__(self, outcomes: "Sequence[SendResult | CometMQError]") -> None:
+        failures = [one for one in enumerate(outcomes) if isinstance(one[1], CometMQError)]
+        index, first = failures[0]
+        super().__init__(
+            f"{len(failures)} of {len(outcomes)} messages failed, the first is message {index}: {first}"
+        )
         self.outcomes = outcomes
 
 

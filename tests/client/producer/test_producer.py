@@ -57,6 +57,37 @@ async def test_what_breaks_a_limit_is_refused_before_anything_is_sent(
             await producer.send_batch([message])
 
 
+@pytest.mark.parametrize(
+    ("message", "error", "words"),
+    [
+        (Message("Orders", b""), MessageIllegal, "message 2, of topic 'Orders': body is empty"),
+        (Message("Orders", b"x", tags="*"), MessageIllegal, "message 2, of topic 'Orders': tags"),
+        (Message("Orders", b"x", delay_ms=-1), MessageIllegal, "message 2, of topic 'Orders': delay level 0"),
+        (Message("a/b", b"x"), IllegalName, "message 2, of topic 'a/b': "),
+        (Message("a/b", b"x", sharding_key="k"), IllegalName, "message 2, of topic 'a/b': "),
+        (Message("x" * 128, b"x"), IllegalName, "message 2, of topic 'xxx"),
+    ],
+)
+async def test_one_illegal_message_among_many_is_named_and_none_is_sent(
+    message: Message, error: type[Exception], words: str
+) -> None:
+    good = Message("Orders", b"x")
+    async with Producer(f"127.0.0.1:{free_port()}") as producer:
+        with pytest.raises(error, match=words):
+            await producer.send_many([good, Message("Others", b"x"), message, good])
+
+
+async def test_one_illegal_message_of_a_batch_is_named() -> None:
+    good = Message("Orders", b"x")
+    async with Producer(f"127.0.0.1:{free_port()}") as producer:
+        with pytest.raises(MessageIllegal, match="message 1, of topic 'Orders': body is empty"):
+            await producer.send_batch([good, Message("Orders", b"")])
+        with pytest.raises(MessageIllegal, match="message 1, of topic 'Orders': batch with a delay"):
+            await producer.send_batch([good, Message("Orders", b"x", delay_level=1)])
+        with pytest.raises(MessageIllegal, match=r"^batch for the topics"):
+            await producer.send_batch([good, Message("Others", b"x")])
+
+
 def test_a_group_and_name_servers_that_cannot_be_are_refused_at_once() -> None:
     with pytest.raises(IllegalName):
         Producer("127.0.0.1:9876", "a group")

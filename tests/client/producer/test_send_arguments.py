@@ -27,7 +27,13 @@ def test_messages_come_as_anything_that_can_be_gone_through() -> None:
 
     order = Order("T", b"y")
     assert listed(iter((MESSAGE, order))) == [MESSAGE, order]
-    wrong: list[Any] = [None, 7, "T", [MESSAGE, None], MESSAGE]
+    wrong: list[Any] = [None, 7, MESSAGE]
     for given in wrong:
         with pytest.raises(IllegalType, match=r"messages .*: give Messages, as a list"):
             listed(given)
+
+
+def test_what_is_no_message_among_others_is_named() -> None:
+    wrong: list[Any] = [MESSAGE, None]
+    with pytest.raises(IllegalType, match=r"messages with None \(NoneType\) at 1: give Messages, as a list"):
+        listed(wrong)

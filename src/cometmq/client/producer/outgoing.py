@@ -3,11 +3,13 @@
 Source: RocketMQ ``client/Validators.java``, ``DefaultMQProducerImpl.java`` (sendKernelImpl).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
-from cometmq.errors import MessageIllegal
+from cometmq.arguments import shown
+from cometmq.errors import IllegalName, MessageIllegal
 from cometmq.format import compression, properties, sent, sys_flag
 from cometmq.format.layout import valid_topic
 from cometmq.format.sys_flag import CompressionType
@@ -115,7 +117,8 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     topics = {message.topic for message in messages}
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
-    members = encode_members(messages, unique_ids)
+    with naming_illegal(messages, _member):
+        members = encode_members(messages, unique_ids)
     return batch_of(messages[0].topic, members, unique_ids, batch_id, common_idempotence_key(messages))
 
 
@@ -153,6 +156,26 @@ def _properties(message: Message, unique_id: str) -> bytes:
         return own.encode()
     sent.check(message, body_size_max=BODY_SIZE_MAX)
     return sent.properties_of(message, own)
+
+
+@contextmanager
+def naming_illegal(
+    messages: Sequence[Message], encode: Callable[[Message, str], object] = _properties
+) -> Iterator[None]:
+    """Add the index and the topic of the first illegal message to the error if encoding them all fails.
+
+    Args:
+        encode: encodes one message, given its unique id; raises if the message breaks a limit.
+    """
+    try:
+        yield
+    except (MessageIllegal, IllegalName):
+        for index, message in enumerate(messages):
+            try:
+                encode(message, "")
+            except (MessageIllegal, IllegalName) as error:
+                raise type(error)(f"message {index}, of topic {shown(message.topic)}: {error}") from None
+        raise
 
 
 def batch_of(

@@ -36,7 +36,7 @@ from cometmq.client.trace import trace_sender
 from cometmq.cluster.fault import BrokerFaults
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, RequestTimeout, SettingsError
-from cometmq.format.layout import valid_group
+from cometmq.format.layout import valid_group, valid_topic
 from cometmq.format.properties import IDEMPOTENCE_KEY
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
@@ -207,7 +207,7 @@ class Producer(Opening):
             queue_of: returns the queue of a message, or None for any. By default it is the sharding key's.
 
         Raises:
-            MessageIllegal, IllegalName: a message breaks a limit; nothing was sent.
+            MessageIllegal, IllegalName: a message breaks a limit; the text has its index. Nothing was sent.
             NoRoute, NetworkError: the queue of a sharding key cannot be found; nothing was sent.
             PartlySent: some were not stored, or may not be; it has the result or the error of each.
         """
@@ -333,11 +333,15 @@ class Producer(Opening):
         messages: Sequence[Message],
         queue_of: Callable[[Message], MessageQueue | None] | None = None,
     ) -> list[SendResult | CometMQError]:
-        queue_of = await self._queues_of_keys(messages) if queue_of is None else queue_of
         outcomes: dict[int, SendResult | CometMQError] = {}
-        lanes = packing.pack(
-            messages, queue_of, self._new_ids, batch_bytes=self._batch_bytes, compress=self._encode_with_id
-        )
+        with outgoing.naming_illegal(messages):
+            lanes = packing.pack(
+                messages,
+                await self._queues_of_keys(messages) if queue_of is None else queue_of,
+                self._new_ids,
+                batch_bytes=self._batch_bytes,
+                compress=self._encode_with_id,
+            )
         if len(lanes) == 1:  # a task would cost a third of what the send does
             await self._send_lane(lanes[0], outcomes)
         else:
@@ -350,7 +354,7 @@ class Producer(Opening):
         keyed = {message.topic for message in messages if outgoing.queue_key(message) is not None}
         if not keyed:
             return None
-        queues = {topic: await self.queues(topic) for topic in keyed}
+        queues = {topic: await self.queues(valid_topic(topic)) for topic in keyed}
 
         def queue_of(message: Message) -> MessageQueue | None:
             key = outgoing.queue_key(message)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from cometmq.arguments import TEXT, ArgumentKind, check, instance_of
+from cometmq.arguments import TEXT, ArgumentKind, check, instance_of, shown
 from cometmq.client.producer.sending import Where
-from cometmq.errors import SettingsError
+from cometmq.errors import IllegalType, SettingsError
 from cometmq.format.sys_flag import CompressionType
 from cometmq.message import QUEUE, Message
 
@@ -18,13 +18,6 @@ TEXT_OR_FUNCTION: Final = ArgumentKind(
     "a str or a function", lambda value: isinstance(value, str) or callable(value)
 )
 _ITERABLE: Final = ArgumentKind("Messages, as a list", lambda value: isinstance(value, Iterable))
-_MESSAGES: Final = ArgumentKind(
-    "Messages, as a list",
-    lambda value: (
-        isinstance(value, list)
-        and (set(map(type, value)) <= {Message} or all(isinstance(one, Message) for one in value))
-    ),
-)
 
 
 def compression_of(name: str) -> CompressionType:
@@ -45,5 +38,10 @@ def listed(messages: Iterable[Message]) -> list[Message]:
     """Return messages as a list. Raises IllegalType if they are not messages."""
     check(_ITERABLE, messages=messages)
     given = list(messages)
-    check(_MESSAGES, messages=given)
+    if not set(map(type, given)) <= {Message}:
+        for index, one in enumerate(given):
+            if not isinstance(one, Message):
+                raise IllegalType(
+                    f"messages with {shown(one)} ({type(one).__name__}) at {index}: give {_ITERABLE.wanted}"
+                )
     return given
