@@ -105,7 +105,9 @@ def test_a_broker_alone_registers_with_the_name_servers_given(cometmq: Run, tmp_
                 (lines,) = cometmq("topic", "list", "--all", "--json", "--namesrv", address).values
                 assert {line["broker_name"] for line in lines} == {"from-file"}
             assert broker.kill(signal.SIGTERM).code == 0
-        assert cometmq("topic", "list", "--all", "--json", "--namesrv", addresses[0]).failed(1, "no broker", addresses[0])
+        assert cometmq("topic", "list", "--all", "--json", "--namesrv", addresses[0]).failed(
+            1, "no broker", addresses[0]
+        )
         assert [server.kill(signal.SIGINT).code for server in (one, two)] == [0, 0]
 
 
