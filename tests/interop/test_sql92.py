@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.interop import peers
-from tests.interop.groups import JUDGED
+from tests.interop.groups import JUDGED, in_group
 from tests.interop.jvm import Run
 
 pytestmark = pytest.mark.interop
@@ -40,6 +40,15 @@ def test_push_consumers_get_what_their_sql_wants(broker: peers.Peer, run_java: R
 def test_push_consumers_get_what_their_sql_wants_by_bitmaps(name: str, run_java: Run, tmp_path: Path) -> None:
     with peers.START[name](tmp_path / "store", FILTERING | BITMAPS, ended_by=signal.SIGKILL) as peer:
         judge(peer, run_java)
+
+
+@pytest.mark.parametrize("broker", [in_group("cometmq", "shared")], indirect=True)
+def test_a_push_consumer_with_a_newer_filter_goes_on_before_its_next_heartbeat(
+    broker: peers.Peer, run_java: Run
+) -> None:
+    """RocketMQ refuses its pulls until then."""
+    (received,) = run_java("NewerSubscription", broker.namesrv, "NewerSubscription", FEW)
+    check(received)
 
 
 def judge(peer: peers.Peer, run_java: Run) -> None:

@@ -67,6 +67,7 @@ from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.idempotence import Idempotence
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.locks import QueueLocks
+from cometmq.broker.state.newer_subscriptions import NewerSubscriptions
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.pop.consume_orders import ConsumeOrders
 from cometmq.broker.state.pop.message_modes import RequestModes
@@ -249,6 +250,9 @@ class Assembly:
             store, self.offsets, consumers, self.rates, clock, cluster=own.broker_cluster_name
         )
         self.calls = calls = ClientCalls()
+        self.pulls.newer = NewerSubscriptions(
+            consumers, self.filters, calls, size_max=own.body_limits.list_bytes
+        )
         self._replies = ReplyRequests(
             *(store, targets, producers, calls, self.rates),
             store_host=host,

@@ -64,13 +64,21 @@ class ClientCalls:
         self._calls: dict[Session, dict[int, _ClientCall]] = {}
 
     def call(
-        self, requester: Session, command: Command, client: Session, request: Command, make: Make
+        self,
+        requester: Session,
+        command: Command,
+        client: Session,
+        request: Command,
+        make: Make,
+        *,
+        answer_s_max: float | None = None,
     ) -> None:
         """Send ``request`` to ``client``; answer ``command`` of ``requester`` by ``make`` when that answers.
 
         Args:
             command: its body is not kept.
             request: its opaque number is set here.
+            answer_s_max: the timeout of the answer, if not ``ANSWER_S_MAX``.
 
         Raises:
             Refused: too many calls wait for answers; nothing was sent.
@@ -82,7 +90,8 @@ class ClientCalls:
             )
         request.opaque = opaque = next(self._opaque) & OPAQUE_MAX
         frame = encode(request)
-        timer = asyncio.get_running_loop().call_later(ANSWER_S_MAX, self._expire, client, opaque)
+        wait_s = ANSWER_S_MAX if answer_s_max is None else answer_s_max
+        timer = asyncio.get_running_loop().call_later(wait_s, self._expire, client, opaque, wait_s)
         self._calls.setdefault(client, {})[opaque] = _ClientCall(
             requester, replace(command, body=b""), make, timer
         )
@@ -100,8 +109,8 @@ class ClientCalls:
         for opaque in list(self._calls.get(client, ())):
             self._end(client, opaque, gone)
 
-    def _expire(self, client: Session, opaque: int) -> None:
-        late = f"has not answered within {ANSWER_S_MAX:g} s"
+    def _expire(self, client: Session, opaque: int, waited_s: float) -> None:
+        late = f"has not answered within {waited_s:g} s"
         self._end(client, opaque, NoAnswer(ResponseCode.CONSUME_MSG_TIMEOUT, late))
 
     def _end(self, client: Session, opaque: int, answer: Command | NoAnswer) -> None:

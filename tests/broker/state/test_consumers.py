@@ -174,6 +174,24 @@ def test_a_change_of_what_a_group_wants_is_told_and_nothing_else_is() -> None:
     assert len(told) == 5
 
 
+def test_a_members_newer_subscription_is_taken_over_between_its_heartbeats() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    consumers.heartbeat("a", data(tag_subscription("T", "TagA", 2)), member(clock))
+    told: list[int] = []
+    consumers.on_change.append(lambda: told.append(1))
+    assert not consumers.update("a", "g", tag_subscription("T", "TagB", 2)), "it is no newer"
+    assert not consumers.update("a", "g", tag_subscription("U", "TagB", 3)), "no heartbeat named the topic"
+    assert not consumers.update("b", "g", tag_subscription("T", "TagB", 3)), "it is no member"
+    assert not consumers.update("a", "h", tag_subscription("T", "TagB", 3)), "there is no such group"
+    assert told == []
+    newer = tag_subscription("T", "TagB", 3)
+    assert consumers.update("a", "g", newer)
+    group = consumers.find("g")
+    assert group is not None and group.subscriptions["T"] == subscription_of(newer)
+    assert told == [1]
+
+
 def join(consumers: Consumers[str], clock: ManualClock, name: str, *tags: str) -> None:
     subscriptions = [tag_subscription("T", tag, version) for version, tag in enumerate(tags, 1)]
     consumers.heartbeat(name, data(*subscriptions), replace_id(member(clock), name))

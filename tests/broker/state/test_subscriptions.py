@@ -88,6 +88,7 @@ async def test_a_registered_subscription_must_fit_the_pull(
     tmp_path: Path, subscription: SubscriptionData, sub_version: int, code: ResponseCode
 ) -> None:
     async with serving(tmp_path) as bench:
+        bench.parts.pulls.newer = None  # the member is not asked
         await bench.send("T")
         beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[subscription])])
         await bench.ask(RequestCode.HEART_BEAT, body=beat)

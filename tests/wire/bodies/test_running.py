@@ -1,6 +1,16 @@
+import pytest
+
+from cometmq.errors import FormatError
 from cometmq.message import MessageQueue
+from cometmq.wire.bodies import tag_subscription
 from cometmq.wire.bodies.body import decode, encode
-from cometmq.wire.bodies.running import ConsumedDirectly, ConsumeResult, RunningInfo, RunningQueue
+from cometmq.wire.bodies.running import (
+    ConsumedDirectly,
+    ConsumeResult,
+    RunningInfo,
+    RunningQueue,
+    subscriptions_in,
+)
 
 QUEUE = MessageQueue("TopicA", "broker-a", 0)
 RUNNING = (
@@ -25,3 +35,28 @@ def test_what_became_of_a_message_is_said_as_java_says_it() -> None:
         encode(done) == b'{"autoCommit":true,"consumeResult":"CR_SUCCESS","order":false,"spentTimeMills":3}'
     )
     assert decode(ConsumedDirectly, b'{"spentTimeMills":3}').result is None
+
+
+@pytest.mark.parametrize("gap", [b"", b"\n "])
+def test_subscriptions_are_found_beside_queues_that_are_no_standard_json(gap: bytes) -> None:
+    wanted = [tag_subscription("TopicA", "a || b", 5), tag_subscription("%RETRY%g", "*", 6)]
+    begin, end = RUNNING.split(b'"subscriptionSet":[]')
+    own = b",".join(map(encode, wanted))
+    body = begin + b'"subscriptionSet"' + gap + b":" + gap + b"[" + own + b"]" + end
+    assert subscriptions_in(body, len(own) + 4) == wanted
+    with pytest.raises(FormatError, match="at most 20 bytes"):
+        subscriptions_in(body, 20)
+
+
+def test_subscriptions_that_are_missing_or_no_subscriptions_are_an_error() -> None:
+    assert subscriptions_in(RUNNING, 100) == []
+    for body, why in (
+        (b"{}", "no subscriptionSet"),
+        (b'{"subscriptionSet":', "Expecting value"),
+        (b'{"subscriptionSet":"\xff"}', "utf-8"),
+        (b'{"subscriptionSet":' + b"[" * 100_000, "recursion"),
+        (b'{"subscriptionSet":[1]}', "RunningInfo"),
+        (b'{"subscriptionSet":[{}]}', "topic"),
+    ):
+        with pytest.raises(FormatError, match=why):
+            subscriptions_in(body, 1 << 20)

@@ -7,6 +7,7 @@ read by a reading, which may wait for the disk::
     frames ─► rows ─► checked ─► added ─► answered
     command ─► row ──┘  │          ├───► held ─► (a message, the deadline, a reset) ─► added
                         │          └───► read by a reading ─► answered or held
+                        ├► put off ─► (its member's newer subscription is known) ─► checked
                         └► refused
 
 A pull that finds nothing new is held if it may wait. It is added again when a matching message arrives, or
@@ -24,12 +25,13 @@ from typing import Final
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.requests.pull_rows import FOUND, IfNothing, PullReader, PullRow
-from cometmq.broker.requests.pull_targets import PullTargets
+from cometmq.broker.requests.pull_targets import PullTargets, unchecked
 from cometmq.broker.requests.suggestions import ReplicaState, Suggestions
 from cometmq.broker.state.groups import Groups
+from cometmq.broker.state.newer_subscriptions import NewerSubscriptions
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.rates import Rates
-from cometmq.broker.state.subscriptions import Subscriptions
+from cometmq.broker.state.subscriptions import NotLatest, Subscriptions
 from cometmq.cluster.hold import PullHold
 from cometmq.cluster.route import MASTER
 from cometmq.io.clock import Clock
@@ -89,6 +91,7 @@ class PullRequests:
 
     Attributes:
         suggestions: which brokers pulls are told to read from next; None for the master, always.
+        newer: asks members for subscriptions that are newer than known; None to refuse their pulls.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class PullRequests:
         self._clock = clock
         self.short_polling_ms = short_polling_ms
         self.suggestions: Suggestions | None = None
+        self.newer: NewerSubscriptions | None = None
         self._constants = constants_of(FOUND)
         self._hold = PullHold[PullRow]()
         self._awake: list[PullRow] = []
@@ -163,7 +167,13 @@ class PullRequests:
 
     def handle(self, session: Session, command: Command, header: PullHeader) -> None:
         """Answer a pull, or hold it. Raises CometMQError if it must be refused."""
-        target = self._targets.check(command.code, header)
+        try:
+            target = self._targets.check(command.code, header)
+        except NotLatest:
+            pull = PullRow(session, unchecked(command), row_of(command, header))
+            if command.is_oneway or not self._put_off(pull):
+                raise
+            return
         if command.is_oneway:
             return  # it needs no response
         self._rates.pull_commands += 1
@@ -191,6 +201,8 @@ class PullRequests:
     def closed(self, session: Session) -> None:
         """Drop the held pulls of a closed connection."""
         self._hold.forget(session)
+        if self.newer is not None:
+            self.newer.closed(session)
 
     def _answer_awake(self) -> None:
         awake, self._awake = self._awake, []
@@ -205,6 +217,17 @@ class PullRequests:
             for pull in some:
                 self._reader.add(pull)
             pulls = self._answer(some) + pulls[PULLS_MAX:]
+
+    def _put_off(self, pull: PullRow) -> bool:
+        """Suspend a pull until its member's subscription is known; return False if that is of no use."""
+        if self.newer is None:
+            return False
+
+        def go_on() -> None:
+            if self._reader.renew(pull):
+                self._serve([pull])
+
+        return self.newer.wait(pull.session, pull.command, pull.target.header, go_on)
 
     def _serve_again(self, pulls: Sequence[PullRow], *, by_arrival: bool = False) -> None:
         """Serve pulls that were held, unless a new check refuses them."""
@@ -275,8 +298,9 @@ class PullRequests:
         for pull, one in rest:
             pull.row[COMMIT_OFFSET] = NOTHING_TO_COMMIT  # it is committed: a held pull must not repeat it
             if pull.answer is not None:
-                pull.session.send(pull.answer)
                 self._rates.rare_pulls += 1
+                if not (pull.is_ahead and self._put_off(pull)):
+                    pull.session.send(pull.answer)
             else:
                 attempt(pull.session, (pull.command,), self._end, pull, one, now_ms)
 

@@ -5,10 +5,12 @@ from enum import Enum, auto
 from typing import Final
 
 from cometmq.broker.refused import code_of
-from cometmq.broker.requests.pull_targets import UNCACHED, PullTarget, PullTargets
+from cometmq.broker.requests.pull_targets import UNCACHED, PullTarget, PullTargets, unchecked
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.rates import Rates
+from cometmq.broker.state.subscriptions import NotLatest
 from cometmq.errors import CometMQError
+from cometmq.kernels.pulls.plain import row_of
 from cometmq.kernels.pulls.pull_table import NO_TARGET
 from cometmq.kernels.pulls.rows import (
     COMMIT_OFFSET,
@@ -33,7 +35,7 @@ from cometmq.store.read.bulk_reads import BYTES_MIN
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
-from cometmq.wire.frame import FRAME_LENGTH_MAX, Command, SerializeType, response
+from cometmq.wire.frame import FRAME_LENGTH_MAX, Command, SerializeType, decode, response
 from cometmq.wire.headers import PullResponseHeader, fields
 from cometmq.wire.template import NumbersTemplate
 
@@ -71,12 +73,14 @@ class PullRow:
         tags_codes: the hashes of the accepted tags, None for any; set when it is held.
         deadline_ms: the end of the hold, on the monotonic clock; 0 unless it is held.
         answer: the response to it if its state is DECIDED.
+        is_ahead: whether it is of a newer version of its group's subscription than is known.
     """
 
     # Class attributes: to set these for each pull would take time, and few differ.
     if_nothing = IfNothing.HOLD
     deadline_ms = 0
     answer: Command | None = None
+    is_ahead = False
     queue: tuple[str, int]
     tags_codes: Container[int] | None
 
@@ -158,6 +162,9 @@ class PullReader:
                 pull.target = self._targets.check_new(frame, row, self._rows.keys)
             else:
                 pull.target = self._targets.check_frame(frame)
+        except NotLatest as error:
+            pull.target, pull.is_ahead = unchecked(decode(frame)), True
+            self._decide(pull, response(pull.command, error.code, error.remark))
         except CometMQError as error:
             self._decide(pull, response(pull.command, code_of(error), str(error)))
         else:
@@ -199,6 +206,12 @@ class PullReader:
         low, high = self._store.ends_of(topic, queue_id)
         answer = fields(PullResponseHeader(0, offset, low, high))
         return response(pull.command, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", answer)
+
+    def renew(self, pull: PullRow) -> bool:
+        """Restore a pull that was put off, and check it again; return False if it is refused."""
+        pull.row = row_of(pull.command, pull.target.header)
+        pull.answer, pull.is_ahead = None, False
+        return self.check_again(pull)
 
     def check_again(self, pull: PullRow) -> bool:
         """Check a held pull by the present state; send the error and return False if it is refused now."""

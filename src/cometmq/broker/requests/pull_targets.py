@@ -4,7 +4,7 @@
 that the leaf operations search: see ``kernels.pulls.pull_table``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from cometmq.kernels.pulls.rows import (
     UNKNOWN_END,
 )
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import decode
+from cometmq.wire.frame import Command, decode
 from cometmq.wire.headers import PullHeader, parse
 
 TARGETS_MAX: Final = 100_000
@@ -60,6 +60,11 @@ UNCACHED: Final = PullTarget(
     0, PullHeader("", "", 0, 0, 0, 0, 0, 0), "", ("", 0), PullFilter(), None, is_rare=True
 )
 """Stands for the target of a pull that is refused, or that is checked each time."""
+
+
+def unchecked(command: Command) -> PullTarget:
+    """Return the target of a pull that is checked again before it is read. Raises ProtocolError."""
+    return replace(UNCACHED, code=command.code, header=parse(PullHeader, command.ext_fields))
 
 
 class PullTargets:

@@ -142,10 +142,14 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         topics = set()
         for data in subscriptions:
             topics.add(data.topic)
-            if not is_tag(data.expression_type) and data.expression:
-                self._register(group, data)
+            self.update(group, data)
         for known in [known for known in self._of_group(group) if known.data.topic not in topics]:
             self._mark_dead(known)
+
+    def update(self, group: str, data: SubscriptionData) -> None:
+        """Register the filter of one subscription, if it has one."""
+        if not is_tag(data.expression_type) and data.expression:
+            self._register(group, data)
 
     def unregister(self, group: str) -> None:
         """Mark all filters of a group as dead: its last member is gone."""

@@ -107,10 +107,16 @@ class ConsumerGroup(Generic[ChannelT]):
         for gone in self.subscriptions.keys() - topics:
             del self.subscriptions[gone]
         for data in subscriptions:
-            known = self.subscriptions.get(data.topic)
-            if known is None or data.version > known.data.version:
-                self.subscriptions[data.topic] = subscription_of(data)
+            self.subscribe_to(data)
         return changed
+
+    def subscribe_to(self, data: SubscriptionData) -> bool:
+        """Set the subscription to a topic unless one as new is known; return whether it was set."""
+        known = self.subscriptions.get(data.topic)
+        if known is not None and data.version <= known.data.version:
+            return False
+        self.subscriptions[data.topic] = subscription_of(data)
+        return True
 
 
 class Consumers(Generic[ChannelT]):
@@ -151,6 +157,15 @@ class Consumers(Generic[ChannelT]):
         if before != (group.message_model, group.subscriptions):
             self._call_on_change()
         return self._notify(data.group) if is_new or changed else None
+
+    def update(self, channel: ChannelT, name: str, data: SubscriptionData) -> bool:
+        """Replace a subscription of a group by a member's newer one; return whether it is newer."""
+        group = self._groups.get(name)
+        if group is None or channel not in group.members or data.topic not in group.subscriptions:
+            return False
+        if is_newer := group.subscribe_to(data):
+            self._call_on_change()
+        return is_newer
 
     def unregister(self, channel: ChannelT, name: str) -> Notify[ChannelT] | None:
         """Remove a client from a group."""

@@ -41,6 +41,10 @@ class PullFilter(NamedTuple):
     state_version: int = 0
 
 
+class NotLatest(Refused):
+    """Raised for a pull of a newer version of a subscription than the broker knows."""
+
+
 class Subscriptions:
     """Checks pulls and pops, and finds the filters of their messages.
 
@@ -188,7 +192,7 @@ class Subscriptions:
                 f"the consumer's subscription not exist: group {name} does not subscribe to {header.topic}",
             )
         if subscription.data.version < header.sub_version:
-            raise Refused(
+            raise NotLatest(
                 ResponseCode.SUBSCRIPTION_NOT_LATEST,
                 f"the consumer's subscription not latest: {subscription.data.version} is known, "
                 f"the pull is of {header.sub_version}",

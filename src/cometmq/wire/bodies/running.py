@@ -4,12 +4,16 @@ RocketMQ: ``ConsumerRunningInfo.java``, ``ProcessQueueInfo.java``, ``ConsumeStat
 ``ConsumeMessageDirectlyResult.java``.
 """
 
+import json
+import re
 from enum import StrEnum
+from typing import Final
 
 from msgspec import field
 
-from cometmq.message import MessageQueue
-from cometmq.wire.bodies.body import Body
+from cometmq.errors import FormatError
+from cometmq.message import Buffer, MessageQueue
+from cometmq.wire.bodies.body import Body, from_plain, wire_name
 from cometmq.wire.bodies.heartbeat import SubscriptionData
 from cometmq.wire.headers.fields import Int, Long
 
@@ -60,6 +64,31 @@ class RunningInfo(Body):
     queues: dict[MessageQueue, RunningQueue] = field(default_factory=dict, name="mqTable")
     topics: dict[str, ConsumeStatus] = field(default_factory=dict, name="statusTable")
     stacks: str | None = field(default=None, name="jstack")
+
+
+_SUBSCRIPTIONS: Final = wire_name(RunningInfo, "subscriptions")
+_SUBSCRIPTIONS_BEGIN: Final = re.compile(rf'"{_SUBSCRIPTIONS}"\s*:\s*'.encode())
+_JSON: Final = json.JSONDecoder()
+
+
+def subscriptions_in(data: Buffer, size_max: int) -> list[SubscriptionData]:
+    """Return the subscriptions in a RunningInfo without decoding the rest of it.
+
+    The rest may be large and is no standard JSON, so that it takes long; the subscriptions are standard JSON.
+
+    Args:
+        size_max: most bytes of the subscriptions; more are not read.
+
+    Raises:
+        FormatError: there are none, or they are not standard JSON, or too long.
+    """
+    if (begin := _SUBSCRIPTIONS_BEGIN.search(data)) is None:
+        raise FormatError(f"body has no {_SUBSCRIPTIONS}")
+    try:
+        plain, _ = _JSON.raw_decode(str(data[begin.end() : begin.end() + size_max], "utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{_SUBSCRIPTIONS} of at most {size_max} bytes: {error}") from None
+    return from_plain(RunningInfo, {_SUBSCRIPTIONS: plain}).subscriptions
 
 
 class ConsumeResult(StrEnum):
