@@ -45,3 +45,9 @@ async def test_a_message_is_done_buried_or_delivered_again() -> None:
         buried.settle()
     with pytest.raises(Retry):
         undecided.settle()
+
+
+async def test_a_delay_level_that_no_broker_has_is_refused() -> None:
+    message = await parse(Delivery(stored_message()))
+    with pytest.raises(ValueError, match="delay_level 19: give an int from 0 to 18"):
+        await message.nack(delay_level=19)

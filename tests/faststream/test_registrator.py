@@ -53,3 +53,8 @@ def test_an_unknown_option_is_refused() -> None:
 def test_a_router_of_another_broker_is_refused() -> None:
     with pytest.raises(TypeError, match="object is not a router of RocketMQ"):
         RocketMQBroker(logger=None).include_router(object())  # type: ignore[arg-type] # that is the fault
+
+
+def test_tags_beside_sql_are_refused_where_they_are_declared() -> None:
+    with pytest.raises(ValueError, match="tags 'paid' and sql"):
+        RocketMQBroker("127.0.0.1:1").subscriber("orders", tags="paid", sql="size > 3")

@@ -52,3 +52,9 @@ async def test_a_message_that_comes_after_the_stop_is_delivered_again() -> None:
 def test_log_lines_name_topic_and_group() -> None:
     context = new_broker().subscriber("orders").get_log_context(None)
     assert context == {"message_id": "", "topic": "orders", "group": "billing"}
+
+
+async def test_what_only_handlers_have_is_refused_where_messages_are_asked_for() -> None:
+    subscriber = new_broker().subscriber("orders", group="large", broadcasting=True)
+    with pytest.raises(SetupError, match="broadcasting is for handlers"):
+        await subscriber.get_one(timeout=0)

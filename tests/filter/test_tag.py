@@ -36,3 +36,28 @@ def test_an_expression_has_most_tags_and_a_longest_length() -> None:
     for too_long in (most + "||", "a" * (tag.LENGTH_MAX + 1), "||" * 1_700_000):
         with pytest.raises(FormatError, match="the limits are 65536 and 2000: subscribe to"):
             tag.parse(too_long)
+
+
+@pytest.mark.parametrize(("tags", "sql"), [("*", "a > 1"), ("", "a > 1"), (None, "a > 1"), ("a || b", None)])
+def test_a_filter_is_tags_or_sql(tags: str | None, sql: str | None) -> None:
+    tag.check_filter(tags, sql)
+
+
+def test_a_filter_of_both_is_refused_with_one_that_does_what_was_meant() -> None:
+    with pytest.raises(
+        ValueError, match="tags 'paid || due' and sql 'size > 3': give only one".replace("|", r"\|")
+    ) as refused:
+        tag.check_filter("paid || due", "size > 3")
+    assert str(refused.value).endswith("TAGS IN ('due', 'paid') AND (size > 3)")
+
+
+@pytest.mark.parametrize("sql", ["", " "])
+def test_an_empty_condition_is_refused(sql: str) -> None:
+    with pytest.raises(ValueError, match="give a condition, such as"):
+        tag.check_filter("*", sql)
+
+
+@pytest.mark.parametrize("tags", [" ", " || ", "a || *", "||"])
+def test_tags_that_would_match_no_message_are_refused(tags: str) -> None:
+    with pytest.raises(FormatError):
+        tag.check_filter(tags, None)

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from faststream.message import AckStatus, StreamMessage, decode_message
 
-from cometmq.client.consumer.outcome import DeadLetter, Retry
+from cometmq.arguments import check
+from cometmq.client.consumer.outcome import DELAY_LEVEL, DeadLetter, Retry
 from cometmq.format.properties import REPLY_TO_CLIENT, RESERVED
 from cometmq.message import StoredMessage
 
@@ -58,7 +59,8 @@ class RocketMQMessage(StreamMessage[Delivery]):
         await super().ack()
 
     async def nack(self, delay_level: int = 0) -> None:
-        """Refuse the message: it is delivered again after a delay (see ``Retry``)."""
+        """Refuse the message: it is delivered again after a delay. Raises like ``Retry``."""
+        check(DELAY_LEVEL, delay_level=delay_level)
         if self.raw_message.outcome is None:
             self.raw_message.delay_level = delay_level
         self._decide(AckStatus.NACKED)

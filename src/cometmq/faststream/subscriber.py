@@ -26,6 +26,7 @@ from cometmq.faststream.config import RocketMQBrokerConfig, SubscriberOptions, c
 from cometmq.faststream.groups import GroupOptions
 from cometmq.faststream.message import Delivery, RocketMQMessage, decode, parse
 from cometmq.faststream.publisher import ReplyPublisher
+from cometmq.filter import tag
 from cometmq.message import StoredMessage
 
 
@@ -161,10 +162,15 @@ class RocketMQSubscriber(SubscriberUsecase[Delivery]):
 
         It is done when the next one is asked for, or the broker stops: its ``ack`` and ``nack`` do nothing.
 
-        Raises SetupError if the subscriber has handlers, which get its messages.
+        Raises SetupError if the subscriber has handlers, which get its messages, or options for them.
         """
         if self.calls:
             raise SetupError(f"topic {self.topic!r}: its messages go to handlers; ask a subscriber without")
+        for name in ("pop", "broadcasting", "max_reconsume_times"):
+            if self._options.get(name):
+                raise SetupError(
+                    f"topic {self.topic!r}: {name} is for handlers; leave it out to ask for messages"
+                )
         if self._poller is None:
             poller = self._outer_config.consumers.new_poller(self.group, self._group_options)
             subscription = self.subscription
@@ -197,8 +203,14 @@ class RocketMQSubscriber(SubscriberUsecase[Delivery]):
 def new_subscriber(
     config: RocketMQBrokerConfig, topic: str, options: SubscriberOptions
 ) -> RocketMQSubscriber:
-    """Create a subscriber. Raises TypeError for an unknown option."""
+    """Create a subscriber.
+
+    Raises:
+        TypeError: an option is not known.
+        FormatError, IllegalArgument: ``tags`` are illegal, or ``sql`` is given, too.
+    """
     check_names(options, SubscriberOptions, "a subscriber")
+    tag.check_filter(options.get("tags", "*"), options.get("sql"))
     calls: CallsCollection[Delivery] = CallsCollection()
     channel = SubscriberChannel(
         topic=topic,

@@ -8,8 +8,8 @@ so a message of another tag with the same hash passes; the consumer compares the
 from collections.abc import Iterable
 from typing import Final
 
-from cometmq.arguments import TEXT, check, or_none
-from cometmq.errors import FormatError
+from cometmq.arguments import TEXT, check, or_none, shown
+from cometmq.errors import FormatError, IllegalArgument
 from cometmq.format.java.java_hash import tags_code
 
 ALL = "*"
@@ -41,6 +41,32 @@ def parse(expression: str | None) -> frozenset[str] | None:
     if not any(parts):
         raise FormatError(f"tag expression {expression!r} names no tag: write '*' or 'TagA || TagB'")
     return frozenset(tag for part in parts if (tag := part.strip()))
+
+
+def check_filter(tags: str | None, sql: str | None) -> None:
+    """Check the filter of a consumer: tags, or a condition in SQL92, which no broker combines.
+
+    Raises:
+        FormatError: ``tags`` is no tag expression, or has ``*`` beside tags, where it matches nothing.
+        IllegalArgument: both are given, or the condition is empty.
+        IllegalType: one is not a str.
+    """
+    found = parse(tags)
+    check(or_none(TEXT), sql=sql)
+    if sql is None:
+        if found is not None and (not found or ALL in found):
+            raise FormatError(
+                f"tag expression {tags!r}: write '*' alone for all, or name tags: 'TagA || TagB'"
+            )
+        return
+    if not sql.strip():
+        raise IllegalArgument(f"sql {sql!r}: give a condition, such as 'size > 3', or None for none")
+    if found is not None:
+        of_tags = ", ".join("'" + tag.replace("'", "''") + "'" for tag in sorted(found))
+        raise IllegalArgument(
+            f"tags {shown(tags)} and sql {shown(sql)}: give only one of them; a condition can name the tags: "
+            f"TAGS IN ({of_tags}) AND ({sql})"
+        )
 
 
 def codes(tags: Iterable[str] | None) -> frozenset[int] | None:

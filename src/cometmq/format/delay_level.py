@@ -19,6 +19,9 @@ SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 """The topic in which delayed messages wait: those of level n in queue n − 1."""
 DEFAULT_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
+LEVEL_MAX: Final = len(DEFAULT_LEVELS.split(" "))
+"""The highest of the default levels."""
+
 DELAY_MS_MAX: Final = 3650 * 86_400_000
 """Longest delay of a level: ten years."""
 

@@ -178,6 +178,9 @@ async def test_what_cannot_be_consumed_is_refused() -> None:
         consumer.subscribe("no topic", ignore)
     with pytest.raises(FormatError):
         consumer.subscribe("Orders", ignore, "||")
+    for model in Model:
+        with pytest.raises(ValueError, match="tags 'paid' and sql"):
+            Consumer(NOBODY, "readers", model=model).on("Orders", "paid", sql="size > 3")(ignore)
     with pytest.raises(SettingsError):
         consumer.subscribe("Orders", ignore, batch_size=0)
     with pytest.raises(SettingsError, match="deduplicator="):
@@ -197,6 +200,15 @@ async def test_what_cannot_be_consumed_is_refused() -> None:
         await consumer.run()
     with pytest.raises(SettingsError, match="without subscriptions"):
         await Consumer(NOBODY, "readers").run()
+
+
+def test_an_argument_that_would_have_no_effect_is_refused() -> None:
+    with pytest.raises(SettingsError, match="invisible_ms 1000: only with pop=True"):
+        Consumer(NOBODY, "readers", invisible_ms=1_000)
+    everywhere = Consumer(NOBODY, "readers", model=Model.BROADCASTING, max_reconsume_times=3)
+    with pytest.raises(SettingsError, match="max_reconsume_times 3: leave it out, or handle topic 'Orders'"):
+        everywhere.subscribe("Orders", ignore)
+    everywhere.subscribe("Orders", ignore, ordered=True)
 
 
 async def test_a_start_without_name_server_fails_and_can_be_tried_again() -> None:

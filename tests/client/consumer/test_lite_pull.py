@@ -57,3 +57,8 @@ def test_a_closed_consumer_gives_nothing_and_can_be_opened_again() -> None:
         for body in (b"0", b"1"):
             broker.send(Message("Orders", body))
         asyncio.run(main(broker))
+
+
+async def test_tags_beside_sql_are_refused() -> None:
+    with pytest.raises(ValueError, match="tags 'paid' and sql"):
+        await LitePullConsumer("127.0.0.1:1", "readers").subscribe("Orders", "paid", sql="size > 3")

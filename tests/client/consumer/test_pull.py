@@ -94,3 +94,12 @@ async def test_a_condition_over_properties_that_cannot_be_is_refused(tmp_path: P
     async with shop(tmp_path / "b") as here:
         with pytest.raises(RemoteError, match="set enablePropertyFilter"):
             await here.consumer.pull(QUEUE, 0, sql="size > 3")
+
+
+async def test_tags_beside_sql_are_refused() -> None:
+    async with PullConsumer("127.0.0.1:1", "readers") as consumer:
+        queue = MessageQueue("Orders", "broker-a", 0)
+        with pytest.raises(ValueError, match="tags 'paid' and sql"):
+            await consumer.pull(queue, 0, tags="paid", sql="size > 3")
+        with pytest.raises(ValueError, match="tags 'paid' and sql"):
+            await anext(consumer.messages(queue, tags="paid", sql="size > 3"))

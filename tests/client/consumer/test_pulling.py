@@ -238,3 +238,22 @@ def test_options_are_checked() -> None:
         check_options(PullOptions(Limits(span=0)))
     with pytest.raises(IllegalType, match="pull"):
         check_options(cast(PullOptions, 5))
+
+
+async def test_a_failure_that_repeats_is_logged_once_until_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pulling, "AFTER_FAILURE_S", 0.0)
+    pulls, arrived = ScriptedPulls(), Arrivals()
+    one = pulling_of(pulls, arrived)
+    one.begin()
+    await arrived.have(1)
+    pulls.failures = 5
+    one.restart(5)
+    await arrived.have(11)
+    assert caplog.text.count("a pull at 5 failed: no connection") == 1
+    pulls.failures = 1
+    one.restart(5)
+    await arrived.have(len(arrived.messages) + 1)
+    await one.stop()
+    assert caplog.text.count("a pull at 5 failed: no connection") == 2

@@ -244,6 +244,11 @@ async def test_without_a_subscription_nothing_can_be_done() -> None:
     assert here.broker.acknowledged() == {0}
 
 
+async def test_tags_beside_sql_are_refused() -> None:
+    with pytest.raises(ValueError, match="tags 'paid' and sql"):
+        await SimpleConsumer("127.0.0.1:1", GROUP).subscribe(TOPIC, "paid", sql="size > 3")
+
+
 async def test_a_subscription_that_fails_is_none() -> None:
     async with SimpleConsumer("127.0.0.1:1", GROUP, start_timeout_ms=0) as consumer:
         for _ in range(2):

@@ -44,6 +44,8 @@ def test_what_cannot_be_is_refused() -> None:
         Subscription("no topic", print)
     with pytest.raises(FormatError):
         Subscription("Orders", print, "||")
+    with pytest.raises(ValueError, match="tags 'paid' and sql 'size > 3': give only one"):
+        Subscription("Orders", print, "paid", sql="size > 3")
     with pytest.raises(SettingsError):
         Subscription("Orders", print, batch_size=1025)
 

@@ -194,3 +194,9 @@ def test_a_new_topic_is_made_after_rocketmqs_own_pattern() -> None:
     command = decode(single(message(), ID).request("producers", QUEUE, 1_000).encode(opaque=1))
     header = parse(SendHeaderV2, command.ext_fields)
     assert (header.default_topic, header.default_topic_queue_count) == ("TBW102", 4)
+
+
+def test_a_delay_level_is_at_most_the_highest_that_the_brokers_have() -> None:
+    with pytest.raises(MessageIllegal, match=r"delay level 19: the highest is 18.*delay_level_max="):
+        single(message(delay_level=19), ID)
+    assert by_name(single(message(delay_level=19), ID, delay_level_max=20).properties)["DELAY"] == "19"

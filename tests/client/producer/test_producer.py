@@ -44,6 +44,7 @@ async def test_a_message_with_a_sharding_key_is_sent_to_no_other_queue() -> None
         (Message("a/b", b"x"), IllegalName),
         (Message("Orders", b""), MessageIllegal),
         (Message("Orders", b"x", properties={"TAGS": "a"}), MessageIllegal),
+        (Message("Orders", b"x", delay_level=99), MessageIllegal),
     ],
 )
 async def test_what_breaks_a_limit_is_refused_before_anything_is_sent(
@@ -63,6 +64,11 @@ async def test_what_breaks_a_limit_is_refused_before_anything_is_sent(
         (Message("Orders", b""), MessageIllegal, "message 2, of topic 'Orders': body is empty"),
         (Message("Orders", b"x", tags="*"), MessageIllegal, "message 2, of topic 'Orders': tags"),
         (Message("Orders", b"x", delay_ms=-1), MessageIllegal, "message 2, of topic 'Orders': delay level 0"),
+        (
+            Message("Orders", b"x", delay_level=19),
+            MessageIllegal,
+            "message 2, of topic 'Orders': delay level 19: the highest is 18; give delay_ms or deliver_time",
+        ),
         (Message("a/b", b"x"), IllegalName, "message 2, of topic 'a/b': "),
         (Message("a/b", b"x", sharding_key="k"), IllegalName, "message 2, of topic 'a/b': "),
         (Message("x" * 128, b"x"), IllegalName, "message 2, of topic 'xxx"),

@@ -135,6 +135,8 @@ class Consumer:
         check(number(1), invisible_ms=invisible_ms)
         if pop and (model is Model.BROADCASTING or start.where is ConsumeFromWhere.TIMESTAMP):
             raise SettingsError("pop=True: the model is CLUSTERING, and a group begins at FIRST or LAST")
+        if not pop and invisible_ms != INVISIBLE_MS:
+            raise SettingsError(f"invisible_ms {invisible_ms}: only with pop=True is a message hidden")
         if max_concurrency < 1:
             raise SettingsError(f"max_concurrency {max_concurrency}: at least one handler must run")
         is_broadcasting = model is Model.BROADCASTING
@@ -212,7 +214,8 @@ class Consumer:
             handler: an async or plain function of a message. When it returns, the message is done; when it
                 raises, the message is delivered again: see ``Retry`` and ``DeadLetter``.
             tags: ``*``, or tags joined by ``||``.
-            sql: a condition over the messages' properties, instead of tags.
+            sql: a condition over the messages' properties, instead of tags. Brokers are asked whether they
+                accept it when the consumer starts; in one that has started, a refusal is logged.
             ordered: handle each queue's messages one after the other.
             batch_size: call the handler with lists of at most so many messages.
             idempotent_by: handle only one of the messages with the same key: ``message_id``, ``keys``, the
@@ -220,6 +223,7 @@ class Consumer:
 
         Raises:
             IllegalName, FormatError: the topic or the tags are illegal.
+            IllegalArgument: both ``tags`` and ``sql`` are given.
             SettingsError: the batch size is illegal, the topic has a handler, it is ordered and the consumer
                 pops, or ``idempotent_by`` is given and the consumer has no deduplicator, or broadcasts.
         """
@@ -228,6 +232,12 @@ class Consumer:
             raise SettingsError(f"topic {topic!r} has a handler already: a group sees a topic in one way")
         if ordered and self._pop_invisible_ms is not None:
             raise SettingsError(f"topic {topic!r} cannot be ordered: a consumer with pop=True keeps no order")
+        times = self._settings.max_reconsume_times
+        if times is not None and self._is_broadcasting and not ordered:
+            raise SettingsError(
+                f"max_reconsume_times {times}: leave it out, or handle topic {topic!r} with ordered=True: "
+                "else broadcasting drops a message whose handler fails"
+            )
         once = None if idempotent_by is None else self._once(topic, idempotent_by, ordered)
         self._subscriptions[topic] = Subscription(topic, handler, tags, sql, ordered, batch_size, once)
         self._resubscribe()
@@ -255,9 +265,13 @@ class Consumer:
             raise SettingsError(
                 "idempotent_by needs a memory: Consumer(..., deduplicator=Deduplicator('a.db'))"
             )
-        if self._settings.member.model is MessageModel.BROADCASTING:
+        if self._is_broadcasting:
             raise SettingsError("broadcasting handles a message in each member: idempotent_by cannot be")
         return self._deduplicator.once(f"{self.group}/{topic}", idempotent_by, ordered=ordered)
+
+    @property
+    def _is_broadcasting(self) -> bool:
+        return self._settings.member.model is MessageModel.BROADCASTING
 
     @property
     def group(self) -> str:
@@ -287,7 +301,7 @@ class Consumer:
             NetworkError: no name server responds within ``start_timeout_ms``, or the consumer was stopped.
             WrongServer, WrongProtocol: the address is not a name server's.
             TLSError: it or this consumer does not accept the other's certificate.
-            RemoteError: a name server refuses.
+            RemoteError: a name server refuses, or a broker refuses a condition ``sql``.
             FormatError, OSError: the file of the offsets, for broadcasting, cannot be read.
         """
         if not self._subscriptions:

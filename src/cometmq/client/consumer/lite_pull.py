@@ -119,8 +119,10 @@ class LitePullConsumer:
 
         Raises:
             IllegalName, FormatError: the topic or the tags are illegal.
+            IllegalArgument: both ``tags`` and ``sql`` are given.
             SettingsError: the topic is subscribed to already, or queues are assigned.
-            NetworkError, RemoteError: no name server responds within ``start_timeout_ms``, or one refuses.
+            NetworkError, RemoteError: no name server responds within ``start_timeout_ms``, or one refuses;
+                RemoteError also if a broker refuses the condition ``sql``.
         """
         valid_topic(topic)
         if topic in self._subscriptions or (self._member is not None and not self._subscriptions):
@@ -213,14 +215,15 @@ class LitePullConsumer:
 
     async def _join(self) -> None:
         """Join the group with all subscriptions; a member leaves first and then begins at its commits."""
-        if self._member is not None:
-            self._finish_poll()
-            await _leave(self._member)
-        self._settings = self._settings.of_this_process()
         now_ms = self._settings.clock.now_ms()
         interests = {
             topic: TopicInterest(one.data(now_ms), False) for topic, one in self._subscriptions.items()
         }
+        if self._member is not None:
+            await self._member.find(interests)  # if that fails the member stays as it is
+            self._finish_poll()
+            await _leave(self._member)
+        self._settings = self._settings.of_this_process()
         member = Membership(self._settings, interests, self._consume)
         self._member = member
         try:

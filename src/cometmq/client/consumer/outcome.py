@@ -1,6 +1,15 @@
 """Exceptions by which a handler decides on a message; any other exception acts like ``Retry()``."""
 
-from cometmq.arguments import check, number, or_none
+from typing import Final
+
+from cometmq.arguments import ArgumentKind, check, number, or_none
+from cometmq.format.delay_level import LEVEL_MAX
+
+DELAY_LEVEL: Final = ArgumentKind(
+    f"an int from 0 to {LEVEL_MAX}, the level of 2 h, which is the longest delay of a retry",
+    number().is_type,
+    lambda value: 0 <= value <= LEVEL_MAX,
+)
 
 
 class Retry(Exception):
@@ -12,7 +21,7 @@ class Retry(Exception):
     """
 
     def __init__(self, *, delay_level: int = 0, suspend_ms: int | None = None) -> None:
-        check(number(0), delay_level=delay_level)
+        check(DELAY_LEVEL, delay_level=delay_level)
         check(or_none(number(0)), suspend_ms=suspend_ms)
         super().__init__(f"again after delay level {delay_level}" if delay_level else "again later")
         self.delay_level = delay_level

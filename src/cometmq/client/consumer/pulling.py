@@ -24,6 +24,7 @@ from cometmq.client.consumer.queue_requests import (
     QueueRequests,
 )
 from cometmq.client.consumer.start import Start
+from cometmq.client.repeated_text import RepeatedText
 from cometmq.cluster.process_queue import Limits, ProcessQueue, PulledItem
 from cometmq.errors import CometMQError
 from cometmq.format.layout import RETRY_PREFIX
@@ -115,6 +116,7 @@ class Pulling:
         self._sql = sql
         self._ordered = ordered
         self._has_room = asyncio.Event()
+        self._failures = RepeatedText()
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, settle_s: float = 0.0) -> None:
@@ -189,9 +191,11 @@ class Pulling:
                 )
             )
         except CometMQError as error:
-            _log.warning("%s: a pull at %d failed: %s", _name(self.queue), cursor, error)
+            if self._failures.is_due(str(error)):
+                _log.warning("%s: a pull at %d failed: %s", _name(self.queue), cursor, error)
             await asyncio.sleep(AFTER_FAILURE_S)
             return
+        self._failures.clear()
         self._add(waiting, pulled)
 
     def _add(self, waiting: ProcessQueue[StoredMessage], pulled: Pulled) -> None:

@@ -167,6 +167,7 @@ class QueueRequests:
 
         Raises:
             FormatError: ``tags`` is not a tag expression, or a message cannot be decoded.
+            IllegalArgument: both ``tags`` and ``sql`` are given.
             UndecodableBody: the body of the first message cannot be decompressed.
             NoRoute, NetworkError, RemoteError: the broker is unknown, does not respond, or refuses.
         """
@@ -182,7 +183,7 @@ class QueueRequests:
         """Read messages like ``pull``, with bodies as stored: ``sys_flag`` says which are compressed."""
         check(QUEUE, queue=wanted.queue)
         check(_NUMBER, queue_offset=wanted.queue_offset)
-        check(or_none(TEXT), sql=wanted.sql)
+        tag.check_filter(wanted.tags, wanted.sql)
         check(_COUNT, max_count=wanted.max_count, wait_ms=wanted.wait_ms)
         check(or_none(_NUMBER), commit_offset=wanted.commit_offset)
         expression = tag.parse(wanted.tags) if wanted.sql is None else None

@@ -146,8 +146,10 @@ class SimpleConsumer:
 
         Raises:
             IllegalName, FormatError: the topic or the tags are illegal.
+            IllegalArgument: both ``tags`` and ``sql`` are given.
             SettingsError: the topic is subscribed to already.
-            NetworkError, RemoteError: no name server responds within ``start_timeout_ms``, or one refuses.
+            NetworkError, RemoteError: no name server responds within ``start_timeout_ms``, or one refuses;
+                RemoteError also if a broker refuses the condition ``sql``.
         """
         data = subscription_data(topic, tags, sql, self._clock.now_ms())
         if topic in self._subscriptions:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from cometmq.arguments import FLAG, FUNCTION, TEXT, check, number, or_none
+from cometmq.arguments import FLAG, FUNCTION, check, number, or_none
 from cometmq.client.calling import call
 from cometmq.client.consumer.queue_requests import SQL92
 from cometmq.errors import SettingsError
@@ -37,6 +37,7 @@ class Subscription:
     Raises:
         IllegalName: the topic's name.
         FormatError: ``tags`` is no tag expression.
+        IllegalArgument: both ``tags`` and ``sql`` are given.
         SettingsError: ``batch_size`` is not from 1 to 1024; or IllegalType.
     """
 
@@ -81,11 +82,11 @@ def subscription_data(topic: str, tags: str, sql: str | None, version: int) -> S
     Raises:
         IllegalName: the topic's name.
         FormatError: ``tags`` is no tag expression.
+        IllegalArgument: both ``tags`` and ``sql`` are given.
         IllegalType: an argument has the wrong type.
     """
     valid_topic(topic)
-    check(or_none(TEXT), sql=sql)
-    tag.parse(tags)
+    tag.check_filter(tags, sql)
     if sql is None:
         return tag_subscription(topic, tags, version)
     return SubscriptionData(topic, sql, SQL92, version)

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from cometmq.client.background import start_task
+from cometmq.client.group.filter_checks import FilterChecks
 from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.missing_topics import MissingTopics
@@ -50,6 +51,7 @@ class MemberHeartbeats:
         self._missing = MissingTopics(
             routes, settings.group, lambda: [one.topic for one in self._subscriptions()]
         )
+        self._filters = FilterChecks(connections, routes, settings)
         self._stand_ins: set[str] = set()
         self._due = asyncio.Event()
         self._is_registered = False
@@ -67,6 +69,14 @@ class MemberHeartbeats:
                     partial(self._routes.get, topic),
                     self._settings.start_timeout_ms,
                 )
+
+    async def find(self, subscriptions: Mapping[str, SubscriptionData]) -> None:
+        """Query the routes of subscriptions by topic, and ask their brokers whether they accept the filters.
+
+        Raises like ``find_routes``; RemoteError also for a filter that a broker refuses.
+        """
+        await self.find_routes(subscriptions)
+        await self._filters.check(subscriptions.values())
 
     async def send(self) -> None:
         """Send a heartbeat to all brokers of the known routes.
@@ -95,7 +105,10 @@ class MemberHeartbeats:
         self._missing.check_soon()
 
     async def run(self) -> None:
-        """Send heartbeats every 30 s, and at ``send_soon``; warn of topics that do not exist."""
+        """Send heartbeats every 30 s, and at ``send_soon``.
+
+        Missing topics, and filters that brokers refuse which were not asked before, are logged.
+        """
         watching = start_task(self._missing.run(), f"watch over the topics of {self._settings.client_id}")
         try:
             while True:
@@ -103,6 +116,8 @@ class MemberHeartbeats:
                 self._due.clear()
                 was_registered = self._is_registered
                 await self.send()
+                for error in await self._filters.refusals(self._subscriptions()):
+                    _log.error("group %s gets no messages: %s", self._settings.group, error)
                 if self._is_registered and not was_registered:
                     self._on_registered()
         finally:

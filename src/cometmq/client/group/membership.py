@@ -102,13 +102,13 @@ class Membership:
         return self._since_ms.get(topic)
 
     async def start(self) -> None:
-        """Join the group and begin to consume its share. Raises NetworkError or RemoteError.
+        """Join the group and begin to consume its share. Raises like ``find``.
 
         For a group that begins at the end, messages stored from now on are consumed. Brokers and topics may
         appear later: later rebalances find them.
         """
         try:
-            await self._heartbeats.find_routes(self._interests)
+            await self.find(self._interests)
             if self._in_group:
                 await self._heartbeats.send()
                 await self.rebalancing.rebalance()
@@ -124,6 +124,15 @@ class Membership:
             self._run(self.rebalancing.run_locks(), "locks")
         if self._settings.commit_ms is not None:
             self._run(self._run_commits(self._settings.commit_ms / 1000), "commit")
+
+    async def find(self, interests: Mapping[str, TopicInterest]) -> None:
+        """Query the routes of topics, and ask their brokers whether they accept the filters.
+
+        Raises:
+            NetworkError: no name server responds within the start's timeout.
+            RemoteError: a name server refuses, or a broker refuses a filter.
+        """
+        await self._heartbeats.find({topic: one.data for topic, one in interests.items()})
 
     async def begin(self) -> None:
         """Wait until it is fixed where the group begins in its queues, if that is at their ends."""

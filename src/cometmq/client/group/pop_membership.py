@@ -106,9 +106,12 @@ class PopMembership:
             self._since_ms[topic] = self._settings.clock.now_ms()
 
     async def start(self) -> None:
-        """Join the group. Raises NetworkError or RemoteError. Brokers and topics may appear later."""
+        """Join the group. Brokers and topics may appear later.
+
+        Raises NetworkError or RemoteError, the latter also if a broker refuses a filter.
+        """
         try:
-            await self._heartbeats.find_routes(self._subscriptions)
+            await self._heartbeats.find(self._subscriptions)
             await self._heartbeats.send()
             await self._begin_all()
         except BaseException:
@@ -119,8 +122,8 @@ class PopMembership:
         self._task = start_task(self._heartbeats.run(), f"heartbeat of {self._settings.client_id}")
 
     async def subscribe(self, subscriptions: Mapping[str, SubscriptionData]) -> None:
-        """Replace all subscriptions, and send them to the brokers. Raises NetworkError or RemoteError."""
-        await self._heartbeats.find_routes(subscriptions)
+        """Replace all subscriptions, and send them to the brokers. Raises like ``start``."""
+        await self._heartbeats.find(subscriptions)
         self._subscriptions = subscriptions
         await self._begin_all()
         self.replace(subscriptions)

@@ -11,6 +11,7 @@ import msgspec
 from cometmq.arguments import shown
 from cometmq.errors import IllegalName, MessageIllegal
 from cometmq.format import compression, properties, sent, sys_flag
+from cometmq.format.delay_level import LEVEL_MAX
 from cometmq.format.layout import valid_topic
 from cometmq.format.sys_flag import CompressionType
 from cometmq.message import Message, MessageQueue
@@ -84,11 +85,18 @@ def single(
     *,
     compress_over: int | None = COMPRESS_OVER_BYTES,
     compression_type: CompressionType = CompressionType.ZLIB,
+    delay_level_max: int = LEVEL_MAX,
 ) -> Outgoing:
     """Encode one message; a body of at least ``compress_over`` bytes is compressed.
 
     Raises MessageIllegal or IllegalName if the message breaks a limit.
     """
+    if message.delay_level > delay_level_max:  # a broker would take its highest level instead
+        raise MessageIllegal(
+            f"delay level {message.delay_level}: the highest is {delay_level_max}; give delay_ms or "
+            "deliver_time for any other time, or Producer(delay_level_max=…) if the brokers' "
+            "messageDelayLevel has more levels"
+        )
     text = _properties(message, unique_id).decode()
     body, flags = message.body, 0
     if compress_over is not None and len(body) >= compress_over:

@@ -36,6 +36,7 @@ from cometmq.client.trace import trace_sender
 from cometmq.cluster.fault import BrokerFaults
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, RequestTimeout, SettingsError
+from cometmq.format.delay_level import LEVEL_MAX
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.format.properties import IDEMPOTENCE_KEY
 from cometmq.io.clock import Clock, SystemClock
@@ -74,6 +75,8 @@ class Producer(Opening):
         idempotent_by: the key by which a CometMQ broker recognises a message that it has stored already:
             ``message_id`` (this stops only duplicates by retries), ``keys``, or a function that returns a
             message's key, or None for its id.
+        delay_level_max: the highest delay level of a message; more than 18 if the brokers' setting
+            ``messageDelayLevel`` has more.
         credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
@@ -96,12 +99,13 @@ class Producer(Opening):
         linger_ms: int | None = None,
         batch_bytes: int = packing.BATCH_BYTES,
         idempotent_by: IdempotentBy | None = None,
+        delay_level_max: int = LEVEL_MAX,
         credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
         check(number(), in_flight_max=in_flight_max, batch_bytes=batch_bytes)
-        check(number(1), timeout_ms=timeout_ms, tries=tries)
+        check(number(1), timeout_ms=timeout_ms, tries=tries, delay_level_max=delay_level_max)
         check(or_none(number(0)), compress_over=compress_over, linger_ms=linger_ms)
         check(FLAG, latency_fault_tolerance=latency_fault_tolerance, trace=trace)
         check(several(instance_of(object), "SendHooks"), hooks=hooks)
@@ -122,6 +126,7 @@ class Producer(Opening):
         self._linger_ms = linger_ms
         self._batch_bytes = batch_bytes
         self._key_of = None if idempotent_by is None else key_by(idempotent_by)
+        self._delay_level_max = delay_level_max
         self._credentials = find_credentials(credentials)
         self._tls = tls_of(tls)
         self._clock = clock or SystemClock()
@@ -334,7 +339,7 @@ class Producer(Opening):
         queue_of: Callable[[Message], MessageQueue | None] | None = None,
     ) -> list[SendResult | CometMQError]:
         outcomes: dict[int, SendResult | CometMQError] = {}
-        with outgoing.naming_illegal(messages):
+        with outgoing.naming_illegal(messages, self._encode_with_id):
             lanes = packing.pack(
                 messages,
                 await self._queues_of_keys(messages) if queue_of is None else queue_of,
@@ -392,7 +397,11 @@ class Producer(Opening):
 
     def _encode_with_id(self, message: Message, unique_id: str) -> Outgoing:
         return outgoing.single(
-            message, unique_id, compress_over=self._compress_over, compression_type=self._compression
+            message,
+            unique_id,
+            compress_over=self._compress_over,
+            compression_type=self._compression,
+            delay_level_max=self._delay_level_max,
         )
 
     def _new_ids(self, number: int) -> list[str]:

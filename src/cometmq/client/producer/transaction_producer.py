@@ -65,6 +65,7 @@ class ProducerOptions(TypedDict, total=False):
     linger_ms: int | None
     batch_bytes: int
     idempotent_by: IdempotentBy | None
+    delay_level_max: int
     credentials: Credentials | None
     tls: TLS | bool | None
     clock: Clock | None

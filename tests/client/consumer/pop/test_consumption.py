@@ -65,7 +65,7 @@ async def test_handled_messages_are_acknowledged_together() -> None:
         (Retry(), 0, 10_000),
         (ValueError(), 3, 120_000),
         (Retry(delay_level=1), 3, 1_000),
-        (Retry(delay_level=99), 0, 7_200_000),
+        (Retry(delay_level=18), 0, 7_200_000),
         (ValueError(), 15, 7_200_000),
     ],
 )

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from cometmq.client.background import start_task
 from cometmq.client.consumer.pop.receipts import PopReceipts
 from cometmq.client.consumer.pop.requests import PopOptions, PopRequests, PopStatus
+from cometmq.client.repeated_text import RepeatedText
 from cometmq.cluster.process_queue import Limits
 from cometmq.errors import CometMQError
 from cometmq.format.pop.receipt import parse_receipt
@@ -67,6 +68,7 @@ class PopLoop:
         self._count = 0
         self._size = 0
         self._has_room = asyncio.Event()
+        self._failures = RepeatedText()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -110,8 +112,12 @@ class PopLoop:
             try:
                 is_soon = await self._pop()
             except CometMQError as error:
-                _log.warning("%s of %s: a pop failed: %s", self.queue.topic, self.queue.broker_name, error)
                 is_soon = False
+                if self._failures.is_due(str(error)):
+                    topic, broker_name = self.queue.topic, self.queue.broker_name
+                    _log.warning("%s of %s: a pop failed: %s", topic, broker_name, error)
+            else:
+                self._failures.clear()
             if not is_soon:
                 await asyncio.sleep(PAUSE_S)
 
