@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tests.client.brokers import RoutesOnly
 
+from cometmq.client import Consumer, Start
 from cometmq.client.consumer.pop.requests import PopOptions, PopRequests
 from cometmq.client.routes import Routes
 from cometmq.format import properties
@@ -15,6 +16,7 @@ from cometmq.format.pop import bit_set
 from cometmq.format.pop.names import RetryFlag, flag_of
 from cometmq.format.pop.offset_info import PoppedQueue, encode_begin_offsets, encode_offsets
 from cometmq.format.record import Record, encode
+from cometmq.io.clock import ManualClock
 from cometmq.net import inproc
 from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
@@ -222,3 +224,16 @@ async def popping(*brokers: PopBroker) -> AsyncIterator[Client]:
         await connections.close()
         for server in (names, *servers):
             await server.stop()
+
+
+@asynccontextmanager
+async def consuming(broker: PopBroker, handler: Any, **arguments: Any) -> AsyncIterator[Consumer]:
+    """Let a consumer handle the messages of a broker."""
+    batch_size = arguments.pop("batch_size", None)
+    clock = ManualClock(POP_TIME_MS)
+    async with popping(broker) as here:
+        options: dict[str, Any] = {"pop": True, "start": Start.FIRST, "clock": clock}
+        consumer = Consumer(here.name_server, GROUP, **options | arguments)
+        consumer.subscribe(TOPIC, handler, batch_size=batch_size)
+        async with consumer:
+            yield consumer

@@ -40,7 +40,7 @@ class Delivery:
             Retry: it was not acknowledged, or nothing was decided.
         """
         if self.outcome is AckStatus.REJECTED:
-            raise DeadLetter
+            raise DeadLetter("it was rejected")
         if self.outcome is not AckStatus.ACKED:
             raise Retry(delay_level=self.delay_level)
 

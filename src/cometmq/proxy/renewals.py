@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from cometmq.client.consumer.pop.handling import retry_delay_ms
+from cometmq.client.consumer.send_back import retry_delay_ms
 from cometmq.errors import CometMQError
 from cometmq.message import StoredMessage
 from cometmq.proxy.brokers import Brokers

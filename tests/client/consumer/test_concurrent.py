@@ -7,6 +7,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+from tests.client.members import settled
 from tests.pulled import pulled, stored
 
 from cometmq.client.consumer import concurrent
@@ -14,10 +17,13 @@ from cometmq.client.consumer.concurrent import ConcurrentHandling
 from cometmq.client.consumer.outcome import DeadLetter, Retry
 from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack
 from cometmq.client.consumer.subscription import Handler, Subscription
+from cometmq.client.failure_log import FailureLog
 from cometmq.errors import NetworkError, UndecodableBody
 from cometmq.message import MessageQueue, StoredMessage
 
 PATIENCE_S = 60
+TRIES = [(0, 0), (1, 16), (2, 0), (3, 16)]
+"""Queue offsets, and how often each message was retried."""
 
 
 class Returned(SendBack):
@@ -43,7 +49,12 @@ async def working(
     find = {"Orders": subscription}.get
     with ThreadPoolExecutor(1) as pool:
         handling = ConcurrentHandling(
-            find, asyncio.Semaphore(workers), workers, partial(Subscription.handle, pool=pool), send_back
+            find,
+            asyncio.Semaphore(workers),
+            workers,
+            partial(Subscription.handle, pool=pool),
+            FailureLog("billing", 16),
+            send_back,
         )
         handling.start()
         yield handling
@@ -128,6 +139,76 @@ async def test_what_cannot_be_sent_back_is_handled_here_again(monkeypatch: Any) 
 
     monkeypatch.setattr(concurrent, "LOCAL_RETRY_S", 0.0)
     await main()
+
+
+async def test_a_failure_is_logged_with_what_becomes_of_the_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    raised = [ValueError("no"), ValueError("bad"), DeadLetter("who?"), Retry()]
+
+    async def handle(message: StoredMessage) -> None:
+        raise raised[message.queue_offset]
+
+    messages = [replace(stored(offset), keys=("42",), reconsume_times=times) for offset, times in TRIES]
+    queue = pulled(*messages)
+    async with working(handle, Returned(), workers=1) as handling:
+        handling.put(queue, messages)
+        await settled(lambda: queue.to_commit == 4)
+    failed = "a handler of topic 'Orders', group 'billing' failed: message "
+    dead = "a dead letter in topic %DLQ%billing: message "
+    assert caplog.messages == [
+        f"{failed}message-0, keys '42', try 1 of 17: delivered again in about 10 s",
+        f"{failed}message-1, keys '42', try 17 of 17: becomes a dead letter",
+        f"{dead}message-1 of topic 'Orders', keys '42', try 17 of 17; its handler raised ValueError('bad')",
+        f"{dead}message-2 of topic 'Orders', keys '42', try 1 of 17; its handler raised DeadLetter('who?')",
+        f"{dead}message-3 of topic 'Orders', keys '42', try 17 of 17; its handler raised {Retry()!r}",
+    ]
+
+
+async def test_nothing_is_a_dead_letter_before_a_broker_has_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(concurrent, "LOCAL_RETRY_S", 3_600.0)
+
+    async def handle(_: StoredMessage) -> None:
+        raise DeadLetter
+
+    async with working(handle, Returned(failures=1)) as handling:
+        handling.put(pulled(stored(0)), [stored(0)])
+        await settled(lambda: "it is handled here again" in caplog.text)
+    assert "a dead letter in topic" not in caplog.text
+
+
+async def test_the_failure_of_a_message_whose_queue_has_another_owner_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    queue = pulled(stored(0))
+
+    async def handle(_: StoredMessage) -> None:
+        await queue.stop()
+        raise ValueError("no")
+
+    async with working(handle, Returned()) as handling:
+        handling.put(queue, [stored(0)])
+        await settled(lambda: "failed" in caplog.text)
+    assert caplog.messages[0].endswith("try 1 of 17: delivered again to the queue's next owner")
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), DeadLetter("no"), Retry()])
+async def test_what_broadcasting_drops_is_logged_once(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handle(_: StoredMessage) -> None:
+        raise error
+
+    queue = pulled(stored(0))
+    async with working(handle) as handling:
+        handling.put(queue, [stored(0)])
+        await settled(lambda: queue.to_commit == 1)
+    (said,) = caplog.messages
+    assert said.startswith(
+        "dropped, as broadcasting has neither retries nor dead letters: message message-0 of"
+    )
 
 
 async def test_broadcasting_drops_what_fails() -> None:

@@ -5,9 +5,10 @@ from functools import partial
 from tests.pulled import pulled, stored
 
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
-from cometmq.client.consumer.ordered import OrderedHandling, OrderedOptions
+from cometmq.client.consumer.ordered import SUSPEND_MS, OrderedHandling
 from cometmq.client.consumer.pulling import Pulling
 from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.failure_log import FailureLog
 from cometmq.message import StoredMessage
 
 
@@ -39,7 +40,8 @@ async def test_an_ordered_queue_is_handled_by_itself_and_stops_when_its_message_
             one,
             partial(Subscription.handle, pool=pool),
             None,
-            OrderedOptions(),
+            SUSPEND_MS,
+            FailureLog("readers", None),
         )
 
     queue = ConsumedQueue(pulled(stored(0), stored(1)), handle_in_order)

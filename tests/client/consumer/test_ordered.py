@@ -4,13 +4,16 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import pytest
+from tests.client.members import settled
 from tests.pulled import pulled, stored
 
-from cometmq.client.consumer.ordered import OrderedHandling, OrderedOptions
+from cometmq.client.consumer.ordered import OrderedHandling
 from cometmq.client.consumer.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.consumer.pulling import Pulling
 from cometmq.client.consumer.send_back import SendBack
 from cometmq.client.consumer.subscription import Handler, Subscription
+from cometmq.client.failure_log import FailureLog
 from cometmq.cluster.process_queue import PulledItem
 from cometmq.errors import UndecodableBody
 from cometmq.message import StoredMessage
@@ -32,7 +35,7 @@ def handling_of(
     handler: Handler,
     *,
     dead: SendBack | None = None,
-    options: OrderedOptions | None = None,
+    max_reconsume_times: int | None = None,
     holds: bool = True,
     batch_size: int | None = None,
 ) -> OrderedHandling:
@@ -46,7 +49,8 @@ def handling_of(
         one,
         partial(Subscription.handle, pool=pool),
         dead,
-        options or OrderedOptions(suspend_ms=0),
+        0,
+        FailureLog("billing", max_reconsume_times),
     )
 
 
@@ -78,8 +82,7 @@ async def test_a_body_that_cannot_be_decompressed_fails_alone_and_not_the_batch_
         batches.put_nowait([message.queue_offset for message in messages])
 
     dead, queue = Dead(), pulled(*map(stored, range(5)))
-    options = OrderedOptions(suspend_ms=0, max_reconsume_times=2)
-    handling = handling_of(queue, handle, dead=dead, options=options, batch_size=3)
+    handling = handling_of(queue, handle, dead=dead, max_reconsume_times=2, batch_size=3)
     assert [await batches.get() for _ in range(2)] == [[0], [2, 3, 4]]
     await end(handling)
     assert (dead.offsets, queue.to_commit) == ([1], 5)
@@ -118,8 +121,7 @@ async def test_a_message_that_is_put_off_keeps_its_place_and_does_not_count_as_t
         handled.set()
 
     dead, queue = Dead(), pulled(stored(0))
-    options = OrderedOptions(suspend_ms=0, max_reconsume_times=1)
-    handling = handling_of(queue, handle, dead=dead, options=options)
+    handling = handling_of(queue, handle, dead=dead, max_reconsume_times=1)
     await handled.wait()
     await end(handling)
     assert (tries, dead.offsets, queue.to_commit) == ([0] * 4, [], 1)
@@ -136,8 +138,7 @@ async def test_dead_letters_leave_the_queue() -> None:
         last.set()
 
     dead, queue = Dead(), pulled(*map(stored, range(3)))
-    options = OrderedOptions(suspend_ms=0, max_reconsume_times=2)
-    handling = handling_of(queue, handle, dead=dead, options=options)
+    handling = handling_of(queue, handle, dead=dead, max_reconsume_times=2)
     await last.wait()
     await end(handling)
     assert (dead.offsets, queue.to_commit) == ([0, 1], 3)
@@ -157,8 +158,7 @@ async def test_messages_that_come_behind_a_failure_are_no_dead_letters_before_th
         last.set()
 
     dead, queue = Dead(), pulled(stored(0))
-    options = OrderedOptions(suspend_ms=0, max_reconsume_times=2)
-    handling = handling_of(queue, handle, dead=dead, options=options, batch_size=10)
+    handling = handling_of(queue, handle, dead=dead, max_reconsume_times=2, batch_size=10)
     await last.wait()
     await end(handling)
     assert batches == [[(0, 0)], [(0, 1)], [(0, 2)], [(1, 0)]]
@@ -216,3 +216,40 @@ async def test_a_message_that_does_not_end_is_cancelled_when_the_time_is_up() ->
     handling.request_stop()
     assert not await handling.finish(0.01)
     assert queue.to_commit == 0
+
+
+async def test_a_failure_is_logged_with_what_becomes_of_the_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    raised: list[Exception] = [ValueError("no"), ValueError("for ever"), DeadLetter("who?")]
+
+    async def handle(_: StoredMessage) -> None:
+        if raised:
+            raise raised.pop(0)
+
+    queue = pulled(*map(stored, range(3)))
+    handling = handling_of(queue, handle, dead=Dead(), max_reconsume_times=1)
+    await settled(lambda: queue.to_commit == 3)
+    await end(handling)
+    failed = "a handler of topic 'Orders', group 'billing' failed: message message-0, "
+    dead = "a dead letter in topic %DLQ%billing: message "
+    assert caplog.messages == [
+        f"{failed}try 1 of 2: delivered again in about 0 s, broker-a, queue 0 pauses until then",
+        f"{failed}try 2 of 2: becomes a dead letter",
+        f"{dead}message-0 of topic 'Orders', try 2 of 2; its handler raised ValueError('for ever')",
+        f"{dead}message-1 of topic 'Orders', try 1 of 2; its handler raised DeadLetter('who?')",
+    ]
+
+
+async def test_what_broadcasting_drops_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def handle(_: StoredMessage) -> None:
+        raise DeadLetter("who?")
+
+    queue = pulled(stored(0))
+    handling = handling_of(queue, handle)
+    await settled(lambda: queue.to_commit == 1)
+    await end(handling)
+    (said,) = caplog.messages
+    assert said.startswith(
+        "dropped, as broadcasting has neither retries nor dead letters: message message-0 of"
+    )

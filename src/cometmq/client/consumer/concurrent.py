@@ -17,10 +17,11 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from cometmq.client.background import start_task
-from cometmq.client.consumer.outcome import DeadLetter, Retry
+from cometmq.client.consumer.outcome import DeadLetter
 from cometmq.client.consumer.pulling import Pulling
-from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack
+from cometmq.client.consumer.send_back import SendBack, level_of, retry_delay_ms
 from cometmq.client.consumer.subscription import Handle, Subscription, unhandled
+from cometmq.client.failure_log import DEAD, FailureLog, again_in
 from cometmq.errors import CometMQError, UndecodableBody
 from cometmq.message import StoredMessage
 
@@ -48,6 +49,7 @@ class Workers(ABC, Generic[SourceT]):
         find: returns the subscription of a topic, or None.
         slots: limits how many handlers run at a time.
         handle: calls a handler with messages.
+        log: logs failures.
     """
 
     def __init__(
@@ -56,7 +58,9 @@ class Workers(ABC, Generic[SourceT]):
         slots: asyncio.Semaphore,
         workers: int,
         handle: Handle,
+        log: FailureLog,
     ) -> None:
+        self._log = log
         self._find = find
         self._slots = slots
         self._call_handler = handle
@@ -121,26 +125,23 @@ class Workers(ABC, Generic[SourceT]):
                     await self._handle(work)
 
     async def _handle(self, work: Work[SourceT]) -> None:
-        delay_level = 0
+        error: Exception | None = None
         task = asyncio.current_task()
         self._handled[task] = work
         try:
             await self._call_handler(work.subscription, work.messages)
-        except Retry as retry:
-            delay_level = retry.delay_level
-        except DeadLetter:
-            delay_level = DEAD_LETTER
-        except Exception as error:  # noqa: BLE001 the application's handler may raise anything
-            if isinstance(error, UndecodableBody) and len(work.messages) > 1:
+        except Exception as raised:  # noqa: BLE001 the application's handler may raise anything
+            if isinstance(raised, UndecodableBody) and len(work.messages) > 1:
                 self._put_singly(work)
                 return
-            _log.warning("a handler failed, the message comes again: %s", ids(work), exc_info=True)
+            error = raised
+        if self._handled.pop(task, None) is None:  # the handler has stopped its consumer
+            if error is not None:
+                self._log.failed(work.messages, error, lambda _: "done, as it stopped the consumer before")
+        elif error is None:
+            self._succeed(work)
         else:
-            if self._handled.pop(task, None) is not None:
-                self._succeed(work)
-            return
-        if self._handled.pop(task, None) is not None:  # else the handler has stopped its consumer
-            await self._fail(work, delay_level)
+            await self._fail(work, error)
 
     def _put_singly(self, work: Work[SourceT]) -> None:
         """Queue the messages of a batch one by one: one bad body, or too large ones, must not fail all."""
@@ -156,15 +157,15 @@ class Workers(ABC, Generic[SourceT]):
         """Finish messages whose handler has returned."""
 
     @abstractmethod
-    async def _fail(self, work: Work[SourceT], delay_level: int) -> None:
-        """Return messages whose handler has raised, to be delivered again; or, for DEAD_LETTER, bury them."""
+    async def _fail(self, work: Work[SourceT], error: Exception) -> None:
+        """Log the failure, and return messages to be delivered again, or as dead letters."""
 
 
 class ConcurrentHandling(Workers[Pulling]):
     """The workers of one consumer that pulls.
 
     Args:
-        find, slots, workers, handle: as for ``Workers``.
+        find, slots, workers, handle, log: as for ``Workers``.
         send_back: None for broadcasting, where failed messages are dropped.
     """
 
@@ -174,9 +175,10 @@ class ConcurrentHandling(Workers[Pulling]):
         slots: asyncio.Semaphore,
         workers: int,
         handle: Handle,
+        log: FailureLog,
         send_back: SendBack | None,
     ) -> None:
-        super().__init__(find, slots, workers, handle)
+        super().__init__(find, slots, workers, handle, log)
         self._send_back = send_back
 
     def _is_wanted(self, work: Work[Pulling]) -> bool:
@@ -194,24 +196,34 @@ class ConcurrentHandling(Workers[Pulling]):
     def _succeed(self, work: Work[Pulling]) -> None:
         work.source.done(work.messages)
 
-    async def _fail(self, work: Work[Pulling], delay_level: int) -> None:
+    async def _fail(self, work: Work[Pulling], error: Exception) -> None:
         if self._send_back is None:
-            _log.warning("dropped, as broadcasting has no retries: %s", ids(work))
+            self._log.dropped(work.messages, error)
             work.source.done(work.messages)
-        elif not work.source.stopped:  # else the queue's next owner pulls them anyway
+        elif work.source.stopped:
+            self._log.failed(work.messages, error, lambda _: "delivered again to the queue's next owner")
+        else:
+            level = level_of(error)
+
+            def outlook(message: StoredMessage) -> str:
+                return DEAD if self._log.is_last_try(message) else again_in(retry_delay_ms(message, level))
+
+            self._log.failed(work.messages, error, outlook)
             for message in work.messages:
-                await self._send_back_one(self._send_back, work, message, delay_level)
+                await self._send_back_one(self._send_back, work, message, error)
 
     async def _send_back_one(
-        self, send_back: SendBack, work: Work[Pulling], message: StoredMessage, delay_level: int
+        self, send_back: SendBack, work: Work[Pulling], message: StoredMessage, error: Exception
     ) -> None:
         try:
-            await send_back.send(work.source.queue, message, delay_level)
-        except CometMQError as error:
-            _log.warning("not sent back, it is handled here again: %s: %s", message.message_id, error)
+            await send_back.send(work.source.queue, message, level_of(error))
+        except CometMQError as failure:
+            _log.warning("not sent back, it is handled here again: %s: %s", message.message_id, failure)
             again = replace(message, reconsume_times=message.reconsume_times + 1)
             asyncio.get_running_loop().call_later(LOCAL_RETRY_S, self.put, work.source, [again])
         else:
+            if isinstance(error, DeadLetter) or self._log.is_last_try(message):
+                self._log.dead_letter(message, error)
             work.source.done([message])
 
 

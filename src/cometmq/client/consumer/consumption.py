@@ -12,11 +12,12 @@ from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.consumed_queue import ConsumedQueue
 from cometmq.client.consumer.handle_hooks import HandleHooks
 from cometmq.client.consumer.handler_calls import HandlerCalls
-from cometmq.client.consumer.ordered import OrderedHandling, OrderedOptions
+from cometmq.client.consumer.ordered import OrderedHandling
 from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource
 from cometmq.client.consumer.send_back import SendBack
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.failure_log import FailureLog
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.membership import Membership, TopicInterest
 from cometmq.client.trace import trace_sender
@@ -41,6 +42,11 @@ class ConsumerSettings(NamedTuple):
     pull: PullOptions
     trace: bool
     hooks: HandleHooks = HandleHooks()
+
+    @property
+    def retries_max(self) -> int:
+        """After how many retries a message of a topic that is not ordered becomes a dead letter."""
+        return MAX_RECONSUME_TIMES if self.max_reconsume_times is None else self.max_reconsume_times
 
 
 class Consumption:
@@ -73,6 +79,7 @@ class Consumption:
             self._calls.slots,
             settings.max_concurrency,
             self._calls.handle,
+            FailureLog(settings.member.group, settings.retries_max),
             self._send_back,
         )
 
@@ -179,7 +186,8 @@ class Consumption:
             self._calls.slots,
             self._calls.handle,
             self._send_back,
-            OrderedOptions(settings.suspend_ms, settings.max_reconsume_times),
+            settings.suspend_ms,
+            FailureLog(settings.member.group, settings.max_reconsume_times),
         )
 
     def _arrived(self, pulling: Pulling, messages: list[StoredMessage]) -> None:
@@ -193,12 +201,12 @@ class Consumption:
         return ConsumeTracer(send, member.group, member.clock)
 
     def _new_send_back(self) -> SendBack:
-        times, member = self._settings.max_reconsume_times, self._settings.member
+        member = self._settings.member
         return SendBack(
             self._member.connections,
             self._member.routes,
             member.group,
-            MAX_RECONSUME_TIMES if times is None else times,
+            self._settings.retries_max,
             member.clock,
         )
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from cometmq.client.consumer.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.consumer.pulling import AFTER_FAILURE_S, Pulling
 from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack
 from cometmq.client.consumer.subscription import Handle, Subscription, unhandled
+from cometmq.client.failure_log import DEAD, FailureLog, again_in
 from cometmq.client.waiting import wait_within
 from cometmq.errors import CometMQError, UndecodableBody
 from cometmq.message import StoredMessage
@@ -26,18 +27,6 @@ from cometmq.message import StoredMessage
 SUSPEND_MS: Final = 1_000
 
 _log = logging.getLogger(__name__)
-
-
-class OrderedOptions(NamedTuple):
-    """How failures of ordered messages are handled.
-
-    Attributes:
-        suspend_ms: how long a queue pauses after a failure.
-        max_reconsume_times: after so many retries a message becomes a dead letter; None for never.
-    """
-
-    suspend_ms: int = SUSPEND_MS
-    max_reconsume_times: int | None = None
 
 
 class OrderedHandling:
@@ -48,6 +37,8 @@ class OrderedHandling:
         holds: returns whether we hold the queue's lock.
         handle: calls a handler with messages.
         send_back: sends dead letters; None for broadcasting, where they are dropped.
+        suspend_ms: how long a queue pauses after a failure.
+        log: logs failures, and says which try is a message's last one.
     """
 
     def __init__(
@@ -58,7 +49,8 @@ class OrderedHandling:
         slots: asyncio.Semaphore,
         handle: Handle,
         send_back: SendBack | None,
-        options: OrderedOptions,
+        suspend_ms: int,
+        log: FailureLog,
     ) -> None:
         self._pulling = pulling
         self._find = find
@@ -66,7 +58,8 @@ class OrderedHandling:
         self._slots = slots
         self._call_handler = handle
         self._send_back = send_back
-        self._options = options
+        self._suspend_ms = suspend_ms
+        self._log = log
         self._arrived = asyncio.Event()
         self._stopped = asyncio.Event()
         self._failures = 0
@@ -95,6 +88,7 @@ class OrderedHandling:
         """
         if self._task in own:
             self._done(self._handled)
+            self._handled = []
             return True
         _, late = await asyncio.wait((self._task,), timeout=timeout_s)
         self._task.cancel()
@@ -134,40 +128,57 @@ class OrderedHandling:
         again = [
             replace(message, reconsume_times=message.reconsume_times + self._failures) for message in messages
         ]
-        suspend_ms: int | None = None
         self._handled = messages
         try:
             await self._call_handler(subscription, again)
-        except DeadLetter:
-            return await self._send_to_dead_letters(messages, again)
-        except PutOff:
-            return self._options.suspend_ms / 1000
-        except Retry as retry:
-            suspend_ms = retry.suspend_ms
         except Exception as error:  # noqa: BLE001 the application's handler may raise anything
             if isinstance(error, UndecodableBody) and len(messages) > 1:
                 self._failed = offsets[:1]  # the first comes alone now: a bad body must not fail the others
                 return 0.0
-            _log.warning("a handler failed, %s pauses", self._pulling.queue, exc_info=True)
-        else:
+            return await self._fail(messages, again, error)
+        self._done(messages)
+        return 0.0
+
+    async def _fail(
+        self, messages: list[StoredMessage], again: list[StoredMessage], error: Exception
+    ) -> float:
+        """Log a failure; return for how many seconds the queue has to pause.
+
+        Args:
+            again: the messages with the number of their retries.
+        """
+        if not self._handled:
+            self._log.failed(again, error, lambda _: "done, as it stopped the consumer before")
+            return 0.0
+        pause_ms = self._suspend_ms
+        if isinstance(error, PutOff):
+            return pause_ms / 1000
+        if isinstance(error, DeadLetter) or self._log.is_last_try(again[0]):
+            return await self._send_to_dead_letters(messages, again, error)
+        if isinstance(error, Retry) and error.suspend_ms is not None:
+            pause_ms = error.suspend_ms
+        queue = f"{self._pulling.queue.broker_name}, queue {self._pulling.queue.queue_id}"
+        self._log.failed(again, error, lambda _: f"{again_in(pause_ms)}, {queue} pauses until then")
+        self._failures += 1
+        self._failed = [message.queue_offset for message in messages]
+        return pause_ms / 1000
+
+    async def _send_to_dead_letters(
+        self, messages: list[StoredMessage], again: list[StoredMessage], error: Exception
+    ) -> float:
+        """Send messages as dead letters; if no broker accepts them, they are handled again after a pause."""
+        if self._send_back is None:
+            self._log.dropped(again, error)
             self._done(messages)
             return 0.0
-        limit = self._options.max_reconsume_times
-        if limit is not None and again[0].reconsume_times >= limit:
-            return await self._send_to_dead_letters(messages, again)
-        self._failures += 1
-        self._failed = offsets
-        return (self._options.suspend_ms if suspend_ms is None else suspend_ms) / 1000
-
-    async def _send_to_dead_letters(self, messages: list[StoredMessage], again: list[StoredMessage]) -> float:
-        """Send messages as dead letters; if no broker accepts them, they are handled again after a pause."""
+        self._log.failed(again, error, lambda _: DEAD)
         try:
-            if self._send_back is not None:
-                for message in again:
-                    await self._send_back.send_whole(message, DEAD_LETTER)
-        except CometMQError as error:
-            _log.warning("no dead letter could be sent, %s pauses: %s", self._pulling.queue, error)
-            return self._options.suspend_ms / 1000
+            for message in again:
+                await self._send_back.send_whole(message, DEAD_LETTER)
+                self._log.dead_letter(message, error)
+        except CometMQError as failure:
+            _log.warning("no dead letter could be sent, %s pauses: %s", self._pulling.queue, failure)
+            return self._suspend_ms / 1000
         self._done(messages)
         return 0.0
 

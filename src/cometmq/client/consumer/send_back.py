@@ -9,10 +9,12 @@ import logging
 from typing import Final
 
 from cometmq.client.answer import successful
+from cometmq.client.consumer.outcome import DeadLetter, Retry
 from cometmq.client.producer.send_result import STORED
 from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError, NoRoute, RemoteError
 from cometmq.format import properties
+from cometmq.format.delay_level import DelayLevels
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.sys_flag import compression_bits
 from cometmq.io.clock import Clock
@@ -27,6 +29,8 @@ FIRST_DELAY_LEVEL: Final = 3
 """Of the first retry of a whole message; each further one has the next level."""
 DEAD_LETTER: Final = -1
 """The delay level that means dead letter."""
+
+_DELAYS: Final = DelayLevels.parse()
 
 _log = logging.getLogger(__name__)
 
@@ -102,3 +106,19 @@ class SendBack:
         answer = await self._connections.request(address, command, SEND_BACK_TIMEOUT_MS)
         if answer.code not in STORED:
             raise RemoteError(answer.code, answer.remark or "")
+
+
+def level_of(error: Exception) -> int:
+    """Return the delay level that a handler asks for by what it raises; 0 for one that grows."""
+    if isinstance(error, DeadLetter):
+        return DEAD_LETTER
+    return error.delay_level if isinstance(error, Retry) else 0
+
+
+def retry_delay_ms(message: StoredMessage, delay_level: int) -> int:
+    """Return after how long a message comes again whose handler raised: at level 0 longer with each delivery.
+
+    The delays are those of RocketMQ's default levels, with and without pops: 10 s, 30 s, 1 min … 2 h.
+    """
+    level = delay_level or FIRST_DELAY_LEVEL + message.reconsume_times
+    return _DELAYS.delays_ms[_DELAYS.nearest(level) - 1]

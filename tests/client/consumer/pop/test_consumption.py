@@ -1,13 +1,10 @@
 """A push consumer that pops, with a broker that answers by the wire's types."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from tests.client.members import settled
-from tests.client.pops import GROUP, POP_TIME_MS, TOPIC, PopBroker, popping
+from tests.client.pops import GROUP, POP_TIME_MS, TOPIC, PopBroker, consuming
 
 from cometmq.client import Consumer, DeadLetter, Model, Retry, Start
 from cometmq.client.consumer.pop.consumption import PopConsumption
@@ -20,19 +17,6 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 
 QUEUE = MessageQueue(TOPIC, "a", 2)
 ALL = QUEUE._replace(queue_id=-1)
-
-
-@asynccontextmanager
-async def consuming(broker: PopBroker, handler: Any, **arguments: Any) -> AsyncIterator[Consumer]:
-    """Let a consumer handle the messages of a broker."""
-    batch_size = arguments.pop("batch_size", None)
-    clock = ManualClock(POP_TIME_MS)
-    async with popping(broker) as here:
-        options: dict[str, Any] = {"pop": True, "start": Start.FIRST, "clock": clock}
-        consumer = Consumer(here.name_server, GROUP, **options | arguments)
-        consumer.subscribe(TOPIC, handler, batch_size=batch_size)
-        async with consumer:
-            yield consumer
 
 
 async def ignore(_: object) -> None:

@@ -1,22 +1,34 @@
-"""How long messages are hidden whose handler raised; the rest is in ``test_consumption``."""
+"""What the log says of popped messages whose handlers fail; the rest is in ``test_consumption``."""
 
 import pytest
-from tests.client.pops import record
+from tests.client.members import settled
+from tests.client.pops import PopBroker, consuming
 
-from cometmq.client.consumer.pop.handling import retry_delay_ms
-from cometmq.format.stored import message_as_stored
-
-RETRIES_S = [10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200]
-"""Of RocketMQ's clients that pop, by how often a message was delivered before."""
-
-
-def test_a_message_is_hidden_longer_with_each_delivery() -> None:
-    messages = [message_as_stored(record(0, b"x", reconsume_times=times)) for times in range(18)]
-    assert [retry_delay_ms(one, 0) // 1000 for one in messages] == [*RETRIES_S, 7200, 7200]
+from cometmq.client import DeadLetter
+from cometmq.message import StoredMessage
 
 
 @pytest.mark.parametrize(
-    ("level", "delay_ms"), [(1, 1_000), (2, 5_000), (5, 60_000), (18, 7_200_000), (19, 7_200_000)]
+    ("error", "reconsume_times", "said"),
+    [
+        (ValueError("no"), 0, ["try 1 of 3: delivered again in about 10 s"]),
+        (
+            ValueError("no"),
+            2,
+            ["try 3 of 3: becomes a dead letter", "try 3 of 3; its handler raised ValueError('no')"],
+        ),
+        (DeadLetter("who?"), 0, ["try 1 of 3; its handler raised DeadLetter('who?')"]),
+    ],
 )
-def test_a_level_is_the_same_as_without_pops(level: int, delay_ms: int) -> None:
-    assert retry_delay_ms(message_as_stored(record(0, b"x", reconsume_times=9)), level) == delay_ms
+async def test_a_failure_is_logged_with_what_becomes_of_the_message(
+    error: Exception, reconsume_times: int, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_: StoredMessage) -> None:
+        raise error
+
+    broker = PopBroker()
+    broker.put(b"0", reconsume_times=reconsume_times)
+    async with consuming(broker, fail, max_reconsume_times=2):
+        await settled(lambda: bool(broker.changes) or broker.acknowledged() == {0})
+    assert [line.endswith(end) for line, end in zip(caplog.messages, said, strict=True)] == [True] * len(said)
+    assert ("a dead letter in topic %DLQ%readers" in caplog.text) is ("; its handler" in said[-1])

@@ -8,7 +8,7 @@ from typing import Any
 from cometmq.client.background import start_task
 from cometmq.client.calling import calling_tasks
 from cometmq.client.consumer.consume_trace import ConsumeTracer
-from cometmq.client.consumer.consumption import MAX_RECONSUME_TIMES, ConsumerSettings
+from cometmq.client.consumer.consumption import ConsumerSettings
 from cometmq.client.consumer.handler_calls import HandlerCalls
 from cometmq.client.consumer.pop.assignments import PopAssignments
 from cometmq.client.consumer.pop.handling import PopHandling
@@ -17,6 +17,7 @@ from cometmq.client.consumer.pop.receipts import PopReceipts
 from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions
 from cometmq.client.consumer.send_back import SendBack
 from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.failure_log import FailureLog
 from cometmq.client.group.pop_membership import PopMembership
 from cometmq.client.trace import trace_sender
 from cometmq.message import MessageQueue
@@ -140,19 +141,17 @@ class PopConsumption:
         return PopLoop(queue, wanted, self._source, self._handling.put)
 
     def _new_handling(self) -> PopHandling:
-        settings, times = self._settings, self._settings.max_reconsume_times
-        times = MAX_RECONSUME_TIMES if times is None else times
-        member = self._member
+        settings, member, group = self._settings, self._member, self._settings.member.group
         send_back = SendBack(
-            member.connections, member.routes, settings.member.group, times, settings.member.clock
+            member.connections, member.routes, group, settings.retries_max, settings.member.clock
         )
         return PopHandling(
             self._subscriptions.get,
             self._calls.slots,
             settings.max_concurrency,
             self._calls.handle,
+            FailureLog(group, settings.retries_max),
             requests=member.requests,
             receipts=self._receipts,
             send_back=send_back,
-            max_reconsume_times=times,
         )

@@ -8,19 +8,18 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Container, Coroutine
-from typing import Any, Final
+from typing import Any
 
 from cometmq.client.consumer.concurrent import Work, Workers, ids
+from cometmq.client.consumer.outcome import DeadLetter
 from cometmq.client.consumer.pop.loop import PopLoop
 from cometmq.client.consumer.pop.receipts import PopReceipts, is_from
 from cometmq.client.consumer.pop.requests import PopRequests
-from cometmq.client.consumer.send_back import DEAD_LETTER, FIRST_DELAY_LEVEL, SendBack
+from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack, level_of, retry_delay_ms
 from cometmq.client.consumer.subscription import Handle, Subscription
+from cometmq.client.failure_log import DEAD, FailureLog, again_in
 from cometmq.errors import CometMQError, ReceiptExpired
-from cometmq.format.delay_level import DelayLevels
 from cometmq.message import MessageQueue, StoredMessage
-
-DELAYS: Final = DelayLevels.parse()
 
 _log = logging.getLogger(__name__)
 
@@ -29,10 +28,9 @@ class PopHandling(Workers[PopLoop]):
     """The workers of one consumer that pops.
 
     Args:
-        find, slots, workers, handle: as for ``Workers``.
+        find, slots, workers, handle, log: as for ``Workers``.
         requests: acknowledge messages, and hide them.
         send_back: makes dead letters of messages.
-        max_reconsume_times: a message that fails after so many retries becomes a dead letter.
     """
 
     def __init__(
@@ -41,17 +39,16 @@ class PopHandling(Workers[PopLoop]):
         slots: asyncio.Semaphore,
         workers: int,
         handle: Handle,
+        log: FailureLog,
         *,
         requests: PopRequests,
         receipts: PopReceipts,
         send_back: SendBack,
-        max_reconsume_times: int,
     ) -> None:
-        super().__init__(find, slots, workers, handle)
+        super().__init__(find, slots, workers, handle, log)
         self._requests = requests
         self._receipts = receipts
         self._send_back = send_back
-        self._max_reconsume_times = max_reconsume_times
         self._to_ack: defaultdict[str, list[StoredMessage]] = defaultdict(list)
         self._acking: set[asyncio.Task[None]] = set()
 
@@ -98,22 +95,29 @@ class PopHandling(Workers[PopLoop]):
         for message in work.messages:
             self._ack(message)
 
-    async def _fail(self, work: Work[PopLoop], delay_level: int) -> None:
+    async def _fail(self, work: Work[PopLoop], error: Exception) -> None:
+        level = level_of(error)
+
+        def outlook(message: StoredMessage) -> str:
+            return DEAD if self._log.is_last_try(message) else again_in(retry_delay_ms(message, level))
+
+        self._log.failed(work.messages, error, outlook)
         work.source.done(work.messages)
         for message in work.messages:
-            if delay_level == DEAD_LETTER or message.reconsume_times >= self._max_reconsume_times:
-                await self._bury(work.source, message)
+            if isinstance(error, DeadLetter) or self._log.is_last_try(message):
+                await self._bury(work.source, message, error)
             else:
-                await self._hide(message, retry_delay_ms(message, delay_level))
+                await self._hide(message, retry_delay_ms(message, level))
 
-    async def _bury(self, loop: PopLoop, message: StoredMessage) -> None:
+    async def _bury(self, loop: PopLoop, message: StoredMessage, error: Exception) -> None:
         """Send a message to the dead letters, and acknowledge it."""
         try:
             self._receipts.find(message)
             await self._send_back.send(loop.queue, message, DEAD_LETTER)
-        except CometMQError as error:
-            _log.warning("no dead letter, the message comes again: %s: %s", message.message_id, error)
+        except CometMQError as failure:
+            _log.warning("no dead letter, the message comes again: %s: %s", message.message_id, failure)
         else:
+            self._log.dead_letter(message, error)
             self._ack(message)
 
     async def _hide(self, message: StoredMessage, invisible_ms: int, *, counts: bool = True) -> None:
@@ -151,12 +155,3 @@ class PopHandling(Workers[PopLoop]):
         task = asyncio.create_task(work, name="acknowledge")
         self._acking.add(task)
         task.add_done_callback(self._acking.discard)
-
-
-def retry_delay_ms(message: StoredMessage, delay_level: int) -> int:
-    """Return how long to hide a message whose handler raised: at level 0 longer with each delivery.
-
-    The delays are those of RocketMQ's default levels, with and without pops: 10 s, 30 s, 1 min … 2 h.
-    """
-    level = delay_level or FIRST_DELAY_LEVEL + message.reconsume_times
-    return DELAYS.delays_ms[DELAYS.nearest(level) - 1]
