@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cometmq.format import layout
 from cometmq.format.host import pack_host
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
@@ -28,6 +27,7 @@ from cometmq.store.append import NewMessage
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.flush import Flusher
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import spread_of
 
 RECORD_SIZES: Final = (128, 4096)
 BATCHES: Final = (1, 32, 512)
@@ -121,7 +121,7 @@ def open_desks(directory: Path) -> Iterator[dict[str, Desk]]:
 def open_desk(root: Path, settings: StoreSettings, kind: type[CommitLog] = CommitLog) -> Desk:
     """Open a log that is written as the settings say."""
     files = OpenFiles(Disk(), writable=True)
-    log = kind(files, layout.commitlog_dir(root), settings.mapped_file_size_commit_log, settings)
+    log = kind(files, spread_of(root, settings), settings.mapped_file_size_commit_log, settings)
     flusher = Flusher(log, settings, SystemClock(), lambda: None)
     flusher.start()
     return Desk(log, flusher)

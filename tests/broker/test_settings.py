@@ -85,6 +85,17 @@ def test_all_settings_can_be_shown_as_text() -> None:
     assert list(shown) == sorted(shown)
 
 
+def test_another_store_is_not_served_with_the_log_of_the_file_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"storePathRootDir={tmp_path}/own\nstorePathCommitLog=/a,/b\n")
+    assert settings.load(path).store.store_path_commit_log == "/a,/b"
+    with pytest.raises(SettingsError, match="storePathCommitLog = /a,/b is that of the store"):
+        settings.load(path, {"storePathRootDir": str(tmp_path / "other")})
+    path.write_text(f"storePathRootDir={tmp_path}/own\nstorePathCommitLog={tmp_path}/own/commitlog\n")
+    loaded = settings.load(path, {"storePathRootDir": str(tmp_path / "other")})
+    assert not loaded.store.names_log
+
+
 def test_a_file_wins_over_defaults_and_overrides_over_both(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("enablePropertyFilter=false\nlistenPort=1\n")

@@ -44,6 +44,7 @@ LARGER = Size(
     },
 )
 SEALED = Size(SMALL.messages, SMALL.settings | {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"})
+SPREAD = Size(SMALL.messages, SMALL.settings | {"storePathCommitLog": "{folder}/b,{folder}/a"})
 
 Line = dict[str, Any]
 long = partial(pytest.param, marks=pytest.mark.interop_long)
@@ -56,12 +57,14 @@ long = partial(pytest.param, marks=pytest.mark.interop_long)
         long("cometmq rocketmq cometmq", LARGER, signal.SIGTERM, id="cometmq-first-larger"),
         long("rocketmq cometmq rocketmq", LARGER, signal.SIGTERM, id="rocketmq-first-larger"),
         long("cometmq rocketmq cometmq", LARGER, signal.SIGKILL, id="cometmq-first-larger-killed"),
+        long("cometmq rocketmq cometmq", SPREAD, signal.SIGKILL, id="cometmq-first-spread-killed"),
         pytest.param("rocketmq cometmq rocketmq", SMALL, signal.SIGTERM, id="rocketmq-first-small"),
         pytest.param("cometmq rocketmq cometmq", DEFAULT, signal.SIGTERM, id="cometmq-first-default"),
         pytest.param("cometmq rocketmq cometmq", SMALL, signal.SIGKILL, id="cometmq-first-killed"),
         pytest.param("rocketmq cometmq", SMALL, signal.SIGKILL, id="rocketmq-first-killed"),
         pytest.param("rocketmq cometmq rocketmq", SEALED, signal.SIGTERM, id="rocketmq-first-sealed"),
         pytest.param("cometmq rocketmq cometmq", SEALED, signal.SIGKILL, id="cometmq-first-sealed-killed"),
+        pytest.param("rocketmq cometmq rocketmq", SPREAD, signal.SIGTERM, id="rocketmq-first-spread"),
     ],
 )
 def test_each_broker_finds_what_the_one_before_it_left(
@@ -76,7 +79,8 @@ def test_each_broker_finds_what_the_one_before_it_left(
     committed: list[Line] = []
     sent: list[Line] = []
     for hop, name in enumerate(brokers.split()):
-        settings = size.settings | peers.PATIENT
+        named = {name: str(value).format(folder=tmp_path) for name, value in size.settings.items()}
+        settings = named | peers.PATIENT
         with peers.START[name](tmp_path / "store", settings, port=port, ended_by=ended_by) as peer:
             if hop == 0:
                 told, *_ = run_java("SendAndReceive", peer.namesrv, "Moved", size.messages)
@@ -94,6 +98,17 @@ def test_each_broker_finds_what_the_one_before_it_left(
             assert answers_right(run_java, peer, sent, tmp_path)
             committed = committed_offsets(run_java, peer)
             print(f"\n{name}: {len(before)} messages found, {len(digest)} left", end="")
+    if size is SPREAD:
+        assert directories_take_turns(tmp_path, size)
+
+
+def directories_take_turns(folder: Path, size: Size) -> bool:
+    """Each file of the log, whoever created it, is in the directory whose turn it was."""
+    length = int(str(size.settings["mappedFileSizeCommitLog"]))
+    places = {int(path.name) // length: path.parent.name for path in folder.glob("[ab]/*")}
+    assert places == {number: "ab"[number % 2] for number in range(len(places))}
+    assert len(places) > 2
+    return not (folder / "store/commitlog").exists()
 
 
 def read_all(run_java: Run, peer: peers.Peer) -> dict[tuple[str, int, int], Line]:

@@ -339,8 +339,11 @@ def load(
     Raises SettingsError if the file cannot be read, or a setting in it cannot be used.
     """
     values = dict(defaults or {})
+    given = overrides or {}
     values |= {} if path is None else read_file(path)
-    values |= overrides or {}
+    if "storePathRootDir" in given:
+        values = store_settings.for_store(values, Path(given["storePathRootDir"]))
+    values |= given
     foreign.check(values, ignored)
     for note in foreign.notes_on(values, known_names()):
         _log.warning("%s: %s", path, note)

@@ -69,10 +69,6 @@ _DISCOVERY: Final = (
     "name servers are not discovered, so the broker would register nowhere",
     "set namesrvAddr = host:port;host:port",
 )
-_LOG_PLACE: Final = (
-    "the CommitLog, or a part of it, is elsewhere",
-    "move it to commitlog in storePathRootDir, or link that to it; then remove the setting",
-)
 _FILE_PLACE: Final = ("the file is elsewhere", "move it to its default place, then remove the setting")
 _AUTH: Final = "org.apache.rocketmq.auth"
 
@@ -127,8 +123,6 @@ STOPPING: Final[Mapping[str, Stopping]] = {
         "a slave learns its master's address from the name servers",
         "remove it, and set namesrvAddr and the master's brokerName",
     ),
-    "storePathCommitLog": Stopping(("", "{root}/commitlog"), *_LOG_PLACE),
-    "readOnlyCommitLogStorePaths": Stopping(_NONE, *_LOG_PLACE),
     "storePathEpochFile": Stopping(("", "{root}/epochFileCheckpoint"), *_FILE_PLACE),
     "storePathBrokerIdentity": Stopping(("", "{root}/brokerIdentity"), *_FILE_PLACE),
     "authenticationProvider": Stopping(

@@ -8,7 +8,7 @@ Source: RocketMQ ``store/MappedFileQueue.java``.
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
@@ -101,9 +101,18 @@ class FileChain:
         """The files' directory."""
         return Path(self._directory)
 
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """All directories with files of the chain."""
+        return (self.directory,)
+
     def path(self, start: int) -> Path:
         """Return the path of the file that begins at ``start``."""
         return _path(self._directory, start)
+
+    def new_path(self, start: int) -> Path:
+        """Return where a new file that begins at ``start`` is to be created."""
+        return self.path(start)
 
     @property
     def first_offset(self) -> int:
@@ -135,16 +144,20 @@ class FileChain:
         """Create the next file; for an empty chain the one that begins at ``start`` (default 0)."""
         if self.starts:
             start = self.end_offset
-        start = start or 0
-        self.files.layer.make_directory(self.directory, durable=self._durable)
-        file = self.files.create(self.path(start), self.file_size, durable=self._durable)
-        self.starts.append(start)
+        path = self.new_path(start or 0)
+        self.files.layer.make_directory(path.parent, durable=self._durable)
+        file = self.files.create(path, self.file_size, durable=self._durable)
+        self.add(start or 0, path)
         return file
 
-    def add(self, start: int) -> None:
+    def add(self, start: int, path: Path) -> None:
         """Add the file that begins at ``start`` and exists already: the next one, or the first."""
+        del path  # there is one directory
         assert not self.starts or start == self.end_offset, f"{start} is not the next after {self.starts[-1]}"
         self.starts.append(start)
+
+    def avoid(self, full: Collection[Path]) -> None:
+        """Create no file in these directories, as long as there are others: there are none."""
 
     def write(self, offset: int, data: Buffer) -> None:
         """Write ``data`` at ``offset``, across files; missing files behind the last one are created."""
@@ -225,19 +238,23 @@ class FileChain:
         self.detach()
         layer, names = self.files.layer, self._names()
         for name in reversed(names):
-            self.files.forget(self.directory / name)  # a reader in another thread may have opened it since
-            layer.remove(self.directory / name)
+            self.files.forget(self._place(name))  # a reader in another thread may have opened it since
+            layer.remove(self._place(name))
         if not layer.names(self.directory):
             layer.remove_directory(self.directory)
 
     def _names(self) -> list[str]:
         return files_in(self.files.layer, self.directory, layout.is_offset_name)
 
+    def _place(self, name: str) -> Path:
+        """Return the path of what ``_names`` has found."""
+        return Path(self._directory, name)
+
     def _drop_unsynced(self, drop: Callable[[Path], object]) -> None:
         layer, is_synced = self.files.layer, True
         self.starts = []
         for name in self._names():
-            path = self.directory / name
+            path = self._place(name)
             if layer.is_directory(path) or not layout.is_offset_name(name):
                 continue  # ``load`` reports it
             is_synced = is_synced and (self._check(name) is None or layer.size(path) > self.file_size)
@@ -252,7 +269,7 @@ class FileChain:
     def _is_unfinished(self, name: str, *, is_last: bool) -> bool:
         if name.endswith(TEMPORARY_SUFFIX) or not is_last:
             return name.endswith(TEMPORARY_SUFFIX)
-        return self.files.layer.size(self.directory / name) == 0
+        return self.files.layer.size(self._place(name)) == 0
 
     def _check(self, name: str) -> Finding | None:
         """Add the file ``name`` to the chain and return None, or return what is wrong with it.
@@ -262,7 +279,7 @@ class FileChain:
         try:
             start = layout.parse_offset_name(name)
         except FormatError as error:
-            return _damage(self.directory / name, str(error), "move it out of the store")
+            return _damage(self._place(name), str(error), "move it out of the store")
         path = self.path(start)
         size = self.files.layer.size(path)
         if size != self.file_size and self.files.layer.is_directory(path):

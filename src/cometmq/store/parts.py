@@ -12,6 +12,7 @@ from cometmq.store.queue.ledger import Ledger
 from cometmq.store.queue.queues import Queues
 from cometmq.store.recovery.checkpoint import CheckpointFile
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import spread_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def make_parts(root: Path, files: OpenFiles, settings: StoreSettings) -> Parts:
     return Parts(
         root,
         files,
-        CommitLog(files, layout.commitlog_dir(root), settings.mapped_file_size_commit_log, settings),
+        CommitLog(files, spread_of(root, settings), settings.mapped_file_size_commit_log, settings),
         Queues(files, root, settings.queue_file_size, _ext_size(root, files, settings)),
         index,
         CheckpointFile(files, layout.checkpoint_path(root)),

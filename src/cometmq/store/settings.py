@@ -7,6 +7,7 @@ Files and the wire use RocketMQ's name (``mappedFileSizeCommitLog``), code the s
 import os
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -42,6 +43,10 @@ MEMORY_BYTES: Final = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """The machine's memory."""
 
 
+_LOG: Final = "storePathCommitLog"
+_READ_ONLY_LOG: Final = "readOnlyCommitLogStorePaths"
+
+
 class FlushDiskType(Enum):
     """When a send is acknowledged: in the page cache (ASYNC_FLUSH) or on the disk (SYNC_FLUSH)."""
 
@@ -53,6 +58,10 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The store's settings. Sizes in bytes, intervals in ms (RocketMQ: ``MessageStoreConfig``).
 
     Attributes:
+        store_path_commit_log: the directory of the CommitLog, if that is not ``commitlog`` in the store's; or
+            several, joined by commas: new files go to them by turns.
+        read_only_commit_log_store_paths: more of these, to which no new files go. If the log's last file is
+            there, it is filled; expired files are removed there, too.
         mapped_file_size_commit_log: length of a CommitLog file.
         mapped_file_size_consume_queue: length of a ConsumeQueue file, rounded up to whole entries.
         enable_consume_queue_ext: whether queue entries get an extension: which filters their messages pass.
@@ -111,6 +120,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         mapped_file_size_timer_log: length of a timer log's file.
     """
 
+    store_path_commit_log: str = ""
+    read_only_commit_log_store_paths: str = ""
     mapped_file_size_commit_log: FileSize = 1024 * 1024 * 1024
     mapped_file_size_consume_queue: QueueFileSize = 6_000_000
     enable_consume_queue_ext: bool = False
@@ -185,6 +196,11 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             )
 
     @property
+    def names_log(self) -> bool:
+        """Whether the settings name directories of the CommitLog, rather than leave it in the store's own."""
+        return bool(self.store_path_commit_log.strip() or self.read_only_commit_log_store_paths.strip())
+
+    @property
     def sync_flush(self) -> bool:
         """Whether a send waits for the disk."""
         return self.flush_disk_type is FlushDiskType.SYNC_FLUSH
@@ -219,6 +235,28 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def known_names() -> frozenset[str]:
     """Return the names of the settings in files."""
     return frozenset(StoreSettings.__struct_encode_fields__)
+
+
+def for_store(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """Return a file's names and values as they hold for the store under ``root``, maybe a copy of its own.
+
+    Raises SettingsError if the file is another store's, and that one's CommitLog is elsewhere: a copy must
+    not be served, or changed, with it.
+    """
+    held = dict(values)
+    own = str(values.get("storePathRootDir", "")).strip()
+    if not own or Path(own).resolve() == root.resolve():
+        return held
+    if str(held.get(_LOG, "")).strip() == f"{own.rstrip('/')}/commitlog":
+        del held[_LOG]
+    named = next((name for name in (_LOG, _READ_ONLY_LOG) if str(held.get(name, "")).strip()), None)
+    if named is not None:
+        raise SettingsError(
+            f"setting {named} = {held[named]} is that of the store {own}, and would be the CommitLog of "
+            f"{root}, too: for a copy of that store, give a file whose storePathRootDir is {root}, and whose "
+            f"{named} names the copy of its log"
+        )
+    return held
 
 
 def from_properties(values: Mapping[str, Any]) -> StoreSettings:

@@ -101,9 +101,9 @@ class MessageStore(Messages, HasPointers):
         """
         check(instance_of(Path, str), directory=directory)
         check(or_none(instance_of(StoreSettings)), settings=settings)
-        root = Path(directory)
+        root, settings = Path(directory), settings or StoreSettings()
         layer, clock = files or Disk(), clock or SystemClock()
-        check_has_log(layer, root)
+        check_has_log(layer, root, settings)
         with explain_full_disk(root):
             layer.make_directory(root)
             token = layer.lock(layout.lock_path(root))
@@ -111,7 +111,7 @@ class MessageStore(Messages, HasPointers):
                 raise StoreLocked(
                     f"{root} is open in another process: stop it first, or use another directory"
                 )
-            opened, settings = OpenFiles(layer, writable=True), settings or StoreSettings()
+            opened = OpenFiles(layer, writable=True)
             try:
                 parts = make_parts(root, opened, settings)
                 progress = progress or ProgressLines(f"recovering {root}", log.info, clock)

@@ -6,6 +6,7 @@ from tests.broker.conftest import BROKER, Client, serving
 
 from cometmq.broker.admin.broker import NO_POOL, _size
 from cometmq.errors import StoreNotWritable
+from cometmq.format import layout
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import TextTable, decode
@@ -29,6 +30,8 @@ async def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) ->
         assert table["putMessageDistributeTime"].startswith("[<=0ms]:1 ")
         assert table["sendThreadPoolQueueHeadWaitTimeMills"] == "0"
         assert 0 < float(table["commitLogDiskRatio"]) < 1
+        directory = layout.commitlog_dir(bench.store.root)
+        assert table[f"commitLogDiskRatio_{directory}"] == table["commitLogDiskRatio"]
         assert (table["connectionCount"], table["connectionsRefused"]) == ("1", "0")
         assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000
 

@@ -8,6 +8,7 @@ import pytest
 from cometmq.cli.store.options import load_settings, progress_bar, size_text
 from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
+from cometmq.store.spread import spread_of
 
 
 class Terminal(StringIO):
@@ -31,6 +32,25 @@ def test_settings_come_from_either_kind_of_file_and_others_are_no_matter(
     assert caplog.records == []
     with pytest.raises(SettingsError, match="cannot be read"):
         load_settings(tmp_path / "nowhere")
+
+
+def test_a_copy_of_a_store_is_not_opened_with_the_log_of_the_original(tmp_path: Path) -> None:
+    root, copy, conf = tmp_path / "store", tmp_path / "copy", tmp_path / "broker.conf"
+    usual = f"storePathRootDir={root}\nstorePathCommitLog={root}/commitlog\n"
+    conf.write_text(usual)
+    for store in (root, copy):
+        settings = load_settings(conf, store)
+        assert settings is not None
+        assert spread_of(store, settings).directories == (store / "commitlog",)
+    for setting in (f"storePathCommitLog={tmp_path}/a,{tmp_path}/b", "readOnlyCommitLogStorePaths=/old"):
+        conf.write_text(usual + setting)
+        assert load_settings(conf, root) is not None
+        with pytest.raises(SettingsError, match=f"is that of the store {root}, .*is {copy}, and whose"):
+            load_settings(conf, copy)
+    conf.write_text(f"storePathCommitLog={tmp_path}/a")
+    assert load_settings(conf, copy) is not None
+    with pytest.raises(SettingsError, match="2 are given: give them one by one"):
+        load_settings(conf, copy, root)
 
 
 def test_a_person_sees_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch) -> None:

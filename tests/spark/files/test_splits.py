@@ -1,5 +1,6 @@
 import os
 import pickle
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,6 +87,17 @@ def test_a_store_without_files_is_an_empty_store(tmp_path: Path) -> None:
 def test_a_folder_without_a_commitlog_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="holds no CommitLog: give a store directory"):
         log_files(tmp_path)
+
+
+def test_a_store_whose_log_is_elsewhere_is_refused_and_its_log_may_be_given(
+    golden: Mapping[str, Path], tmp_path: Path
+) -> None:
+    store = shutil.copytree(golden["store-clean"], tmp_path / "store")
+    expected = [file.base_offset for file in log_files(store)]
+    (store / "commitlog").rename(tmp_path / "elsewhere")
+    with pytest.raises(SettingsError, match=r"where is its log\?.*storePathCommitLog"):
+        log_files(store)
+    assert [file.base_offset for file in log_files(tmp_path / "elsewhere")] == expected
 
 
 def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:

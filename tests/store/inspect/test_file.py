@@ -41,6 +41,15 @@ def test_a_copy_elsewhere_is_known_by_what_it_holds(
             assert file.base_offset == base_offset
 
 
+def test_a_file_of_a_log_elsewhere_is_known_by_the_settings(tmp_path: Path) -> None:
+    path = tmp_path / "disk" / "00000000000000004096"
+    path.parent.mkdir()
+    path.write_bytes(bytes(4_096))  # nothing in it tells
+    settings = StoreSettings(store_path_commit_log=f"{path.parent},/other")
+    with open_file(Disk(), path, settings) as file:
+        assert (file.kind, file.base_offset) == (Kind.COMMIT_LOG, 4_096)
+
+
 def test_the_file_of_an_extension_is_known_by_its_place(golden: Mapping[str, Path]) -> None:
     path = golden["store-extended"] / "consumequeue_ext/BySql/0/00000000000000000500"
     with open_file(Disk(), path) as file:

@@ -15,6 +15,7 @@ from cometmq.format.scan import StopReason, scan
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import Appended, NewMessage
 from cometmq.store.log.commit_log import CommitLog, describe
+from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import BLOCK_SIZE, MemoryDisk
 
 FILE_SIZE = 8_192
@@ -23,7 +24,7 @@ TIME = 1_700_000_000_000
 
 
 def log_on(disk: MemoryDisk, file_size: int = FILE_SIZE) -> CommitLog:
-    return CommitLog(OpenFiles(disk, writable=True), layout.commitlog_dir(ROOT), file_size)
+    return CommitLog(OpenFiles(disk, writable=True), LogSpread((layout.commitlog_dir(ROOT),)), file_size)
 
 
 def sized(size: int) -> NewMessage:

@@ -19,6 +19,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.flush import Flusher
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
+from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 WAIT_S = 60
@@ -53,7 +54,9 @@ class Bench:
     def __init__(self, disk: MemoryDisk, clock: ManualClock) -> None:
         self.flushed = threading.Semaphore(0)
         self.log = CommitLog(
-            OpenFiles(disk, writable=True), layout.commitlog_dir(ROOT), QUICK.mapped_file_size_commit_log
+            OpenFiles(disk, writable=True),
+            LogSpread((layout.commitlog_dir(ROOT),)),
+            QUICK.mapped_file_size_commit_log,
         )
         self._clock = clock
         self._flusher: Flusher | None = None
@@ -236,7 +239,7 @@ def test_a_sync_opens_no_file(tmp_path: Path, clock: ManualClock) -> None:
             super().sync(path)
 
     files = OpenFiles(Watched(), writable=True)
-    log = CommitLog(files, layout.commitlog_dir(tmp_path), QUICK.mapped_file_size_commit_log)
+    log = CommitLog(files, LogSpread((layout.commitlog_dir(tmp_path),)), QUICK.mapped_file_size_commit_log)
     flusher = Flusher(log, RARELY, clock, lambda: None)
     log.append([new_message()], [0], clock.now_ms())
     flusher.start()

@@ -34,6 +34,7 @@ def test_fillers_are_entries_but_point_nowhere(disk: MemoryDisk) -> None:
     path = layout.consume_queue_path(ROOT, "Orders", 0, 0)
     disk.make_directory(path.parent)
     disk.put(path, (queue_entry.pack(*FILLER) * 3).ljust(400, b"\0"))
+    disk.put(layout.commitlog_path(ROOT, 0), bytes(4_096))
     assert (queue_of(disk).written_end(), queue_of(disk).physical_end(2**40)) == (3, 0)
 
 

@@ -13,6 +13,7 @@ from cometmq.store.read import ends_and_times
 from cometmq.store.read.ends_and_times import EndsAndTimes
 from cometmq.store.read.reading import Reading, run
 from cometmq.store.read.seek import store_time_at
+from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 
@@ -21,7 +22,7 @@ class Shelf:
 
     def __init__(self) -> None:
         files = OpenFiles(MemoryDisk(), writable=True)
-        self.log = CommitLog(files, layout.commitlog_dir(ROOT), 4_096)
+        self.log = CommitLog(files, LogSpread((layout.commitlog_dir(ROOT),)), 4_096)
         self.queues = Queues(files, ROOT, 10 * SIZE)
         self.read: list[tuple[int, int]] = []
         self._ends_and_times = EndsAndTimes(self.log, self.queues)

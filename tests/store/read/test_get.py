@@ -20,6 +20,7 @@ from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.reading import run
 from cometmq.store.read.resident_reads import ResidentReads
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 PER_FILE = 100
@@ -32,7 +33,7 @@ class Shelf:
 
     def __init__(self, log_file_size: int = 1 << 16) -> None:
         files = OpenFiles(MemoryDisk(), writable=True)
-        self.log = CommitLog(files, layout.commitlog_dir(ROOT), log_file_size)
+        self.log = CommitLog(files, LogSpread((layout.commitlog_dir(ROOT),)), log_file_size)
         self.queue: ConsumeQueue = Queues(files, ROOT, PER_FILE * SIZE).find_or_create("Orders", 0)
 
     def add(self, count: int = 1, tags: str | None = None, body: bytes = b"body") -> None:

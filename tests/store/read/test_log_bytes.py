@@ -15,6 +15,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at, record_at, resident_record
 from cometmq.store.read.reading import run
+from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 
@@ -59,7 +60,7 @@ def test_a_record_is_read_by_its_place_as_the_log_reads_it(
     sizes: list[int], flips: list[tuple[float, int]], places: list[int]
 ) -> None:
     disk = MemoryDisk()
-    log = CommitLog(OpenFiles(disk, writable=True), layout.commitlog_dir(ROOT), 16_384)
+    log = CommitLog(OpenFiles(disk, writable=True), LogSpread((layout.commitlog_dir(ROOT),)), 16_384)
     begins = [
         log.append([new_message(body=bytes(size))], [number], 1)[0].physical_offset
         for number, size in enumerate(sizes)

@@ -30,6 +30,7 @@ from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.reading import run
 from cometmq.store.read.resident_reads import ResidentReads
+from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 ALL = 2**63 - 1
@@ -61,7 +62,7 @@ class Shelves:
     def __init__(self, limits: GetLimits) -> None:
         self.disk = MemoryDisk()
         files = OpenFiles(self.disk, writable=True)
-        self.log = CommitLog(files, layout.commitlog_dir(ROOT), 16_384)
+        self.log = CommitLog(files, LogSpread((layout.commitlog_dir(ROOT),)), 16_384)
         queues = Queues(files, ROOT, 20 * SIZE)
         self.queues: list[ConsumeQueue] = [queues.find_or_create("Orders", n) for n in range(QUEUES)]
         self.limits = limits

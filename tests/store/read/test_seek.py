@@ -15,6 +15,7 @@ from cometmq.store.read.reading import run
 from cometmq.store.read.seek import NEVER
 from cometmq.store.read.seek import offset_by_time as find_offset
 from cometmq.store.read.seek import store_time_at as find_store_time
+from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 V6 = pack_host("::1", 10911)
@@ -33,7 +34,7 @@ def store_time_at(log: CommitLog, queue: ConsumeQueue, queue_offset: int) -> int
 def shelf(times: Times, host: bytes = V6) -> tuple[CommitLog, ConsumeQueue]:
     """A log and a queue with messages stored at these times; None stands for a lost one."""
     files = OpenFiles(MemoryDisk(), writable=True)
-    log = CommitLog(files, layout.commitlog_dir(ROOT), 4_096)
+    log = CommitLog(files, LogSpread((layout.commitlog_dir(ROOT),)), 4_096)
     queue = Queues(files, ROOT, 10 * SIZE).find_or_create("Orders", 0)
     for number, time in enumerate(times):
         if time is LOST:

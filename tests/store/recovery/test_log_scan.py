@@ -13,6 +13,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.store import MessageStore
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.recovery.log_scan import LogScan
+from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 FIRST, SECOND = (layout.commitlog_path(ROOT, start) for start in (0, 8_192))
@@ -36,7 +37,7 @@ class Written:
 
     @property
     def log(self) -> CommitLog:
-        log = CommitLog(OpenFiles(self.disk, writable=True), layout.commitlog_dir(ROOT), 8_192)
+        log = CommitLog(OpenFiles(self.disk, writable=True), LogSpread((layout.commitlog_dir(ROOT),)), 8_192)
         log.chain.load()
         return log
 
@@ -145,6 +146,6 @@ def test_bodies_are_checked_only_if_asked_for(written: Written) -> None:
 
 
 def test_an_empty_log_has_no_records() -> None:
-    log = CommitLog(OpenFiles(MemoryDisk(), writable=True), Path("/log"), 8_192)
+    log = CommitLog(OpenFiles(MemoryDisk(), writable=True), LogSpread((Path("/log"),)), 8_192)
     scan = LogScan(log, 0)
     assert (walked(scan), scan.end_offset, scan.last_time) == ([], 0, 0)

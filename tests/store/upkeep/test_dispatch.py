@@ -22,6 +22,7 @@ from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.queues import Queues
 from cometmq.store.read.reading import run
+from cometmq.store.spread import LogSpread
 from cometmq.store.upkeep import dispatch
 from cometmq.store.upkeep.dispatch import (
     NO_QUEUE,
@@ -42,7 +43,7 @@ class Desk:
 
     def __init__(self, disk: MemoryDisk) -> None:
         files = OpenFiles(disk, writable=True)
-        self.log = CommitLog(files, layout.commitlog_dir(ROOT), 1 << 20)
+        self.log = CommitLog(files, LogSpread((layout.commitlog_dir(ROOT),)), 1 << 20)
         self.queues = Queues(files, ROOT, SMALL.queue_file_size)
         self.index = Index(files, ROOT, 10, 50)
         self.dispatcher = Dispatcher(self.log, self.index, DELAYS, self.queues.staged)

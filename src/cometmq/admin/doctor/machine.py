@@ -32,6 +32,7 @@ from cometmq.net.tls.settings import TlsMode
 from cometmq.settings import foreign
 from cometmq.store.settings import StoreSettings
 from cometmq.store.settings import from_properties as store_from_properties
+from cometmq.store.spread import spread_of
 from cometmq.store.upkeep.disk_space import used_percent
 from cometmq.wire import settings_text
 from cometmq.wire.codes import RequestCode
@@ -76,7 +77,11 @@ async def examine(settings: Settings, **access: Any) -> list[Diagnosis]:
     found = _exposure(own)
     found += _advertised(own)
     found += await _ports(own, access)
-    found += _directory(Path(own.store_path_root_dir), settings.store)
+    root = Path(own.store_path_root_dir)
+    found += _directory(root, settings.store)
+    if settings.store.names_log:
+        for directory in spread_of(root, settings.store).writable:
+            found += _directory(directory, settings.store)
     found += [_descriptors(), _kernels()]
     found += _certificate(own)
     return found

@@ -13,13 +13,13 @@ from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.member_subscriptions import as_text
 from cometmq.broker.state.rates import Rates, sum_text
 from cometmq.errors import StoreNotWritable
-from cometmq.format import layout
 from cometmq.format.java.fastjson import dumps
 from cometmq.io.clock import Clock
-from cometmq.io.files import FileLayer
+from cometmq.io.files import FileLayer, Usage
 from cometmq.io.write_health import failures_of
 from cometmq.net.server import Server, Session
 from cometmq.store.read.seek import record_store_time
+from cometmq.store.spread import spread_of
 from cometmq.store.store import MessageStore
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import TextTable, encode, to_plain
@@ -164,14 +164,18 @@ class BrokerAdmin:
 
     def _disk(self) -> dict[str, str]:
         store = self._store
-        path = layout.commitlog_dir(store.root)
-        used, usable = self._files.usage(store.root)
-        ratio = str(used / (used + usable))
+        of_root = self._files.usage(store.root)
+        ratios = {
+            directory: _ratio(self._files.usage(directory if self._files.exists(directory) else store.root))
+            for directory in spread_of(store.root, store.settings).writable
+        }
         return {
-            "commitLogDirCapacity": f"Total : {_size(used + usable)}, Free : {_size(usable)}.",
-            "commitLogDiskRatio": ratio,
-            f"commitLogDiskRatio_{path}": ratio,
-            "consumeQueueDiskRatio": ratio,
+            "commitLogDirCapacity": (
+                f"Total : {_size(of_root.used + of_root.usable)}, Free : {_size(of_root.usable)}."
+            ),
+            "commitLogDiskRatio": str(min(ratios.values())),
+            **{f"commitLogDiskRatio_{directory}": str(ratio) for directory, ratio in ratios.items()},
+            "consumeQueueDiskRatio": str(_ratio(of_root)),
         }
 
     def _pointers(self) -> dict[str, str]:
@@ -242,6 +246,10 @@ def _connections(server: Server) -> dict[str, str]:
         "connectionsRefused": str(server.refused_connections),
         "requestsRefused": str(server.refused_requests),
     }
+
+
+def _ratio(usage: Usage) -> float:
+    return usage.used / (usage.used + usage.usable)
 
 
 def _size(count: int) -> str:

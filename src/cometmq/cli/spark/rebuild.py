@@ -29,5 +29,5 @@ def rebuild(path: Path, config: Path | None, master: str, as_json: bool) -> None
     from cometmq.spark.jobs.rebuild.rebuild import rebuild as rebuild_store  # noqa: PLC0415 - needs the extra
 
     with task_bar(as_json=as_json) as progress:
-        rebuilt = rebuild_store(spark, path, load_settings(config), progress=progress)
+        rebuilt = rebuild_store(spark, path, load_settings(config, path), progress=progress)
     show(path, rebuilt, as_json=as_json)

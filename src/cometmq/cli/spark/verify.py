@@ -33,7 +33,7 @@ def verify(
     from cometmq.spark.jobs.verify import verify as verify_stores  # noqa: PLC0415 - needs the extra
 
     with task_bar(as_json=as_json) as progress:
-        checked = verify_stores(spark, stores, load_settings(config), progress=progress)
+        checked = verify_stores(spark, stores, load_settings(config, *stores), progress=progress)
     if as_json:
         for store in checked:
             print_json(msgspec.structs.asdict(store))

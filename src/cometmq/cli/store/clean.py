@@ -47,7 +47,7 @@ def clean(path: Path, config: Path | None, older_than: str | None, dry_run: bool
     with progress_bar("recovering", as_json=as_json) as progress:
         cleaned = clean_store(
             path,
-            load_settings(config),
+            load_settings(config, path),
             older_than_ms=older_than_ms,
             dry_run=dry_run,
             progress=progress,

@@ -87,7 +87,7 @@ def find(
     Exit codes: 0 found; 3 not found; 2 the conditions cannot be used, or PATH is not a store.
     """
     wanted = wanted_of(message_id, key, topic, tag, time_range)
-    with StoreDirectory(path, load_settings(config)) as store:
+    with StoreDirectory(path, load_settings(config, path)) as store:
         for finding in store.findings:
             if finding.severity is Severity.DAMAGE:
                 click.echo(f"left out: {printable(str(finding))}", err=True)

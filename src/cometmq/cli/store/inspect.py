@@ -50,11 +50,12 @@ def inspect(path: Path, at: int | None, limit: int, config: Path | None, as_json
 
     Exit codes: 0 shown, damaged or not; 2 PATH is not a store file or directory, or has no such OFFSET.
     """
-    settings = load_settings(config)
     layer = Disk()
     if not layer.exists(path):
         raise SettingsError(f"{path}: no such file or directory: give a store file or directory")
-    if layer.is_directory(path):
+    is_store = layer.is_directory(path)
+    settings = load_settings(config, *([path] if is_store else []))
+    if is_store:
         if at is not None:
             raise SettingsError(f"--at {at}: {path} is a directory: give one of its files")
         with StoreDirectory(path, settings, layer) as store:

@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from cometmq.cli.paths import NamedPath
+from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.net.settings_file import read_file
 from cometmq.store.finding import Finding
 from cometmq.store.progress import Progress, ProgressLines
-from cometmq.store.settings import StoreSettings, from_properties
+from cometmq.store.settings import StoreSettings, for_store, from_properties
 
 path_argument = click.argument("path", type=NamedPath())
 config_option = click.option(
@@ -25,11 +26,19 @@ config_option = click.option(
 )
 
 
-def load_settings(config: Path | None) -> StoreSettings | None:
-    """Read the settings file, if given. Raises SettingsError."""
+def load_settings(config: Path | None, *stores: Path) -> StoreSettings | None:
+    """Read the settings file of some stores, if given. Raises SettingsError if it is not that of all."""
     if config is None:
         return None
-    return from_properties(read_file(config))
+    values = read_file(config)
+    for store in stores:
+        values = for_store(values, store)
+    settings = from_properties(values)
+    if len(stores) > 1 and settings.names_log:
+        raise SettingsError(
+            f"{config}: names the CommitLog of one store, and {len(stores)} are given: give them one by one"
+        )
+    return settings
 
 
 @contextmanager

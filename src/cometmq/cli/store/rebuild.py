@@ -32,7 +32,7 @@ def rebuild(path: Path, config: Path | None, as_json: bool) -> None:
     still there; 2 PATH is not a store, or its sizes cannot be determined.
     """
     with progress_bar("rebuilding", as_json=as_json) as progress:
-        rebuilt = rebuild_store(path, load_settings(config), progress=progress)
+        rebuilt = rebuild_store(path, load_settings(config, path), progress=progress)
     show(path, rebuilt, as_json=as_json)
 
 

@@ -29,7 +29,7 @@ def salvage(path: Path, target: Path, config: Path | None, as_json: bool) -> Non
     it.
     """
     with progress_bar("salvaging", as_json=as_json) as progress:
-        salvaged = salvage_store(path, target, load_settings(config), progress=progress)
+        salvaged = salvage_store(path, target, load_settings(config, path), progress=progress)
     if as_json:
         print_json(_fields(path, target, salvaged))
     else:

@@ -54,7 +54,7 @@ def status(path: Path | None, address: str | None, config: Path | None, as_json:
     if (path is None) == (address is None):
         raise SettingsError("give either the directory of a store or --broker HOST:PORT")
     if path is not None:
-        with StoreDirectory(path, load_settings(config)) as store:
+        with StoreDirectory(path, load_settings(config, path)) as store:
             _show(status_of(store), as_json=as_json)
     elif address is not None:
         _show_live(asyncio.run(broker_status(address, **access())), as_json=as_json)

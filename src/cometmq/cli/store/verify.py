@@ -40,7 +40,7 @@ def verify(context: click.Context, path: Path, config: Path | None, as_json: boo
     """
     begin = time.monotonic()
     with progress_bar("checking", as_json=as_json) as progress:
-        verified = verify_store(path, load_settings(config), progress=progress)
+        verified = verify_store(path, load_settings(config, path), progress=progress)
     if as_json:
         findings = [finding_fields(finding) for finding in verified.findings]
         print_json(

@@ -16,6 +16,7 @@ from cometmq.errors import SettingsError
 from cometmq.format.layout import (
     checkpoint_path,
     commitlog_dir,
+    consume_queues_dir,
     is_offset_name,
     lock_path,
     parse_offset_name,
@@ -72,6 +73,8 @@ def log_files(path: Path) -> list[LogFile]:
     except (FileNotFoundError, NotADirectoryError):
         found = _listing_without_folder(path)
     files = [_planned(one) for one in found if one.is_file and is_offset_name(one.path.name)]
+    if not files:
+        _check_is_empty(path)
     return _without_holes(sorted(files, key=lambda file: file.base_offset))
 
 
@@ -152,6 +155,20 @@ def _listing_without_folder(path: Path) -> list[Listed]:
             f"{path} holds no CommitLog: give a store directory, its commitlog folder or one of its files"
         )
     return found
+
+
+def _check_is_empty(path: Path) -> None:
+    """Raise SettingsError for a store that has queues, but no CommitLog: it is elsewhere, or not mounted."""
+    try:
+        queues = listing(consume_queues_dir(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if queues:
+        raise SettingsError(
+            f"{path}: has ConsumeQueues, but no CommitLog: where is its log? Mount it, or give the directory "
+            "that the broker's storePathCommitLog names; if it names several, a folder with links to all "
+            "their files"
+        )
 
 
 def _no_offset(path: Path) -> str:

@@ -32,6 +32,7 @@ from cometmq.store.inspect.records import record_position, record_rows
 from cometmq.store.inspect.row import DAMAGED, Field, InspectRow
 from cometmq.store.offline.sizes import IndexSizes, infer_index_sizes
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import spread_of
 
 
 class Kind(Enum):
@@ -155,7 +156,8 @@ def open_file(layer: FileLayer, path: Path, settings: StoreSettings | None = Non
         OSError: it cannot be read.
     """
     file = layer.open(path, writable=False)
-    identity = None if _is_timers(path) else _by_name(path) or _by_content(file)
+    known = settings or StoreSettings()
+    identity = None if _is_timers(path) else _by_name(path, known) or _by_content(file)
     if identity is None:
         file.close()
         raise SettingsError(
@@ -172,7 +174,7 @@ def _is_timers(path: Path) -> bool:
     return path.name in ("timercheck", "timerwheel") or path.absolute().parent.name == "timerlog"
 
 
-def _by_name(path: Path) -> _Identity | None:
+def _by_name(path: Path, settings: StoreSettings) -> _Identity | None:
     path = path.absolute()
     if path.name in ("checkpoint", "abort", "lock"):
         return _Identity(Kind(path.name if path.name == "checkpoint" else f"{path.name} file"))
@@ -185,7 +187,10 @@ def _by_name(path: Path) -> _Identity | None:
         offset = layout.parse_offset_name(path.name)
     except FormatError:
         return None
-    if path.parent == layout.commitlog_dir(path.parents[1]):
+    if path.parent in (
+        layout.commitlog_dir(path.parents[1]),
+        *spread_of(path.parents[1], settings).directories,
+    ):
         return _Identity(Kind.COMMIT_LOG, offset)
     if len(path.parents) > 3 and path.parents[2] == layout.consume_queues_dir(path.parents[3]):
         return _Identity(Kind.CONSUME_QUEUE, offset)

@@ -30,13 +30,13 @@ from cometmq.io.descriptors import NO_DESCRIPTOR
 from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
-from cometmq.store.file_chain import FileChain
 from cometmq.store.log import write_path
 from cometmq.store.log.refusals import Refusals
 from cometmq.store.log.write_pool import WritePool
 from cometmq.store.read.reading import Reading, ReadStep
 from cometmq.store.recovery.full_disk import FULL
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import LogSpread
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ class CommitLog:
     """The log of records.
 
     Args:
+        spread: where its files lie.
         settings: for the write path and the checksum; by default those of ``StoreSettings``.
 
     Attributes:
@@ -60,10 +61,10 @@ class CommitLog:
     """
 
     def __init__(
-        self, files: OpenFiles, directory: Path, file_size: int, settings: StoreSettings | None = None
+        self, files: OpenFiles, spread: LogSpread, file_size: int, settings: StoreSettings | None = None
     ) -> None:
         settings = settings or StoreSettings()
-        self.chain = FileChain(files, directory, file_size, SETTING)
+        self.chain = spread.chain(files, file_size, SETTING)
         self.crc = settings.crc
         self.refusals = Refusals()
         self._path, self._next_file = write_path.choose(settings, self.chain, files.layer)
@@ -226,9 +227,11 @@ class CommitLog:
                         self._extend(offset)
                     self._path.write(offset, data)
         except OSError as error:
+            failed = max(self._failed_until - 1, 0)
+            directory = self.chain.path(failed - failed % self.chain.file_size).parent
             with suppress(OSError):  # retried before the next write
                 self.clear_failed()
-            raise StoreNotWritable(describe(error, self.chain.directory)) from error
+            raise StoreNotWritable(describe(error, directory)) from error
         if self._failed_until > self._prepare_from:
             self._prepare_from = self._next_file.prepare(self._failed_until)
         self._failed_until = 0

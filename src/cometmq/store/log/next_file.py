@@ -72,7 +72,8 @@ class NextFile:
             created = self._files.take(start)
         finally:
             self._is_needed.clear()
-        self._chain.add(start)
+        assert created.path is not None, "it is not part of the log yet"
+        self._chain.add(start, created.path)
         self._files.drop(self._last)
         self._last = created._replace(path=None)
 
@@ -84,7 +85,7 @@ class NextFile:
 
     def _create(self, start: int) -> _Created:
         """Create a file, and warm it until it is needed. In any thread."""
-        path = self._chain.path(start)
+        path = self._chain.new_path(start)
         self._layer.make_directory(path.parent)
         file = self._layer.create(path, self._chain.file_size)
         windows: list[WriteWindow] = []

@@ -30,7 +30,9 @@ from cometmq.store.queue.ledger import Ledger
 from cometmq.store.queue.queue_files import QueueFiles
 from cometmq.store.queue.queues import EXT_SETTING, REMEDY, SETTING
 from cometmq.store.recovery.vouched import vouched_time, was_closed
+from cometmq.store.recovery.whereabouts import check_has_log
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import spread_of
 
 REBUILD = "run `cometmq store rebuild`"
 TOPICS = "topics"
@@ -52,15 +54,19 @@ class StoreDirectory:
     def __init__(
         self, root: Path, settings: StoreSettings | None = None, layer: FileLayer | None = None
     ) -> None:
-        """Open the store. Raises SettingsError if there is none or its sizes cannot be inferred, OSError."""
+        """Open the store.
+
+        Raises SettingsError if there is none, its log is elsewhere or its sizes cannot be inferred, OSError.
+        """
         self.root = root
         self.layer = layer or Disk()
         check_is_store(self.layer, root)
+        check_has_log(self.layer, root, settings or StoreSettings())
         self.settings = settings or infer_settings(self.layer, root)
         self.delay_levels = DelayLevels.parse(self.settings.message_delay_level)
         self._files = OpenFiles(self.layer, writable=False)
         self.log = CommitLog(
-            self._files, layout.commitlog_dir(root), self.settings.mapped_file_size_commit_log
+            self._files, spread_of(root, self.settings), self.settings.mapped_file_size_commit_log
         )
         self.findings = self.log.chain.find_files()
         self.log.written_offset = self.log.chain.end_offset

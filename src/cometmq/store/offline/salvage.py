@@ -41,7 +41,9 @@ from cometmq.store.read.seek import record_store_time
 from cometmq.store.recovery.log_scan import NO_RECORD
 from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.recovery.replay import Gap
+from cometmq.store.recovery.whereabouts import check_has_log
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import LogSpread, in_root, spread_of
 
 FILLER_TOPIC: Final = "SALVAGED"
 COPY_BYTES: Final = 4 * 1024 * 1024
@@ -107,24 +109,26 @@ def salvage(
     check_is_store(layer, source)
     if layer.lock_holder(layout.lock_path(source)) is not None:
         raise StoreLocked(f"{source} is open in another process: stop it first")
-    _check_apart(source, target, layer)
+    check_has_log(layer, source, settings or StoreSettings())
+    settings = settings or infer_settings(layer, source)
+    _check_apart(source, target, layer, spread_of(source, settings))
     if layer.exists(target) and set(layer.names(target)) - {LOST_AND_FOUND}:
         raise SettingsError(f"{target}: is not empty: give a new directory")
-    settings = settings or infer_settings(layer, source)
     copy = _Copy(source, target, settings, layer)
     copy.run(progress or (lambda _done, _total: None))
     tables, lost_tables = _copy_tables(source, target, layer)
-    rebuilt = rebuild(target, settings, layer=layer)
+    rebuilt = rebuild(target, in_root(settings), layer=layer)
     return Salvaged(copy.messages, copy.bytes, copy.lost, rebuilt.gaps, tables, lost_tables)
 
 
-def _check_apart(source: Path, target: Path, layer: FileLayer) -> None:
+def _check_apart(source: Path, target: Path, layer: FileLayer, log: LogSpread) -> None:
     """Raise SettingsError if one directory is within the other, after following links.
 
-    Directories of the store that are links to elsewhere count as part of it.
+    Directories of the store that are elsewhere, or links to elsewhere, count as part of it.
     """
     old, new = source.resolve(), target.resolve()
-    parts = (source / name for name in layer.names(source) if layer.is_directory(source / name))
+    parts = [source / name for name in layer.names(source) if layer.is_directory(source / name)]
+    parts += log.directories
     if new == old:
         relation = "is"
     elif new.is_relative_to(old) or any(new.is_relative_to(part.resolve()) for part in parts):
@@ -144,7 +148,7 @@ class _Copy:
     def __init__(self, source: Path, target: Path, settings: StoreSettings, layer: FileLayer) -> None:
         self.messages = self.bytes = 0
         self.lost: list[Lost] = []
-        self._source = layout.commitlog_dir(source)
+        self._spread = spread_of(source, settings)
         self._target = target
         self._file_size = settings.mapped_file_size_commit_log
         self._crc = settings.crc
@@ -155,26 +159,29 @@ class _Copy:
         """Copy all files, and fill missing ones between them."""
         layer = self._layer
         layer.make_directory(layout.commitlog_dir(self._target))
-        starts = list(self._starts())
+        paths = self._paths()
+        starts = sorted(paths)
         kernels.load_for(len(starts) * self._file_size)
         for number, start in enumerate(starts):
             following = starts[number + 1] if number + 1 < len(starts) else None
-            self._copy_file(start, is_last=following is None)
+            self._copy_file(paths[start], start, is_last=following is None)
             progress((number + 1) * self._file_size, len(starts) * self._file_size)
             for missing in range(start + self._file_size, following or 0, self._file_size):
                 self._fill_file(missing)
 
-    def _starts(self) -> Iterator[int]:
-        for name in files_in(self._layer, self._source):
+    def _paths(self) -> dict[int, Path]:
+        """Return the path of each file by its start; of several of one name, which look alike, the last."""
+        paths = {}
+        for path in self._spread.files(self._layer):
             try:
-                start = layout.parse_offset_name(name)
+                start = layout.parse_offset_name(path.name)
             except FormatError:
                 continue
-            if start % self._file_size == 0 and self._layer.size(self._source / name):
-                yield start
+            if start % self._file_size == 0 and self._layer.size(path):
+                paths[start] = path
+        return paths
 
-    def _copy_file(self, start: int, *, is_last: bool) -> None:
-        path = self._source / layout.offset_name(start)
+    def _copy_file(self, path: Path, start: int, *, is_last: bool) -> None:
         old = self._layer.open(path, writable=False)
         try:
             new = self._layer.create(layout.commitlog_path(self._target, start), self._file_size)
@@ -235,7 +242,7 @@ class _Copy:
         file.write(0, encode_blank(self._file_size))
         file.close()
         self._layer.sync(path)
-        missing = self._source / layout.offset_name(start)
+        missing = self._spread.writable[0] / layout.offset_name(start)
         self.lost.append(Lost(missing, 0, self._file_size, "the file is missing"))
 
     def _copy_bytes(self, old: File, new: File, begin: int, end: int) -> None:

@@ -22,11 +22,12 @@ from cometmq.format.record import record_at
 from cometmq.format.scan import Stop, check
 from cometmq.io.files import FileLayer
 from cometmq.store.finding import Finding, Severity
-from cometmq.store.folders import files_in, topics_in
+from cometmq.store.folders import topics_in
 from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.recovery.torn import stored_without_crc
 from cometmq.store.set_aside import move_aside
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import spread_of
 from cometmq.store.verify import verify
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,8 @@ def mend(root: Path, settings: StoreSettings, layer: FileLayer) -> bool:
 
     Raises OSError on a disk error.
     """
-    if not files_in(layer, layout.commitlog_dir(root)):
+    spread = spread_of(root, settings)
+    if not any(True for _ in spread.files(layer)):
         return False
     try:
         with StoreDirectory(root, settings, layer) as store:
@@ -57,7 +59,7 @@ def mend(root: Path, settings: StoreSettings, layer: FileLayer) -> bool:
         return False
     for found in damages:
         log.error("%s", found)
-    if any(found.path.parent == layout.commitlog_dir(root) and found.size is not None for found in damages):
+    if any(found.path.parent in spread.directories and found.size is not None for found in damages):
         index = set()  # the index is sound: its keys point to a damaged record
     for path in sorted(queues | index):
         aside = move_aside(layer, root, path)

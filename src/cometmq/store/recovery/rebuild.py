@@ -117,7 +117,7 @@ def open_locked(root: Path, settings: StoreSettings | None, layer: FileLayer) ->
         SettingsError: there is no store, or its sizes cannot be inferred.
     """
     check_is_store(layer, root)
-    check_has_log(layer, root)
+    check_has_log(layer, root, settings or StoreSettings())
     token = layer.lock(layout.lock_path(root))
     if token is None:
         raise StoreLocked(f"{root} is open in another process: stop it first")

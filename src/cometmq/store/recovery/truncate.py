@@ -21,6 +21,7 @@ for a torn tail, and never for damage with sound records behind.
 All else (queues, index, pointers) follows when the store is opened: recovery cuts what points behind the log.
 """
 
+import errno
 import logging
 import os
 from collections.abc import Iterator
@@ -95,7 +96,7 @@ def truncate_log(
     _log.warning(
         "%s: the log is truncated at %d; the %d bytes behind are now in %s, where `cometmq store find` and "
         "`cometmq store inspect` read them",
-        layout.commitlog_dir(root),
+        root,
         offset,
         end - offset,
         folder,
@@ -190,8 +191,15 @@ class _Truncation:
     def _move(self, start: int, target: Path) -> None:
         path = self._chain.path(start)
         self._parts.files.forget(path)
-        self._layer.rename(path, target)
-        self._layer.sync(self._chain.directory)
+        try:
+            self._layer.rename(path, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._copy(start, target)  # a log outside of the store may be on another file system
+            self._parts.files.forget(path)
+            self._layer.remove(path)
+        self._layer.sync(path.parent)
         self._chain.starts.remove(start)
 
     def _clear(self, start: int) -> None:

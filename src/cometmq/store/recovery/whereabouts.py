@@ -12,22 +12,34 @@ from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.io.files import FileLayer
 from cometmq.store.folders import files_in, queues_in, topics_in
+from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import spread_of
 
 
-def check_has_log(layer: FileLayer, root: Path) -> None:
+def check_has_log(layer: FileLayer, root: Path, settings: StoreSettings) -> None:
     """Check that a store which has held messages has a CommitLog; one that has held none needs none.
 
     Raises SettingsError, with what is there, what is missing, and the two ways on; nothing is written.
     """
-    log = layout.commitlog_dir(root)
-    if files_in(layer, log, layout.is_offset_name):
+    spread = spread_of(root, settings)
+    has_files = any(True for _ in spread.files(layer))
+    missing = [directory for directory in spread.directories if not layer.is_directory(directory)]
+    if has_files and not missing:
         return
     sign = next(_signs_of_messages(layer, root), None)
-    if sign is not None:
+    if missing and len(spread.directories) > 1 and (has_files or sign is not None):
         raise SettingsError(
-            f"{root}: has {sign}, but no CommitLog: where is its log? If it is elsewhere (Java's "
-            f"storePathCommitLog), or not mounted, bring it to {log}. To begin anew without these messages, "
-            "move consumequeue, index and checkpoint out of the store first. Nothing was changed"
+            f"{missing[0]}: there is no such directory, and the CommitLog of {root} may have files in it: "
+            "mount it, or correct storePathCommitLog or readOnlyCommitLogStorePaths; if it is new, create "
+            "it. Nothing was changed"
+        )
+    if sign is not None and not has_files:
+        raise SettingsError(
+            f"{root}: has {sign}, but no CommitLog in {', '.join(map(str, spread.directories))}: where is "
+            "its log? If it is elsewhere, name its directories as the broker that wrote it does: "
+            "storePathCommitLog and readOnlyCommitLogStorePaths in a settings file, given with --config. If "
+            "it is not mounted, mount it. To begin anew without these messages, move consumequeue, index and "
+            "checkpoint out of the store first. Nothing was changed"
         )
 
 

@@ -12,7 +12,9 @@ over 90                            diskSpaceWarningLevelRatio    and no messages
 85 or less again                                                 … until then
 =================================  ============================  ==========================================
 
-CommitLog and ConsumeQueues may be on different disks: each is measured.
+CommitLog and ConsumeQueues may be on different disks: each is measured. Of a CommitLog that is spread over
+several directories, the emptiest disk counts, and no new file goes to those used over the second ratio, as
+long as there is another one.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService.isSpaceToDelete),
 ``common/UtilAll.java`` (getDiskPartitionSpaceUsedPercent).
@@ -27,6 +29,7 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.io.files import FileLayer, Usage
 from cometmq.store.settings import StoreSettings
+from cometmq.store.spread import spread_of
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +50,17 @@ class DiskSpace:
 
     Attributes:
         full: the error for appends since the last ``measure``; None if messages are accepted.
+        full_directories: the directories of the CommitLog that should get no new file.
     """
 
     def __init__(self, layer: FileLayer, root: Path, settings: StoreSettings) -> None:
         self._layer = layer
         self._root = root
+        self._log = spread_of(root, settings).writable
         self.set_limits(settings)
         self.full: StoreNotWritable | None = None
-        self._full: dict[Path, StoreNotWritable] = {}
+        self.full_directories: frozenset[Path] = frozenset()
+        self._full: dict[str, StoreNotWritable] = {}
 
     def set_limits(self, settings: StoreSettings) -> None:
         """Compare the next measurements with the limits in these settings."""
@@ -69,15 +75,20 @@ class DiskSpace:
         return need
 
     def _measure(self) -> Need:
-        directories = layout.commitlog_dir(self._root), layout.consume_queues_dir(self._root)
+        log_used = {directory: self._used(directory) for directory in self._log}
+        self.full_directories = frozenset(one for one, used in log_used.items() if used > self._forcibly)
+        emptiest = min(log_used, key=log_used.__getitem__)
+        queues = layout.consume_queues_dir(self._root)
         need = Need.NOTHING
-        for directory in directories:
-            used = self._used(directory)
+        for what, directory, used in (
+            ("log", emptiest, log_used[emptiest]),
+            ("queues", queues, self._used(queues)),
+        ):
             if used > self._warning:
-                self._mark_full(directory, used)
+                self._mark_full(what, directory, used)
             if used > self._forcibly:
                 return Need.ALL
-            if self._full.pop(directory, None):
+            if self._full.pop(what, None):
                 log.warning("%s: the disk is %d %% full; messages are accepted again", directory, used)
             if used > self._max_used or used == UNKNOWN:
                 need = Need.EXPIRED
@@ -90,14 +101,14 @@ class DiskSpace:
             log.warning("%s: the disk's usage cannot be measured: %s", directory, error)
             return UNKNOWN
 
-    def _mark_full(self, directory: Path, used: int) -> None:
+    def _mark_full(self, what: str, directory: Path, used: int) -> None:
         full = StoreNotWritable(
             f"disk {used} % full under {directory}, diskSpaceWarningLevelRatio is {self._warning}: free some "
             f"space; sending goes on at {self._forcibly} % (diskSpaceCleanForciblyRatio) without a restart"
         )
-        if directory not in self._full:
+        if what not in self._full:
             log.error("%s", full)
-        self._full[directory] = full
+        self._full[what] = full
 
 
 def used_percent(usage: Usage) -> int:

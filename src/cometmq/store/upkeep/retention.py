@@ -88,7 +88,7 @@ class Retention:
         self._queues_left: deque[ConsumeQueue] = deque()  # … except those of these queues
         # Files taken out of the store, maybe still on the disk, and the queues that they belong to.
         self._taken: dict[Path, ConsumeQueue | None] = {}
-        self._stuck: set[Path] = set()  # directories with a file that could not be removed in this round
+        self._stuck: set[Path] = set()  # places (``_place``) of files that could not be removed in this round
         self._logged: set[Path] = set()  # such files
 
     def configure(self, settings: StoreSettings) -> None:
@@ -122,6 +122,7 @@ class Retention:
             yield from self._removal([])
         need = self._space.measure()
         self._log.refusals.set(Cause.DISK_SPACE, self._space.full)
+        self._log.chain.avoid(self._space.full_directories)
         yield from self._log_files(need)
         if not self._queues_left and self._log.min_offset > self._cleaned_offset:
             self._cleaned_offset = self._log.min_offset
@@ -133,16 +134,16 @@ class Retention:
     def remove(self, paths: Iterable[Path]) -> list[Path]:
         """Remove files from the disk, each durably before the next; return them. Safe from any thread.
 
-        A failure is logged once for each file; nothing else in its directory is removed in this round.
+        A failure is logged once for each file; nothing else in its place is removed in this round.
         """
         removed = []
         for path in paths:
-            if path.parent in self._stuck:
+            if self._place(path) in self._stuck:
                 continue
             try:
                 self._layer.remove(path)
             except OSError as error:
-                self._stuck.add(path.parent)
+                self._stuck.add(self._place(path))
                 if path not in self._logged:
                     self._logged.add(path)
                     log.warning("%s: cannot be removed, and is tried again: %s", path, error.strerror)
@@ -162,7 +163,7 @@ class Retention:
         if need is not Need.ALL and not asked and self._is_clock_doubtful():
             return
         at_once = need is Need.ALL and self._settings.clean_file_forcibly_enable
-        count, directory = 0, self._log.chain.directory
+        count, directory = 0, self._log.chain.directories[0]
         while count < self._settings.delete_file_batch_max and self._is_first_removable(at_once=at_once):
             if directory in self._stuck:
                 break
@@ -200,13 +201,18 @@ class Retention:
         taken = [
             path
             for path, queue in self._taken.items()
-            if path.parent not in self._stuck and (queue is None or queue.next_offset != GONE)
+            if self._place(path) not in self._stuck and (queue is None or queue.next_offset != GONE)
         ]
         yield Removal(tuple(taken), pause_ms)
         for path in list(self._taken):
-            if path.parent not in self._stuck or not self._layer.exists(path):
+            if self._place(path) not in self._stuck or not self._layer.exists(path):
                 self._files.forget(path)  # a reader in another thread may have opened it in the last moment
                 del self._taken[path]
+
+    def _place(self, path: Path) -> Path:
+        """Return the directory in whose order a file is removed: one for the log, wherever its files lie."""
+        log_directories = self._log.chain.directories
+        return log_directories[0] if path.parent in log_directories else path.parent
 
     def _is_delete_hour(self) -> bool:
         return time.localtime(self._clock.now_ms() / 1000).tm_hour in self._hours

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 from tests.store.recovery.test_rebuild import GOLDEN, contents
 
@@ -82,6 +83,20 @@ def test_one_that_is_killed_goes_on_and_leaves_a_store_that_opens(
     with MessageStore.open(store, GOLDEN) as opened:
         topic, queue_id = kept.parent.name, int(kept.name)
         assert opened.max_queue_offset(topic, queue_id) > opened.min_queue_offset(topic, queue_id)
+
+
+def test_a_log_in_other_directories_is_read_there(
+    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path
+) -> None:
+    alone, store = (copied(golden["store-clean"], tmp_path / name) for name in ("alone", "store"))
+    directories = [tmp_path / name for name in "ab"]
+    for directory in directories:
+        directory.mkdir()
+    for number, path in enumerate(sorted((store / "commitlog").iterdir())):
+        path.rename(directories[number % 2] / path.name)
+    rebuild_alone(alone, GOLDEN)
+    rebuild(spark, store, replace(GOLDEN, store_path_commit_log=",".join(map(str, directories))))
+    assert derived(store) == derived(alone)
 
 
 def test_a_store_in_use_is_left_alone(

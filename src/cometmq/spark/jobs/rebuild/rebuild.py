@@ -36,7 +36,7 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.spark.files.remote import RemotePath, path_of, spark_path
-from cometmq.spark.files.splits import FilePiece, log_files, splits, within
+from cometmq.spark.files.splits import FilePiece, LogFile, splits, within
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.jobs.parts import on_parts, shuffle_tasks
 from cometmq.spark.jobs.rebuild import entries, index_files, queue_files
@@ -189,7 +189,11 @@ class _Job:
         """Scan the records before CommitLog offset ``end``, unless done before; return the pieces' rows."""
         store, place = self._store, self._building / SCANNED
         if not self._layer.exists(place / SUCCESS):
-            files = log_files(layout.commitlog_dir(store.root))
+            chain = store.log.chain
+            files = [
+                LogFile(chain.path(start), start, chain.file_size, chain.file(start).data_end(0))
+                for start in chain.starts
+            ]
             parts = [within(split, 0, end) for split in splits(files, bytes_per_task)]
             rules = Rules(store.settings.crc, store.delay_levels, store.settings.message_index_enable)
 
