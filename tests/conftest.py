@@ -113,9 +113,18 @@ def escaped(value: Any) -> Any:
 @pytest.fixture(scope="session")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Give the stores that a real RocketMQ wrote, by name: copy what a test is to change."""
-    root = tmp_path_factory.mktemp("golden")
+    return _unpacked(GOLDEN, tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Give the stores of a real RocketMQ with what is not read, by name: copy what a test is to change."""
+    return _unpacked(GOLDEN / "foreign", tmp_path_factory.mktemp("foreign"))
+
+
+def _unpacked(archives: Path, root: Path) -> Mapping[str, Path]:
     stores = {}
-    for archive in sorted(GOLDEN.glob("*.tgz")):
+    for archive in sorted(archives.glob("*.tgz")):
         with tarfile.open(archive) as tar:
             tar.extractall(root, filter="data")
         stores[archive.stem] = root / archive.stem

@@ -22,6 +22,7 @@ from cometmq.namesrv.settings import NameServerSettings
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.settings.foreign import DIFFERING, STOPPING
+from cometmq.store.foreign import KINDS
 from cometmq.store.settings import StoreSettings
 
 PAGE: Final = ROOT / "docs" / "settings.md"
@@ -41,7 +42,7 @@ CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (
     TlsSettings,
     AuthSettings,
 )
-TABLE: Final = re.compile(r"^\| setting \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
+TABLE: Final = re.compile(r"^\| (?:setting|in the store) \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
 ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -78,7 +79,7 @@ def table(settings: type[msgspec.Struct]) -> str:
 
 
 def foreign_tables() -> Iterator[str]:
-    """Yield the tables of RocketMQ's settings that stop a start, and of those that differ."""
+    """Yield the tables of RocketMQ's settings and files that stop a start, and of settings that differ."""
     lines = [
         "| setting | stops the start unless it is | what another value says | remedy |",
         "|---|---|---|---|",
@@ -86,6 +87,12 @@ def foreign_tables() -> Iterator[str]:
     for name, (defaults, reason, remedy) in STOPPING.items():
         texts = [f"`{one.replace('{root}', 'storePathRootDir')}`" if one else "empty" for one in defaults]
         lines.append(f"| `{name}` | {', '.join(texts)} | {reason} | {remedy} |")
+    yield "\n".join(lines) + "\n"
+    lines = ["| in the store | what it holds | so that a broker starts |", "|---|---|---|"]
+    lines += [
+        f"| `{kind.place}` | {kind.what} | {kind.remedy or 'nothing: it is left alone, and named'} |"
+        for kind in KINDS
+    ]
     yield "\n".join(lines) + "\n"
     lines = ["| setting | RocketMQ's default | what holds here, whatever its value |", "|---|---|---|"]
     lines += [f"| `{name}` | {one.default or 'empty'} | {one.differs} |" for name, one in DIFFERING.items()]

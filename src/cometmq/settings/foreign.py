@@ -55,11 +55,11 @@ _DLEDGER: Final = (
 )
 _QUEUES: Final = (
     "the queues are in RocksDB",
-    "remove it, then build file queues from the CommitLog: cometmq store rebuild",
+    "remove it, move their folder out of the store, then build file queues: cometmq store rebuild",
 )
 _TABLES: Final = (
     "topics, groups and offsets are in RocksDB",
-    "export them (mqadmin rocksDBConfigToJson) into config/*.json, then remove it",
+    "remove it; what the start then says of their folder tells how to bring them over",
 )
 _USERS: Final = (
     "users are not those of the broker's own store",
@@ -111,7 +111,7 @@ STOPPING: Final[Mapping[str, Stopping]] = {
     "popConsumerKVServiceEnable": Stopping(
         _NO,
         "messages in flight by pops are in RocksDB (kvStore) and would not be delivered again",
-        "wait in the Java broker until nothing is in flight, then remove it",
+        "have the Java broker put them into the CommitLog (mqadmin exportPopRecord), then remove it",
     ),
     "messageStorePlugIn": Stopping(
         _NONE,

@@ -38,7 +38,7 @@ from cometmq.store.recovery.full_disk import explain_full_disk
 from cometmq.store.recovery.mend import mend
 from cometmq.store.recovery.recent import recent_records
 from cometmq.store.recovery.recover import recover
-from cometmq.store.recovery.whereabouts import check_has_log
+from cometmq.store.recovery.whereabouts import check_can_open
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep.dispatch import Arrival, Dispatcher
 from cometmq.store.upkeep.retention import Retention
@@ -93,7 +93,8 @@ class MessageStore(Messages, HasPointers):
             progress: called with the progress of recovery; by default it is logged once it takes long.
 
         Raises:
-            SettingsError: it has held messages, and its CommitLog is not there.
+            SettingsError: it has held messages, and its CommitLog is not there; or a Java broker keeps in it
+                what CometMQ does not read.
             StoreLocked: another process has it open.
             StoreDamaged: a file cannot be used as it is.
             StoreNotWritable: the disk is full.
@@ -103,7 +104,7 @@ class MessageStore(Messages, HasPointers):
         check(or_none(instance_of(StoreSettings)), settings=settings)
         root, settings = Path(directory), settings or StoreSettings()
         layer, clock = files or Disk(), clock or SystemClock()
-        check_has_log(layer, root, settings)
+        check_can_open(layer, root, settings)
         with explain_full_disk(root):
             layer.make_directory(root)
             token = layer.lock(layout.lock_path(root))

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,15 @@ def test_a_disk_without_room_for_the_next_files_is_a_fault(disk: Free, tmp_path:
     disk(1)
     (found,) = machine._directory(tmp_path, SOUND)
     assert found.level is Level.FAULT and "two more files of the log" in found.text
+
+
+def test_contents_with_which_a_broker_does_not_start_are_a_fault(
+    disk: Free, foreign: Mapping[str, Path]
+) -> None:
+    disk(100)
+    _, found = machine._directory(foreign["pops"], SOUND)
+    assert (found.level, found.subject) == (Level.FAULT, str(foreign["pops"] / "kvStore"))
+    assert "in flight by pops" in found.text and "exportPopRecord" in found.remedy
 
 
 def test_a_directory_of_another_user_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

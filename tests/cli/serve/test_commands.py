@@ -1,8 +1,9 @@
 import asyncio
 import json
 import re
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,6 +82,18 @@ def test_settings_that_move_the_data_stop_the_start_before_anything_is_there(
     ran = cometmq(command, "--config", str(config))
     assert [line.split()[2] for line in ran.err.splitlines()[-2:]] == ["dLegerGroup", "storeType"]
     assert ran.code == 2 and not store.exists()
+
+
+@pytest.mark.parametrize("command", ["broker", "dev", "dev --tls"])
+def test_a_store_with_what_is_not_read_is_refused_before_anything_of_it_changes(
+    cometmq: Run, foreign: Mapping[str, Path], tmp_path: Path, command: str
+) -> None:
+    store = Path(shutil.copytree(foreign["pops"], tmp_path / "pops"))
+    before = {path: path.stat().st_mtime_ns for path in [store, *store.rglob("*")]}
+    ran = cometmq(*command.split(), "--port", "0", "--store", str(store))
+    words = (str(store / "kvStore"), "in flight by pops", "mqadmin exportPopRecord", "Nothing was changed")
+    assert last_words(ran).failed(2, *words)
+    assert {path: path.stat().st_mtime_ns for path in [store, *store.rglob("*")]} == before
 
 
 def test_a_setting_that_is_ignored_is_named_in_the_log(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.settings import BrokerSettings, MetricsExporter, Settings
 from cometmq.errors import CometMQError, FormatError, SettingsError
 from cometmq.io import descriptors
-from cometmq.io.files import Usage
+from cometmq.io.files import Disk, Usage
 from cometmq.kernels.compiling import cache
 from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connections
@@ -30,6 +30,7 @@ from cometmq.net.listening import remedy_of
 from cometmq.net.settings_file import read_file
 from cometmq.net.tls.settings import TlsMode
 from cometmq.settings import foreign
+from cometmq.store.foreign import contents
 from cometmq.store.settings import StoreSettings
 from cometmq.store.settings import from_properties as store_from_properties
 from cometmq.store.spread import spread_of
@@ -206,6 +207,11 @@ def _directory(root: Path, store: StoreSettings) -> list[Diagnosis]:
         found.append(warning("disk", str(root), text, free_space))
     else:
         found.append(fine("disk", str(root), text))
+    found += [
+        fault("store", str(one.path), f"holds {one.kind.what}, which CometMQ does not read", one.kind.remedy)
+        for one in contents(Disk(), root)
+        if one.kind.remedy
+    ]
     return found + _file_system(there)
 
 

@@ -230,7 +230,7 @@ async def _dev(
 
     settings = read()
     if makes_certificate:
-        settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings.broker))
+        settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings))
     own = settings.broker
     namesrv_port, grpc_port, console_port = ports
     if own.ha_listen_port is None and own.listen_port + 1 in ports:
@@ -330,14 +330,18 @@ async def _broker(read: Callable[[], "Settings"], *, as_json: bool) -> None:
         await server.stop()
 
 
-def _with_certificate(settings: "BrokerSettings") -> "BrokerSettings":
-    """Create a certificate for this run; return settings with it."""
+def _with_certificate(settings: "Settings") -> "BrokerSettings":
+    """Create a certificate for this run, if the store can be opened; return the broker's settings with it."""
     from cometmq.broker.own_address import own_ip  # noqa: PLC0415 - as above
+    from cometmq.io.files import Disk  # noqa: PLC0415 - as above
     from cometmq.net.tls.throwaway import make_certificate  # noqa: PLC0415 - as above
+    from cometmq.store.recovery.whereabouts import check_can_open  # noqa: PLC0415 - as above
 
-    directory = Path(settings.store_path_root_dir) / "tls"
-    made = make_certificate(directory, (own_ip(settings), socket.gethostname()))
-    return replace(settings, tls_server_cert_path=str(made.cert), tls_server_key_path=str(made.key))
+    own = settings.broker
+    root = Path(own.store_path_root_dir)
+    check_can_open(Disk(), root, settings.store)
+    made = make_certificate(root / "tls", (own_ip(own), socket.gethostname()))
+    return replace(own, tls_server_cert_path=str(made.cert), tls_server_key_path=str(made.key))
 
 
 def _trusting_itself(settings: "BrokerSettings") -> "BrokerSettings":

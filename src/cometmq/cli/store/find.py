@@ -89,7 +89,7 @@ def find(
     wanted = wanted_of(message_id, key, topic, tag, time_range)
     with StoreDirectory(path, load_settings(config, path)) as store:
         for finding in store.findings:
-            if finding.severity is Severity.DAMAGE:
+            if finding.severity is not Severity.RECOVERY:
                 click.echo(f"left out: {printable(str(finding))}", err=True)
         with progress_bar("searching", as_json=as_json) as progress:
             messages = find_messages(store, wanted, use_index=not scan, progress=progress)

@@ -50,4 +50,6 @@ def _print(target: Path, salvaged: Salvaged) -> None:
         click.echo(f"lost: {printable(gap.topic)}-{gap.queue_id}, queue offsets {gap.first} to {last}")
     for name in salvaged.lost_tables:
         click.echo(f"lost: config/{printable(name)}")
+    for what in salvaged.left_out:
+        click.echo(f"left out: {printable(what)}")
     click.echo(f"{target}: copied {salvaged.messages} messages, {size_text(salvaged.bytes)} of log")

@@ -21,6 +21,7 @@ from cometmq.store.offline.directory import StoreDirectory, check_is_store, chec
 from cometmq.store.offline.sizes import infer_settings
 from cometmq.store.progress import Progress
 from cometmq.store.queue.queue_files import QueueFiles
+from cometmq.store.recovery.whereabouts import check_can_open
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.store.upkeep.retention import HOUR_MS
@@ -88,6 +89,7 @@ def clean(
     """
     root, layer, clock = Path(directory), layer or Disk(), clock or SystemClock()
     check_is_store(layer, root)
+    check_can_open(layer, root, settings or StoreSettings())
     if layer.lock_holder(layout.lock_path(root)) is not None:
         raise _locked(root)
     if dry_run:

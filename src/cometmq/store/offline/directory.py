@@ -19,6 +19,7 @@ from cometmq.format.index import file_size
 from cometmq.format.java import fastjson
 from cometmq.io.files import TEMPORARY_SUFFIX, Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
+from cometmq.store import foreign
 from cometmq.store.file_chain import UNFINISHED, FileChain
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.folders import files_in, queues_in, topics_in
@@ -46,7 +47,7 @@ class StoreDirectory:
 
     Attributes:
         log: the CommitLog, as far as its files can be used.
-        findings: the files of the CommitLog that cannot be used.
+        findings: the files of the CommitLog that cannot be used, and what is not read, as it is foreign.
         was_closed: whether the store was closed; if not, a start recovers it first.
         checkpoint: the checkpoint, None if it is missing or damaged.
     """
@@ -68,7 +69,8 @@ class StoreDirectory:
         self.log = CommitLog(
             self._files, spread_of(root, self.settings), self.settings.mapped_file_size_commit_log
         )
-        self.findings = self.log.chain.find_files()
+        self._foreign = list(foreign.contents(self.layer, root))
+        self.findings = [*self.log.chain.find_files(), *map(_left_out, self._foreign)]
         self.log.written_offset = self.log.chain.end_offset
         self.log.crc = self.settings.crc
         self._has_exts = self.layer.is_directory(layout.consume_queue_exts_dir(root))
@@ -109,9 +111,27 @@ class StoreDirectory:
         last = sum(chain.file(start).data_end(0) for start in chain.starts[-1:])
         return max(len(chain.starts) - 1, 0) * chain.file_size + last
 
+    def has_foreign_queues(self, topic: str) -> bool:
+        """Check whether a topic's queues are in a form that is not read, so nothing is known of them."""
+        return self.are_queues_foreign or topic in self._in_batch_queues
+
+    @cached_property
+    def are_queues_foreign(self) -> bool:
+        """Whether all queues are in a form that is not read."""
+        queues = layout.consume_queues_dir(self.root)
+        places = {found.path for found in self._foreign if found.kind in foreign.ROCKSDB_QUEUES}
+        return queues in places or (bool(places) and not self.layer.names(queues))
+
+    @cached_property
+    def _in_batch_queues(self) -> set[str]:
+        places = [found.path for found in self._foreign if found.kind is foreign.BATCH_QUEUES]
+        return {topic for path in places for topic in self.layer.names(path)}
+
     def queues(self, findings: list[Finding]) -> Iterator[QueueFiles]:
         """Iterate over the ConsumeQueues; files that cannot be used are added to ``findings``."""
         topics = layout.consume_queues_dir(self.root)
+        if self.are_queues_foreign:
+            return
         for topic in topics_in(self.layer, topics):
             if not self.layer.is_directory(topics / topic):
                 findings.append(_alien(topics / topic, "no topic's directory"))
@@ -209,14 +229,21 @@ def check_undamaged(findings: Iterable[Finding]) -> None:
 
 
 def check_is_store(layer: FileLayer, root: Path) -> None:
-    """Raise SettingsError unless ``root`` is the directory of a store."""
+    """Raise SettingsError unless ``root`` is the directory of a store whose log can be read."""
     if not layer.exists(root):
         raise SettingsError(f"{root}: there is no such directory: give the path of a store")
     if not layer.is_directory(root):
         raise SettingsError(f"{root}: is a file: give the directory of a store, which holds commitlog/")
+    foreign.check_readable(layer, root)
     signs = (layout.commitlog_dir(root), layout.checkpoint_path(root), layout.lock_path(root))
     if not any(map(layer.exists, signs)):
         raise SettingsError(f"{root}: is no store, it holds no commitlog/: give the path of a store")
+
+
+def _left_out(found: foreign.Foreign) -> Finding:
+    return Finding(
+        Severity.NOTE, found.path, None, None, f"holds {found.kind.what}, which CometMQ does not read"
+    )
 
 
 def _alien(path: Path, what: str) -> Finding:

@@ -140,8 +140,8 @@ class MessageLookup:
 
     def indexed(self) -> Indexed | None:
         """Look the query's keys up in the index; None without keys, or if the index cannot be used."""
-        if not self.wanted.keys:
-            return None
+        if not self.wanted.keys or (self.wanted.topic is None and self.store.are_queues_foreign):
+            return None  # topics may be unknown
         findings: list[Finding] = []
         files = self.index_files(findings)
         if findings or any(file.header.next_entry > file.entry_count for file in files):

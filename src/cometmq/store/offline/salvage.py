@@ -11,7 +11,7 @@ ConsumeQueues and index are rebuilt from that log; queue offsets of lost message
 ``config/`` are copied, or their backups if they cannot be read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,6 +33,7 @@ from cometmq.format.record import (
 from cometmq.format.scan import StopReason, check, find_next_record
 from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.io.files import Disk, File, FileLayer
+from cometmq.store import foreign
 from cometmq.store.folders import LOST_AND_FOUND, files_in
 from cometmq.store.offline.directory import check_is_store
 from cometmq.store.offline.sizes import infer_settings
@@ -75,6 +76,7 @@ class Salvaged(NamedTuple):
         gaps: queue offsets whose messages are lost.
         tables: names of the tables copied.
         lost_tables: names of the tables that could not be read.
+        left_out: what was not read, as CometMQ does not read its form.
     """
 
     messages: int
@@ -83,6 +85,7 @@ class Salvaged(NamedTuple):
     gaps: list[Gap]
     tables: list[str]
     lost_tables: list[str]
+    left_out: list[str]
 
 
 def salvage(
@@ -116,9 +119,11 @@ def salvage(
         raise SettingsError(f"{target}: is not empty: give a new directory")
     copy = _Copy(source, target, settings, layer)
     copy.run(progress or (lambda _done, _total: None))
-    tables, lost_tables = _copy_tables(source, target, layer)
+    left_out = list(foreign.contents(layer, source))
+    tables, lost_tables = _copy_tables(source, target, layer, {found.path for found in left_out})
     rebuilt = rebuild(target, in_root(settings), layer=layer)
-    return Salvaged(copy.messages, copy.bytes, copy.lost, rebuilt.gaps, tables, lost_tables)
+    result = copy.messages, copy.bytes, copy.lost, rebuilt.gaps, tables, lost_tables
+    return Salvaged(*result, list(map(str, left_out)))
 
 
 def _check_apart(source: Path, target: Path, layer: FileLayer, log: LogSpread) -> None:
@@ -295,13 +300,17 @@ def _filler(size: int, physical_offset: int, store_time: int) -> bytes:
     return property_crc.seal(filler) if is_sealed else filler
 
 
-def _copy_tables(source: Path, target: Path, layer: FileLayer) -> tuple[list[str], list[str]]:
+def _copy_tables(
+    source: Path, target: Path, layer: FileLayer, left_out: Collection[Path]
+) -> tuple[list[str], list[str]]:
     """Copy the tables that can be read; return their names, and the names of those that cannot."""
     copied, lost = [], []
     directory = layout.config_dir(source)
     names = {name.removesuffix(layout.BACKUP_SUFFIX) for name in files_in(layer, directory)}
     for name in sorted(name for name in names if name.endswith(TABLE_SUFFIX)):
         path = directory / name
+        if path in left_out:
+            continue
         data = next(filter(_is_table, _contents(layer, path)), None)
         if data is None:
             lost.append(name)

@@ -42,7 +42,7 @@ from cometmq.store.progress import Progress
 from cometmq.store.queue.queues import Queues
 from cometmq.store.recovery.log_scan import LogDamage, LogScan
 from cometmq.store.recovery.replay import Gap, Replay
-from cometmq.store.recovery.whereabouts import check_has_log
+from cometmq.store.recovery.whereabouts import check_can_open
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep.sync_order import files_then_directories
 
@@ -117,7 +117,7 @@ def open_locked(root: Path, settings: StoreSettings | None, layer: FileLayer) ->
         SettingsError: there is no store, or its sizes cannot be inferred.
     """
     check_is_store(layer, root)
-    check_has_log(layer, root, settings or StoreSettings())
+    check_can_open(layer, root, settings or StoreSettings())
     token = layer.lock(layout.lock_path(root))
     if token is None:
         raise StoreLocked(f"{root} is open in another process: stop it first")

@@ -1,4 +1,4 @@
-"""Refuse a store whose CommitLog is somewhere else, before anything of it is changed.
+"""Refuse a store that holds what CometMQ does not read, or no CommitLog, before anything of it is changed.
 
 Recovery cuts queues and index where the log ends. Without the log they would be cut to nothing: a wrong path
 in a settings file, or a volume that is not mounted, must not do that.
@@ -11,9 +11,19 @@ from cometmq.errors import FormatError, SettingsError
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.io.files import FileLayer
+from cometmq.store import foreign
 from cometmq.store.folders import files_in, queues_in, topics_in
 from cometmq.store.settings import StoreSettings
 from cometmq.store.spread import spread_of
+
+
+def check_can_open(layer: FileLayer, root: Path, settings: StoreSettings) -> None:
+    """Check that a store may be opened for writing: nothing in it is foreign, and its CommitLog is there.
+
+    Raises SettingsError: see ``foreign.check`` and ``check_has_log``; nothing is written.
+    """
+    foreign.check(layer, root)
+    check_has_log(layer, root, settings)
 
 
 def check_has_log(layer: FileLayer, root: Path, settings: StoreSettings) -> None:

@@ -200,10 +200,12 @@ class QueueCheck:
         self._store.drop_pages()
 
     def _queue_of(self, key: QueueKey, entries: np.ndarray) -> _Queue | None:
-        """Return the queue of records; None if its topic was deleted, or has an illegal name."""
+        """Return the queue of records; None if its topic was deleted, is illegal, or has foreign queues."""
         queue = self._queues.get(key)
         if queue is not None:
             return queue
+        if self._store.has_foreign_queues(key[0]):
+            return None
         if self._topics is not None and key[0] not in self._topics:
             return None  # deleted: its records stay until they expire
         try:

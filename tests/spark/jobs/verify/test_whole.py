@@ -36,6 +36,18 @@ def test_each_store_is_checked_as_by_one_machine(
     assert nowhere.state == "unreadable" and "no such directory" in nowhere.error
 
 
+def test_what_is_not_read_is_left_out_as_by_one_machine(
+    spark: SparkSession, foreign: Mapping[str, Path]
+) -> None:
+    names = ["rocksdb-queues", "batch-queues", "rocksdb-timer"]
+    *checked, raft = verify(spark, [foreign[name] for name in (*names, "dledger")])
+    for found, name in zip(checked, names, strict=True):
+        alone = verify_alone(foreign[name])
+        assert (found.state, found.messages, found.queues) == ("sound", alone.messages, alone.queues)
+        assert {one.what for one in found.findings} == {one.what for one in alone.findings} != set()
+    assert raft.state == "unreadable" and "the log of a Raft group" in raft.error
+
+
 def test_a_store_with_delay_levels_of_its_own_is_sound_without_its_settings(
     spark: SparkSession, tmp_path: Path
 ) -> None:
