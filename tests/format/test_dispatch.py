@@ -3,10 +3,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cometmq.format import properties, sys_flag
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
-from cometmq.format.dispatch import DispatchEntry, dispatch_of
+from cometmq.format.dispatch import DispatchEntry, dispatch_of, light_offsets, without_light_offsets
 from cometmq.format.host import pack_host
 from cometmq.format.index import IndexEntry, IndexHeader, entry_position
 from cometmq.format.java.java_hash import index_key_hash, java_hash
@@ -16,6 +18,10 @@ from cometmq.format.record import MAGIC_V2, Record, encode, record_at
 from cometmq.format.scan import scan
 
 LEVELS = DelayLevels.parse()
+LIGHT_NAMES = st.text(st.characters(codec="utf-8", exclude_characters=",/\0\1\2"), max_size=40).map(
+    "%LMQ%{}".format
+)
+LIGHT_QUEUES = st.dictionaries(LIGHT_NAMES, st.integers(0, 2**63 - 1), max_size=5)
 HOST = pack_host("127.0.0.1", 10911)
 PLAIN = Record(
     topic="TopicA",
@@ -149,3 +155,67 @@ def test_size_is_that_of_the_record(stored: Record) -> None:
     entry = dispatch_of(stored, LEVELS)
     assert entry.size == len(encode(stored))
     assert entry[:4] == (stored.topic, 1, 2, 3)
+
+
+def named_offsets(names: str, texts: str, topic: str = "Parent") -> dict[str, int]:
+    stored = f"TAGS\1t\2INNER_MULTI_DISPATCH\1{names}\2INNER_MULTI_QUEUE_OFFSET\1{texts}\2"
+    return light_offsets(topic, properties.decode(stored.encode()))
+
+
+@given(LIGHT_QUEUES)
+def test_each_named_queue_has_the_offset_at_its_place(queues: dict[str, int]) -> None:
+    assert named_offsets(",".join(queues), ",".join(map(str, queues.values()))) == queues
+
+
+@given(st.text(), st.text())
+def test_whatever_the_texts_are_only_light_queues_and_offsets_are_found(names: str, texts: str) -> None:
+    for name, offset in named_offsets(names, texts).items():
+        assert name.startswith("%LMQ%") and name in names.split(",") and 0 <= offset < 2**63
+
+
+@pytest.mark.parametrize(
+    ("names", "texts", "found"),
+    [
+        ("%LMQ%a,", "3", {"%LMQ%a": 3}),
+        ("%LMQ%a,,,", "3,", {"%LMQ%a": 3}),
+        ("%LMQ%a", "+3", {"%LMQ%a": 3}),
+        ("%LMQ%$parent$lite", "0", {"%LMQ%$parent$lite": 0}),
+        ("%LMQ%a.b c", "0", {"%LMQ%a.b c": 0}),
+        ("%LMQ%a,%LMQ%b", "3", {}),
+        ("%LMQ%a", "3,4", {}),
+        (",%LMQ%a", "3", {}),
+        ("Other,%LMQ%a", "3,4", {"%LMQ%a": 4}),
+        ("%lmq%a", "3", {}),
+        ("%LMQ%a/b,%LMQ%c", "3,4", {"%LMQ%c": 4}),
+        ("%LMQ%../../etc", "3", {}),
+        ("%LMQ%" + "x" * 251, "3", {}),
+        ("", "", {}),
+    ],
+)
+def test_lists_mean_what_they_mean_to_rocketmq(names: str, texts: str, found: dict[str, int]) -> None:
+    assert named_offsets(names, texts) == found
+
+
+def test_a_pair_that_stops_rocketmq_for_ever_is_passed_over() -> None:
+    assert named_offsets("%LMQ%x,,%LMQ%y", "4,,0") == {"%LMQ%x": 4, "%LMQ%y": 0}
+    assert named_offsets("%LMQ%a,%LMQ%b,%LMQ%c,%LMQ%d", f"x,-1,{2**63},7") == {"%LMQ%d": 7}
+
+
+def test_a_name_that_comes_again_has_one_entry() -> None:
+    assert named_offsets("%LMQ%a,%LMQ%a", "3,3") == {"%LMQ%a": 3}
+
+
+@pytest.mark.parametrize("topic", ["%RETRY%group", "rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX"])
+def test_records_of_a_brokers_own_topics_are_in_no_light_queue(topic: str) -> None:
+    assert named_offsets("%LMQ%a", "3", topic) == {}
+
+
+def test_a_record_without_offsets_is_in_no_light_queue() -> None:
+    assert light_offsets("Parent", {"INNER_MULTI_DISPATCH": "%LMQ%a"}) == {}
+    assert light_offsets("Parent", {"INNER_MULTI_QUEUE_OFFSET": "3"}) == {}
+
+
+def test_takes_the_offsets_out_and_leaves_all_else() -> None:
+    stored = b"TAGS\1t\2INNER_MULTI_QUEUE_OFFSET\0013\2X\1INNER_MULTI_QUEUE_OFFSET\1\2\2Y\1\xff"
+    assert without_light_offsets(stored) == b"TAGS\1t\2X\1INNER_MULTI_QUEUE_OFFSET\1\2\2Y\1\xff"
+    assert without_light_offsets(b"INNER_MULTI_QUEUE_OFFSET\0013") == b""

@@ -149,6 +149,17 @@ def test_a_name_is_as_long_as_its_kind_may_be(
         valid(longest + "x")
 
 
+@pytest.mark.parametrize("name", ["%LMQ%a", "%LMQ%$parent$lite", "%LMQ%a.b \xe9", "%LMQ%" + "x" * 250])
+def test_a_light_queue_has_a_directory_whatever_its_name(name: str) -> None:
+    assert layout.is_light(name) and layout.queues_name(name) == name
+    assert layout.consume_queue_dir(ROOT, name, 0) == ROOT / "consumequeue" / name / "0"
+
+
+@pytest.mark.parametrize("name", ["LMQ", "$a", "x%LMQ%", "%LMQ%a/b", "%LMQ%\0", "%LMQ%" + "x" * 251])
+def test_no_other_name_is_that_of_a_light_queue(name: str) -> None:
+    assert not layout.is_light(name)
+
+
 @pytest.mark.parametrize("valid", [layout.valid_topic, layout.valid_group])
 def test_an_empty_name_is_an_error(valid: Callable[[str], str]) -> None:
     with pytest.raises(IllegalName, match="is empty"):

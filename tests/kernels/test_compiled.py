@@ -54,7 +54,8 @@ NAMES = [
     b"\xff",
     b"\xfe",
 ]
-NAMES += ["имя".encode(), "\ufffd".encode(), b"LONGER_THAN_EIGHT"]
+NAMES += ["имя".encode(), "\ufffd".encode(), b"LONGER_THAN_EIGHT", b"INNER_MULTI_QUEUE_OFFSET"]
+NAMES += [b"INNER_MULTI_QUEUE_OFFSEU", b"INNER_MULTI_QUEUE_OFFSETS"]
 VALUES = [
     b"",
     b"TagA",

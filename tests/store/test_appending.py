@@ -97,3 +97,15 @@ def test_an_error_that_is_raised_for_each_append_does_not_grow() -> None:
                 store.append([message(1)])
         assert raised.value is store.not_writable
         assert len(raised.traceback) <= 4
+
+
+def test_a_message_that_is_sent_on_does_not_claim_places_in_light_queues(reader: Reader) -> None:
+    light = USUAL["i"] + "INNER_MULTI_DISPATCH\x01%LMQ%a\x02INNER_MULTI_QUEUE_OFFSET\x0190\x02"
+    sent_on = message(0)._replace(properties=light.encode())
+    with MessageStore.open(ROOT, SMALL, files=MemoryDisk(), clock=ManualClock()) as store:
+        store.append([message(0), sent_on])
+        frame = json_frame({"e": "0", "i": light})
+        store.appending.sends(store.appending.ops, reader.batch, [(frame, 0, V4)])
+        assert reader.batch.message_count == 0  # left to be appended as a message
+        stored = [decode(data).properties for data in store.get("T", 0, 0).records]
+        assert stored == [USUAL["i"].encode(), USUAL["i"].encode() + b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02"]

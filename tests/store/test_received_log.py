@@ -1,10 +1,11 @@
 """The log of a slave: appended by whole records, equal to the master's, and readable like it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,8 +13,10 @@ from tests.broker.conftest import SMALL
 from tests.store.conftest import new_message
 
 from cometmq.errors import LogDiverged, StoreNotWritable
-from cometmq.format import record
+from cometmq.format import layout, record
 from cometmq.io.clock import ManualClock
+from cometmq.io.files import Disk
+from cometmq.store.offline.sizes import infer_settings
 from cometmq.store.read.reading import run
 from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore
@@ -180,3 +183,18 @@ def test_a_master_with_files_of_another_length_is_found_out() -> None:
             slave.received.append(*first)
         with pytest.raises(LogDiverged, match="which is no multiple of 16384: mappedFileSizeCommitLog"):
             slave.received.append(FILE // 2, b"x")
+
+
+def test_what_a_java_master_sends_is_in_its_light_queues_at_once(golden: Mapping[str, Path]) -> None:
+    root, disk, light = golden["store-light"], MemoryDisk(), "%LMQ%$LightParent$one"
+    own = msgspec.structs.replace(infer_settings(Disk(), root), message_delay_level="1s 2s")
+    with MessageStore.open(ROOT, own, files=disk, clock=ManualClock()) as slave:
+        first, last = sorted(layout.commitlog_dir(root).iterdir())
+        slave.received.append(0, first.read_bytes())
+        slave.received.append(int(last.name), last.read_bytes().rstrip(b"\0"))
+        assert slave.max_queue_offset(light, 0) == 108
+        assert record.decode(run(slave.readings.get(light, 0, 107)).records[0]).body == b"c untagged"
+    queues = [path for path in layout.consume_queues_dir(root).rglob("*") if path.is_file()]
+    assert {path: disk.load(ROOT / path.relative_to(root)) for path in queues} == {
+        path: path.read_bytes() for path in queues
+    }

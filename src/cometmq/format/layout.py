@@ -5,6 +5,7 @@
     root/
     ├── commitlog/<20 digits>                       records
     ├── consumequeue/<topic>/<queue id>/<20 digits> 20-byte entries
+    ├── consumequeue/%LMQ%<name>/0/<20 digits>      entries of a light queue
     ├── consumequeue/.deleted/<name>                directories of queues that are to be removed
     ├── index/<yyyyMMddHHmmssSSS>                   key hash tables, by the local time of their creation
     ├── timerwheel, timerlog/<20 digits>            messages with a delivery time of their own
@@ -36,6 +37,7 @@ SYSTEM_TOPIC_LENGTH_MAX: Final = 255
 """Longest name of ``%RETRY%`` and ``%DLQ%`` topics, which contain a group's name."""
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
+LIGHT_PREFIX: Final = "%LMQ%"
 REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 """Appended to a cluster's name: the topic of replies to requests."""
 GROUP_LENGTH_MAX: Final = SYSTEM_TOPIC_LENGTH_MAX - len(RETRY_PREFIX)
@@ -67,6 +69,17 @@ def valid_topic(topic: str) -> str:
 def _legal_topic(topic: str) -> str:
     derived = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
     return _valid_name("topic", topic, SYSTEM_TOPIC_LENGTH_MAX if derived else TOPIC_LENGTH_MAX)
+
+
+def is_light(name: str) -> bool:
+    """Check whether a name is that of a light queue: see ``dispatch``. More than topics' names are."""
+    size = len(name.encode("utf-8", "surrogateescape"))
+    return name.startswith(LIGHT_PREFIX) and size <= FILE_NAME_SIZE_MAX and not {"/", "\0"} & set(name)
+
+
+def queues_name(name: str) -> str:
+    """Return the name of a directory of queues: a topic, or a light queue. Raises IllegalName."""
+    return name if is_light(name) else valid_topic(name)
 
 
 def valid_group(group: str) -> str:

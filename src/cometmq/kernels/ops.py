@@ -92,6 +92,8 @@ class Dispatch(NamedTuple):
         tags_code: int64[records], the tags code for each record's queue entry.
         in_queue: bool[records], whether each record gets a queue entry.
         in_index: bool[records], whether each record is indexed.
+        is_light: bool[records], whether each record has the property INNER_MULTI_QUEUE_OFFSET: it may be in
+            light queues, too.
         key_hash: int32[keys], the hash of each key, in the order in which they are inserted into the index.
         key_record: int64[keys], the index in the scan of each key's record; only indexed records occur.
     """
@@ -101,6 +103,7 @@ class Dispatch(NamedTuple):
     tags_code: Longs
     in_queue: Flags
     in_index: Flags
+    is_light: Flags
     key_hash: Ints
     key_record: Longs
 

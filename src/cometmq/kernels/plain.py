@@ -125,7 +125,7 @@ def dispatch(
     """Compute what records contribute to consume queues and index: see ``ops.Ops.dispatch``."""
     data = _view(buffer)
     numbers: dict[tuple[str, int], int] = {}
-    queue, tags_code, key_hash, key_record = [], [], [], []
+    queue, tags_code, is_light, key_hash, key_record = [], [], [], [], []
     transaction = scan.sys_flag & TRANSACTION_MASK
     in_index = transaction != TRANSACTION_ROLLBACK
     parts = zip(
@@ -139,6 +139,7 @@ def dispatch(
     for record, (topic, by_name, queue_id, store_time, indexed) in enumerate(parts):
         queue.append(numbers.setdefault((topic, queue_id), len(numbers)))
         code = queue_tags_code(topic, by_name, store_time, delay_levels)
+        is_light.append(properties.INNER_MULTI_QUEUE_OFFSET in by_name)
         tags_code.append((code + _LONG_SIGN) % (2 * _LONG_SIGN) - _LONG_SIGN)
         for key in index_keys(by_name) if indexed else ():
             key_hash.append(index_key_hash(topic, key))
@@ -150,6 +151,7 @@ def dispatch(
         _longs(tags_code),
         in_queue,
         in_index,
+        np.array(is_light, np.bool_),
         _ints(key_hash),
         _longs(key_record),
     )

@@ -155,7 +155,7 @@ _WITH_NAME_SERVERS: Final = frozenset({"fetchNamesrvAddrByAddressServer", "fetch
 """Those that stop it only without ``namesrvAddr``."""
 
 _OWN_NAMES: Final = "metrics are scraped (metricsExporterType=PROM), under all names at once"
-_LITE: Final = "light topics (LMQ) are not served"
+_LITE: Final = "light queues (LMQ) of the store are kept; new messages are put into none"
 _COLD: Final = "reads of cold data are not limited"
 _SAFETY: Final = (
     "a send is confirmed by inSyncReplicas brokers or not at all; it is not confirmed by fewer while slaves "

@@ -10,6 +10,7 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.errors import IllegalName, MessageIllegal
+from cometmq.format.dispatch import LIGHT_OFFSETS, without_light_offsets
 from cometmq.io.clock import Clock
 from cometmq.kernels.ops import Scan
 from cometmq.kernels.sends.rows import MESSAGES_MAX, SendBatch, SendOps
@@ -65,7 +66,14 @@ class Appending:
         return self._queues.number_of(topic, queue_id)
 
     def messages(self, messages: Sequence[NewMessage]) -> list[Appended]:
-        """Append messages, all or none: see ``MessageStore.append``."""
+        """Append messages, all or none: see ``MessageStore.append``.
+
+        Their own offsets in light queues are left out: they are those of messages that were read before.
+        """
+        if any(LIGHT_OFFSETS in message.properties for message in messages):
+            messages = [
+                message._replace(properties=without_light_offsets(message.properties)) for message in messages
+            ]
         store_time = self._clock.now_ms()
         self._begin(store_time)
         numbers: list[int] = []

@@ -33,8 +33,11 @@ def files_in(layer: FileLayer, directory: Path, is_named: Callable[[str], bool] 
 
 
 def topics_in(layer: FileLayer, directory: Path) -> Iterator[str]:
-    """List the names in a folder of topics, sorted, without directories whose name no topic can have."""
-    return _children(layer, directory, layout.valid_topic)
+    """List the names in a folder of topics, sorted, without directories whose name no topic can have.
+
+    Those of light queues count as topics.
+    """
+    return _children(layer, directory, layout.queues_name)
 
 
 def queues_in(layer: FileLayer, directory: Path) -> Iterator[str]:

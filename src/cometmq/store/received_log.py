@@ -16,6 +16,7 @@ from cometmq.kernels.ops import Dispatch, Scan
 from cometmq.store.appending import Appending
 from cometmq.store.log.commit_log import SETTING
 from cometmq.store.parts import Parts
+from cometmq.store.recovery.light_entries import placed
 from cometmq.store.recovery.log_scan import Chunk
 from cometmq.store.recovery.replay import Replay
 from cometmq.store.upkeep.dispatch import Dispatcher
@@ -107,7 +108,7 @@ class ReceivedLog:
         queues = self._parts.queues
         replay = Replay(queues, None, self._parts.delay_levels, deleted=self._parts.ledger.deleted)
         found = replay.dispatch(chunk)
-        for key in found.queues:
+        for key in placed(chunk, found).keys:
             if (queue := queues.find(*key)) is not None:
                 queue.next_offset = queue.max_offset
         return found

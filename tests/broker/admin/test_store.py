@@ -62,6 +62,7 @@ async def test_expired_files_are_removed_on_demand(tmp_path: Path) -> None:
 async def test_queues_whose_messages_are_gone_are_removed_if_nobody_uses_them(tmp_path: Path) -> None:
     async with serving(tmp_path, QUICK) as bench:
         append_to_unknown(bench, "U")
+        append_to_unknown(bench, "%LMQ%a")
         for topic, queue_id in (("T", 0), ("T", 3), ("U", 0), ("V", 0)):
             if topic != "U":
                 await bench.send(topic, queue_id=queue_id)
@@ -71,10 +72,10 @@ async def test_queues_whose_messages_are_gone_are_removed_if_nobody_uses_them(tm
         await change(bench, "T", 2)
         clean = RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE
         assert (await bench.ask(clean)).code == ResponseCode.SUCCESS
-        assert len(bench.store.queues()) == 5  # their messages are there
+        assert len(bench.store.queues()) == 6  # their messages are there
         await remove_expired(bench)
         assert (await bench.ask(clean)).code == ResponseCode.SUCCESS
-        assert sorted(bench.store.queues()) == [("Busy", 0), ("T", 0), ("V", 0)]
+        assert sorted(bench.store.queues()) == [("%LMQ%a", 0), ("Busy", 0), ("T", 0), ("V", 0)]
         assert not (tmp_path / "consumequeue" / "U").exists()
         assert not (tmp_path / "consumequeue" / "T" / "3").exists()
         committed = {
@@ -90,10 +91,11 @@ async def test_queues_of_topics_that_are_gone_are_removed(tmp_path: Path) -> Non
         await bench.send("T")
         append_to_unknown(bench, "U")
         append_to_unknown(bench, "rmq_sys_x")  # of a broker that had this store before
+        append_to_unknown(bench, "%LMQ%$T$a")  # a light queue has no topic
         for topic in ("T", "U"):
             bench.parts.offsets.commit("cg", topic, 0, 1)
         assert (await bench.ask(RequestCode.CLEAN_UNUSED_TOPIC)).code == ResponseCode.SUCCESS
-        assert bench.store.queues() == [("T", 0), ("rmq_sys_x", 0)]
+        assert bench.store.queues() == [("T", 0), ("rmq_sys_x", 0), ("%LMQ%$T$a", 0)]
         assert bench.parts.offsets.topics_of("cg") == {"T"}
         answer = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
         assert answer.code == ResponseCode.SUCCESS

@@ -139,6 +139,23 @@ def test_takes_no_similar_name_for_one_it_knows(ops: Ops) -> None:
     assert found.key_hash.tolist() == [] and found.tags_code.tolist() == [0]
 
 
+@pytest.mark.parametrize(
+    ("properties", "is_light"),
+    [
+        ("INNER_MULTI_QUEUE_OFFSET\x013\x02", True),
+        ("TAGS\x01t\x02INNER_MULTI_QUEUE_OFFSET\x013", True),
+        ("INNER_MULTI_QUEUE_OFFSET\x013\x02INNER_MULTI_QUEUE_OFFSET\x01\x02", True),
+        ("INNER_MULTI_QUEUE_OFFSET\x01\x02", False),
+        ("INNER_MULTI_DISPATCH\x01%LMQ%a\x02", False),
+        *((f"{name}\x013\x02", False) for name in ("INNER_MULTI_QUEUE_OFFSEt", "xNNER_MULTI_QUEUE_OFFSET")),
+        ("KEYS\x01INNER_MULTI_QUEUE_OFFSET\x02", False),
+    ],
+)
+def test_tells_which_records_may_be_in_light_queues(ops: Ops, properties: str, is_light: bool) -> None:
+    found = dispatch(ops, record("A"), record("A", properties))
+    assert found.is_light.tolist() == [False, is_light]
+
+
 def test_makes_room_for_however_many_keys_a_record_has(ops: Ops) -> None:
     keys = [f"{number:x}" for number in range(6000)]
     found = dispatch(ops, record("A", f"KEYS\x01{' '.join(keys)}\x02"), record("A", "KEYS\x01last\x02"))

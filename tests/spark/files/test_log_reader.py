@@ -51,7 +51,15 @@ def offsets(batches: list[pa.RecordBatch]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "store", ["store-clean", "store-killed", "store-killed-recovered", "store-extended", "store-property-crc"]
+    "store",
+    [
+        "store-clean",
+        "store-killed",
+        "store-killed-recovered",
+        "store-extended",
+        "store-property-crc",
+        "store-light",
+    ],
 )
 def test_every_column_of_a_real_store_is_what_the_format_says(golden: Mapping[str, Path], store: str) -> None:
     assert as_rows(read(ReadOptions((golden[store],)))) == list(plain_rows(golden[store]))

@@ -70,7 +70,9 @@ def test_whoever_moves_the_derived_files_away_begins_anew(filled: MemoryDisk, op
     assert store.append([new_message()])[0].physical_offset == 0
 
 
-@pytest.mark.parametrize("name", ["store-clean", "store-killed", "store-killed-recovered", "store-extended"])
+@pytest.mark.parametrize(
+    "name", ["store-clean", "store-killed", "store-killed-recovered", "store-extended", "store-light"]
+)
 def test_a_java_broker_s_store_is_unchanged_if_its_log_is_elsewhere(
     golden: Mapping[str, Path], tmp_path: Path, name: str
 ) -> None:

@@ -11,6 +11,7 @@ from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.broker.state.saved_entries import Change, when_all_published
 from cometmq.broker.state.topics import Topics, is_system_topic
 from cometmq.errors import StoreNotWritable
+from cometmq.format.layout import is_light
 from cometmq.net.server import Session
 from cometmq.store.queue.queues import QueueKey
 from cometmq.store.read.reading import PAUSE, Reading
@@ -129,10 +130,15 @@ class StoreAdmin:
                     self._answer_reset(group, topic, queue_id)
 
     def _is_unknown(self, topic: str) -> bool:
-        return self._topics.find(topic) is None and not is_system_topic(topic)
+        return self._topics.find(topic) is None and not _needs_no_topic(topic)
 
     def _is_used(self, topic: str, queue_id: int) -> bool:
-        if is_system_topic(topic):
+        if _needs_no_topic(topic):
             return True
         known = self._topics.find(topic)
         return known is not None and queue_id < max(known.read_queue_count, known.write_queue_count)
+
+
+def _needs_no_topic(name: str) -> bool:
+    """Check whether queues stay without a topic: RocketMQ's own, and light queues, which never have one."""
+    return is_light(name) or is_system_topic(name)

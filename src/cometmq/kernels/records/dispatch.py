@@ -60,7 +60,7 @@ def dispatch(
         firsts = number_texts(data, scan.topic_position, scan.topic_length, scan.queue_id, queue)
         queues = list(zip(_topics(data, scan, firsts), scan.queue_id[firsts].tolist(), strict=True))
     topic_hash, is_delayed = _topic_hashes(data, scan, firsts)
-    tags_code = np.empty(scan.count, np.int64)
+    tags_code, is_light = np.empty(scan.count, np.int64), np.empty(scan.count, np.bool_)
     transaction = scan.sys_flag & TRANSACTION_MASK
     in_index = transaction != TRANSACTION_ROLLBACK
     key_hash, key_record = _read(
@@ -74,11 +74,11 @@ def dispatch(
         is_delayed,
         np.array(delay_levels.delays_ms, np.int64),
         tags_code,
+        is_light,
     )
     in_queue = (transaction == TRANSACTION_NOT) | (transaction == TRANSACTION_COMMIT)
-    return Dispatch(
-        queues, queue if named else queue[:0], tags_code, in_queue, in_index, key_hash, key_record
-    )
+    numbers = queue if named else queue[:0]
+    return Dispatch(queues, numbers, tags_code, in_queue, in_index, is_light, key_hash, key_record)
 
 
 def _topics(data: Bytes, scan: Scan, records: Longs) -> list[str]:
@@ -144,6 +144,7 @@ def _level(buffer: Bytes, position: int, end: int, max_level: int) -> Any:
         flags_in,
         longs_in,
         longs_out,
+        flags_out,
     ),
     makes_arrays=True,
 )
@@ -158,14 +159,15 @@ def _read(
     is_delayed: Flags,
     delays_ms: Longs,
     tags_code: Longs,
+    is_light: Flags,
 ) -> tuple[Ints, Longs]:
-    """Write the tags code of each record; return hash and record number of each key.
+    """Write tags code and ``is_light`` of each record; return hash and record number of each key.
 
     Args:
         properties_position, properties_length, store_time, in_index, queue: one item for each record.
         topic_hash, is_delayed: one item for each queue number, as ``_topic_hashes`` returns them.
         delays_ms: how long each delay level is, from level 1.
-        tags_code: int64[records], written.
+        tags_code, is_light: int64[records] and bool[records], written.
 
     Returns:
         The hashes (int32), and for each the number of its record (int64).
@@ -174,9 +176,10 @@ def _read(
     key_hash, key_record = np.empty(room, np.int32), np.empty(room, np.int64)
     count = 0
     for i in range(len(queue)):
-        unique_key, unique_key_end, tags, tags_end, keys, keys_end, delay, delay_end = known_properties(
-            buffer, properties_position[i], properties_position[i] + properties_length[i]
+        unique_key, unique_key_end, tags, tags_end, keys, keys_end, delay, delay_end, light = (
+            known_properties(buffer, properties_position[i], properties_position[i] + properties_length[i])
         )
+        is_light[i] = light
         level = _level(buffer, delay, delay_end, len(delays_ms)) if is_delayed[queue[i]] else 0
         if level > 0:
             tags_code[i] = store_time[i] + delays_ms[level - 1]

@@ -131,7 +131,7 @@ def _read(
         if parts.stop != GOOD or not is_plain(buffer, parts.topic_position, topic_end):
             return count, int64(position)
         if int_at(buffer, position + SYS_FLAG_AT) & TRANSACTION_MASK != TRANSACTION_ROLLBACK:
-            unique_key, unique_key_end, tags, tags_end, keys, keys_end, _, _ = known_properties(
+            unique_key, unique_key_end, tags, tags_end, keys, keys_end, _, _, _ = known_properties(
                 buffer, parts.properties_position, parts.properties_position + parts.properties_length
             )
             if count + keys_max(keys, keys_end) > len(hashes):

@@ -48,6 +48,10 @@ _TAGS: Final = _code(properties.TAGS)
 _KEYS: Final = _code(properties.KEYS)
 _UNIQ_KEY: Final = _code(properties.UNIQ_KEY)
 _DELAY: Final = _code(properties.DELAY)
+_LIGHT: Final = properties.INNER_MULTI_QUEUE_OFFSET.encode()
+_LIGHT_SIZE: Final = len(_LIGHT)
+_LIGHT_WORDS: Final = tuple(uint64(int.from_bytes(_LIGHT[at : at + 8], "little")) for at in (0, 8, 16))
+assert _LIGHT_SIZE == 8 * len(_LIGHT_WORDS)
 
 
 @inlined
@@ -89,7 +93,11 @@ def next_property(buffer: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def known_properties(buffer: Bytes, position: int, end: int) -> Any:
-    """Return where the values of UNIQ_KEY, TAGS, KEYS and DELAY begin and end; a missing one is empty."""
+    """Return where the values of UNIQ_KEY, TAGS, KEYS and DELAY begin and end; a missing one is empty.
+
+    The last item is whether there is an INNER_MULTI_QUEUE_OFFSET.
+    """
+    is_light = False
     unique_key = unique_key_end = tags = tags_end = keys = keys_end = delay = delay_end = position
     while position < end:
         code, name_end, value_end = next_property(buffer, position, end)
@@ -103,8 +111,19 @@ def known_properties(buffer: Bytes, position: int, end: int) -> Any:
                 keys, keys_end = value, value_end
             elif code == _DELAY:
                 delay, delay_end = value, value_end
+            elif name_end - position == _LIGHT_SIZE:
+                is_light = is_light or _is_light(buffer, position)
         position = value_end + 1
-    return unique_key, unique_key_end, tags, tags_end, keys, keys_end, delay, delay_end
+    return unique_key, unique_key_end, tags, tags_end, keys, keys_end, delay, delay_end, is_light
+
+
+@inlined
+def _is_light(buffer: Bytes, position: int) -> bool:
+    """Return whether a name of _LIGHT_SIZE bytes is INNER_MULTI_QUEUE_OFFSET."""
+    for i in range(len(_LIGHT_WORDS)):
+        if word_at(buffer, position + 8 * i) != _LIGHT_WORDS[i]:
+            return False
+    return True
 
 
 @kernel(none(bytes_in, longs_in, ints_in, longs_out, longs_out, longs_out, longs_out, longs_out, longs_out))

@@ -235,7 +235,7 @@ def has_key(
     if not _same(file, parts.topic_position, topic_end, texts, at, topic_size):
         return False
     properties_end = parts.properties_position + parts.properties_length
-    unique_key, unique_key_end, tags, tags_end, keys, keys_end, _, _ = known_properties(
+    unique_key, unique_key_end, tags, tags_end, keys, keys_end, _, _, _ = known_properties(
         file, parts.properties_position, properties_end
     )
     key_at = at + topic_size

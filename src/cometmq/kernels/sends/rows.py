@@ -21,6 +21,7 @@ from cometmq.format.properties import (
     CLUSTER,
     DELAY,
     IDEMPOTENCE_KEY,
+    INNER_MULTI_QUEUE_OFFSET,
     MAX_LENGTH,
     MSG_REGION,
     POP_CK,
@@ -68,7 +69,9 @@ SEND: Final = np.dtype(
 )
 """The dtype of one parsed send; lengths and sizes in bytes, times in ms since 1970."""
 
-RARE_IN_BATCHES: Final = frozenset({TRANSACTION_PREPARED, DELAY, *TIMER_ASKS, IDEMPOTENCE_KEY})
+RARE_IN_BATCHES: Final = frozenset(
+    {TRANSACTION_PREPARED, DELAY, *TIMER_ASKS, IDEMPOTENCE_KEY, INNER_MULTI_QUEUE_OFFSET}
+)
 """A batch is rare if one of its messages has one of these properties."""
 RARE: Final = RARE_IN_BATCHES | {MSG_REGION, TRACE_ON, CLUSTER, POP_CK}
 """A send is rare if it has one of these properties: it asks for something, or the broker replaces them."""

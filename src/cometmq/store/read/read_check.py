@@ -5,7 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cometmq.errors import DamagedRecord
-from cometmq.format.scan import Stop, check, is_message
+from cometmq.format import properties
+from cometmq.format.dispatch import light_offsets
+from cometmq.format.layout import is_light
+from cometmq.format.record import record_at
+from cometmq.format.scan import Stop, check, whole_record
 from cometmq.kernels.pulls.plain_choice import ChosenRecord
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
@@ -47,7 +51,7 @@ def sound_records(
     data, damaged = b"".join(runs), None
     begin, at = 0, 0
     for count, (number, offset, size) in enumerate(chosen):
-        if not is_message(data, at, size, offset, queue_offset + number, commit_log.crc):
+        if not _is_sound(commit_log, queue, queue_offset + number, memoryview(data)[at : at + size], offset):
             if at > begin or damaged is not None:
                 sizes = _sizes(chosen[0 if damaged is None else 1 : count])
                 return CheckedRecords([data[begin:at]] if at > begin else [], sizes, number, damaged)
@@ -57,6 +61,20 @@ def sound_records(
     if damaged is None:
         return CheckedRecords(runs, _sizes(chosen), looked_at, None)
     return CheckedRecords([data[begin:]] if at > begin else [], _sizes(chosen[1:]), looked_at, damaged)
+
+
+def _is_sound(
+    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, data: memoryview, physical_offset: int
+) -> bool:
+    """Check that bytes are the record of a queue's entry; those in light queues have other queue offsets."""
+    head = whole_record(data, 0, len(data), physical_offset, commit_log.crc)
+    if head is None or head.queue_offset == queue_offset:
+        return head is not None
+    if not is_light(queue.topic):
+        return False
+    record = record_at(data, head)
+    by_name = properties.decode(record.properties)
+    return light_offsets(record.topic, by_name).get(queue.topic) == queue_offset
 
 
 def _sizes(chosen: Sequence[ChosenRecord]) -> list[int]:

@@ -16,7 +16,7 @@ from typing import Final
 from cometmq.errors import SettingsError
 from cometmq.format import layout
 from cometmq.format.delay_level import SCHEDULE_TOPIC, may_be_due
-from cometmq.format.dispatch import DispatchEntry, dispatch_of
+from cometmq.format.dispatch import LIGHT_QUEUE_ID, DispatchEntry, dispatch_of
 from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
 from cometmq.format.record import record_at
 from cometmq.format.scan import Stop, check
@@ -84,7 +84,7 @@ def _is_damaged_entry(store: StoreDirectory, found: Finding) -> bool:
     if entry is None or (record := _dispatched(store, entry)) is None:
         return True  # it points to no record
     claimed = (record.topic, record.queue_id, record.queue_offset)
-    if claimed == place:
+    if claimed == place or (queue_id == LIGHT_QUEUE_ID and record.light_offsets.get(topic) == place[2]):
         if topic == SCHEDULE_TOPIC and may_be_due(record.tags_code, record.store_time):
             return not may_be_due(entry.tags_code, record.store_time)
         return entry.tags_code != record.tags_code  # else another record claims this place by mistake

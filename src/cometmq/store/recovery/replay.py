@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from cometmq import kernels
 from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels, may_be_due
+from cometmq.format.layout import LIGHT_PREFIX, is_light
+from cometmq.format.properties import MAX_LENGTH
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.ops import Dispatch
@@ -37,9 +39,13 @@ from cometmq.store.index.index import Index
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.queue.entry_blocks import are_fillers
 from cometmq.store.queue.queues import QueueKey, Queues
+from cometmq.store.recovery.light_entries import placed
 from cometmq.store.recovery.log_scan import Chunk
 
 log = logging.getLogger(__name__)
+
+SKIPPED_MAX: Final = MAX_LENGTH // len(f"{LIGHT_PREFIX},0,")
+"""Most queue offsets that one record can skip in a light queue, by naming it again and again."""
 
 T = TypeVar("T")
 EMPTY: Final[Mapping[str, int]] = MappingProxyType({})
@@ -186,7 +192,8 @@ class Replay:
             if space >= 0 and 0 < queue_offset < queue.max_offset:
                 self._resolve_conflict(queue, queue_offset, run)
             missing = queue_offset - queue.max_offset
-            if (missing > 0 and missing * MIN_SIZE > space) or (
+            skipped_max = SKIPPED_MAX if is_light(queue.topic) else 0
+            if (missing > skipped_max and (missing - skipped_max) * MIN_SIZE > space) or (
                 len(run) == 1 and is_misplaced(queue_offset, queue.max_offset, following)
             ):
                 self._skip(queue, queue_offset, run)
@@ -254,7 +261,7 @@ def whole_entries(data: Buffer) -> np.ndarray:
 
 
 class EntriesByQueue:
-    """The queue entries of a chunk's records, grouped by queue.
+    """The queue entries of a chunk's records, grouped by queue; light queues are among them.
 
     Attributes:
         all: the entries, ENTRY_DTYPE[n].
@@ -263,17 +270,18 @@ class EntriesByQueue:
 
     def __init__(self, chunk: Chunk, dispatch: Dispatch) -> None:
         scan = chunk.scan
-        chosen = np.flatnonzero(dispatch.in_queue)
-        order = chosen[np.argsort(dispatch.queue[chosen], kind="stable")]
+        place = placed(chunk, dispatch)
+        by_queue = np.argsort(place.queues, kind="stable")
+        order, of_queue = place.records[by_queue], place.queues[by_queue]
         self.all = np.empty(len(order), ENTRY_DTYPE)
         self.all["physical_offset"] = scan.physical_offset[order]
         self.all["size"] = scan.size[order]
         self.all["tags_code"] = dispatch.tags_code[order]
-        self.queue_offsets = scan.queue_offset[order]
+        self.queue_offsets = place.queue_offsets[by_queue]
         self._scan, self._order = scan, order
-        numbers, self._firsts = np.unique(dispatch.queue[order], return_index=True)
+        numbers, self._firsts = np.unique(of_queue, return_index=True)
         self._lasts = np.append(self._firsts[1:], len(order))[: len(numbers)]
-        self._keys = [dispatch.queues[number] for number in numbers.tolist()]
+        self._keys = [place.keys[number] for number in numbers.tolist()]
 
     def __iter__(self) -> Iterator[tuple[QueueKey, NDArray[np.int64], np.ndarray]]:
         """Iterate over the queues, as key, queue offsets (int64[n]) and entries (ENTRY_DTYPE[n])."""

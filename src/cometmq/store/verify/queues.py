@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cometmq.errors import IllegalName
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.format.layout import is_light
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack
 from cometmq.kernels.ops import Dispatch
 from cometmq.store.finding import Finding, Severity
@@ -200,13 +201,16 @@ class QueueCheck:
         self._store.drop_pages()
 
     def _queue_of(self, key: QueueKey, entries: np.ndarray) -> _Queue | None:
-        """Return the queue of records; None if its topic was deleted, is illegal, or has foreign queues."""
+        """Return the queue of records; None if it was deleted, has an illegal name, or is foreign.
+
+        A light queue is no topic's: without files, nobody can tell a deleted one from a lost one.
+        """
         queue = self._queues.get(key)
         if queue is not None:
             return queue
         if self._store.has_foreign_queues(key[0]):
             return None
-        if self._topics is not None and key[0] not in self._topics:
+        if is_light(key[0]) or (self._topics is not None and key[0] not in self._topics):
             return None  # deleted: its records stay until they expire
         try:
             queue = self._queues[key] = _Queue(self._store.queue(*key))

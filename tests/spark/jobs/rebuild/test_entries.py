@@ -39,21 +39,24 @@ def joined(rows: list[Row], dtype: np.dtype[np.void]) -> NDArray[np.void]:
     return np.frombuffer(b"".join(row["data"] for row in in_order), dtype)
 
 
+@pytest.mark.parametrize("name", ["store-clean", "store-light"])
 @pytest.mark.parametrize("bytes_per_task", [10_000, 1 << 30])
 def test_rows_hold_what_the_format_says_that_records_put(
-    golden: Mapping[str, Path], bytes_per_task: int
+    golden: Mapping[str, Path], bytes_per_task: int, name: str
 ) -> None:
     queues, keys, count = defaultdict(list), [], 0
-    for file in log_files(golden["store-clean"]):
+    for file in log_files(golden[name]):
         data = file.path.read_bytes()
         for head in scan(data, base_offset=file.base_offset):
             entry, count = dispatch_of(record_at(data, head), LEVELS), count + 1
             if entry.in_queue:
                 place = (entry.physical_offset, entry.size, entry.tags_code)
                 queues[entry.topic, entry.queue_id].append((entry.queue_offset, place))
+                for light, queue_offset in entry.light_offsets.items():
+                    queues[light, 0].append((queue_offset, place))
             hashes = [index_key_hash(entry.topic, key) for key in entry.keys if entry.in_index]
             keys += [(key_hash, entry.physical_offset, entry.store_time) for key_hash in hashes]
-    rows = rows_of(golden["store-clean"], bytes_per_task)
+    rows = rows_of(golden[name], bytes_per_task)
     by_queue = defaultdict(list)
     for row in rows:
         if row["kind"] == "queue":

@@ -15,6 +15,7 @@ from cometmq.io.files import Disk
 from cometmq.spark.jobs.rebuild import rebuild as job
 from cometmq.spark.jobs.rebuild.rebuild import rebuild
 from cometmq.store import MessageStore
+from cometmq.store.offline.sizes import infer_settings
 from cometmq.store.recovery.rebuild import BUILD_DIRECTORY
 from cometmq.store.recovery.rebuild import rebuild as rebuild_alone
 
@@ -52,6 +53,18 @@ def test_a_damaged_store_comes_out_as_from_one_machine(
     assert rebuilt.peak_bytes > 1 << 20
     assert steps <= {"scan", "queues", "index"}
     assert not (store / BUILD_DIRECTORY).exists()
+
+
+def test_light_queues_come_out_as_rocketmq_wrote_them(
+    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path
+) -> None:
+    store = copied(golden["store-light"], tmp_path / "store")
+    settings = infer_settings(Disk(), store)
+    for name in DERIVED:
+        shutil.rmtree(store / name)
+    rebuilt = rebuild(spark, store, settings, bytes_per_task=10_000)
+    assert (rebuilt.queues, rebuilt.gaps) == (8, [])
+    assert contents(store / "consumequeue") == contents(golden["store-light"] / "consumequeue")
 
 
 def test_one_that_is_killed_goes_on_and_leaves_a_store_that_opens(

@@ -23,8 +23,11 @@ def test_each_store_is_checked_as_by_one_machine(
         file.seek(8_161 + 100)
         file.write(b"\xff\xfe")
     stores = [golden["store-clean"], damaged, tmp_path / "nowhere", golden["store-killed"]]
-    clean, broken, nowhere, killed = verify(spark, stores)
-    for checked, store in ((clean, stores[0]), (broken, damaged), (killed, stores[3])):
+    stores += [golden["store-light"], golden["store-light-killed"]]
+    clean, broken, nowhere, killed, light, light_killed = verify(spark, stores)
+    for checked, store in zip(
+        (clean, broken, killed, light, light_killed), (*stores[:2], *stores[3:]), strict=True
+    ):
         alone = verify_alone(store)
         assert (checked.store, checked.state) == (str(store), alone.state.value)
         assert (checked.messages, checked.bytes, checked.queues, checked.index_entries) == alone[2:]
@@ -32,6 +35,7 @@ def test_each_store_is_checked_as_by_one_machine(
         places = [(one.path, one.position, one.size, one.what, one.remedy) for one in checked.findings]
         assert sorted(places, key=str) == sorted(found, key=str)
     assert (clean.is_bad, broken.is_bad, nowhere.is_bad, killed.is_bad) == (False, True, True, False)
+    assert (light.state, light_killed.state) == ("sound", "needs recovery")
     assert (clean.damages, broken.damages > 0) == (0, True)
     assert nowhere.state == "unreadable" and "no such directory" in nowhere.error
 
