@@ -1,9 +1,11 @@
 """Handlers that remember what they got, and let a test wait for it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from cometmq import MessageQueue, StoredMessage
+from cometmq.client import Consumer, Start
 
 
 class Basket:
@@ -23,6 +25,25 @@ class Basket:
         async with self._came:
             await self._came.wait_for(lambda: len(self.messages) >= count)
         return [message.body for message in self.messages]
+
+
+@asynccontextmanager
+async def hanging(name_server: str, group: str, topic: str) -> AsyncIterator[None]:
+    """Run a consumer from the first message on that has got one, and whose handlers hang until the end."""
+    called, release = asyncio.Event(), asyncio.Event()
+
+    async def hang(_: StoredMessage) -> None:
+        called.set()
+        await release.wait()
+
+    consumer = Consumer(name_server, group, start=Start.FIRST)
+    consumer.subscribe(topic, hang)
+    async with consumer:
+        await called.wait()
+        try:
+            yield
+        finally:
+            release.set()
 
 
 class Shares:

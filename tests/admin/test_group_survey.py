@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.consuming import hanging
 from tests.live import BROKER, serving
 
 from cometmq.admin.group_survey import queue_lags, survey_groups
@@ -52,6 +53,21 @@ async def test_groups_have_members_lags_by_topic_and_dead_letters(tmp_path: Path
         assert (b.group, b.members) == ("b", 1)
         assert found.dead_letters == {"a": 1, "b": 0} and found.troubles == []
         assert (await survey_groups(admin)).dead_letters == {}
+
+
+async def test_a_group_that_has_committed_nothing_lags_from_where_it_begins(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("T", queues=1)
+        async with Producer(live.name_server) as producer:
+            await producer.send(Message("T", b"x"))
+        async with hanging(live.name_server, "g", "T"):
+            (group,) = (await survey_groups(admin)).groups
+            assert (group.lags["T"], group.has_committed) == (1, False)
+            assert (await queue_lags(admin))["g"][MessageQueue("T", BROKER, 0)] == 1
+            async with PullConsumer(live.name_server, "g") as reader:
+                await reader.commit(MessageQueue("T", BROKER, 0), 1)
+            (group,) = (await survey_groups(admin)).groups
+            assert (group.lags["T"], group.has_committed) == (0, True)
 
 
 async def test_a_topic_that_members_do_not_subscribe_to_any_more_is_no_lag(tmp_path: Path) -> None:

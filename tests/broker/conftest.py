@@ -21,7 +21,15 @@ from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import headers
-from cometmq.wire.bodies import Body, ConsumerData, Heartbeat, encode, tag_subscription
+from cometmq.wire.bodies import (
+    Body,
+    ConsumeFromWhere,
+    ConsumerData,
+    Heartbeat,
+    MessageModel,
+    encode,
+    tag_subscription,
+)
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import Header, PullFlag, PullHeader, SendHeaderV2
@@ -90,9 +98,20 @@ class Client:
         """Send a message; ``named`` are its properties."""
         return await self.ask(RequestCode.SEND_MESSAGE_V2, send_header(topic, queue_id, **named), body)
 
-    async def heartbeat(self, group: str, *topics: str, tags: str = "*", client_id: str = "c") -> Command:
+    async def heartbeat(
+        self,
+        group: str,
+        *topics: str,
+        tags: str = "*",
+        client_id: str = "c",
+        model: MessageModel = MessageModel.CLUSTERING,
+        start: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET,
+    ) -> Command:
         """Be a consumer."""
-        consumer = ConsumerData(group, subscriptions=[tag_subscription(topic, tags, 1) for topic in topics])
+        subscriptions = [tag_subscription(topic, tags, 1) for topic in topics]
+        consumer = ConsumerData(
+            group, message_model=model, consume_from_where=start, subscriptions=subscriptions
+        )
         return await self.ask(RequestCode.HEART_BEAT, body=Heartbeat(client_id, consumers=[consumer]))
 
 

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from tests.cli.conftest import Run
+from tests.consuming import hanging
 from tests.live import BROKER, Live
 
 from cometmq.client import Consumer
@@ -13,12 +14,15 @@ def test_a_group_is_made_listed_shown_and_removed(cometmq: Run) -> None:
     assert made == (0, f"group billing: 3 retries, on {BROKER}\n", "")
     (lines,) = cometmq("group", "list", "--json").values
     nothing = {"lag": 0, "in_flight": 0, "ready": 0, "ahead": 0, "deliveries_per_s": 0.0}
+    nothing |= {"has_committed": False, "is_broadcasting": False}
     assert lines == [{"group": "billing", "members": 0} | nothing]
     (shown,) = cometmq("group", "show", "billing", "--json").values
     assert (shown["config"]["retryMaxTimes"], shown["members"]) == (3, [])
     assert not shown["config"]["consumeMessageOrderly"]
     assert cometmq("group", "show", "billing").out == (
-        f"group billing: consumes, 3 retries, on {BROKER}\nno members now\n"
+        f"group billing: consumes, 3 retries, on {BROKER}\n"
+        "nothing committed yet: where the group begins is not known, or it broadcasts and has no lag\n"
+        "no members now\n"
     )
     assert cometmq("group", "show", "biling").failed(3, "nearest 'billing'", "cometmq group create biling")
     (gone,) = cometmq("group", "delete", "billing", "--json").values
@@ -52,6 +56,16 @@ def test_members_are_shown_and_tell_how_they_are_doing(cometmq: Run, live: Live)
 
     asyncio.run(main())
     assert cometmq("group", "member", "billing", "x").failed(3, "no members now")
+
+
+async def test_the_lag_of_a_group_that_has_committed_nothing_is_shown(cometmq: Run, live: Live) -> None:
+    await asyncio.to_thread(cometmq, "topic", "create", "orders", "--queues", "1")
+    await asyncio.to_thread(cometmq, "send", "orders", text="0\n1\n")
+    async with hanging(live.name_server, "stuck", "orders"):
+        (shown,) = (await asyncio.to_thread(cometmq, "group", "show", "stuck", "--json")).values
+        assert (shown["lag"], shown["in_flight"], shown["ready"], shown["has_committed"]) == (2, 2, 0, False)
+        out = (await asyncio.to_thread(cometmq, "group", "show", "stuck")).out
+        assert "nothing committed yet in " in out and "2 messages behind: 2 in flight, 0 ready" in out
 
 
 async def test_members_that_subscribe_differently_are_warned_of(cometmq: Run, live: Live) -> None:

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from tests.cli.conftest import Run
+from tests.consuming import hanging
 from tests.live import BROKER, Live
 
 from cometmq.admin.offsets import GroupLag, QueueProgress
@@ -36,12 +37,14 @@ def test_lag_is_told_by_group_and_by_queue(cometmq: Run) -> None:
                 "ready": 2,
                 "ahead": 0,
                 "deliveries_per_s": 0.0,
+                "has_committed": True,
+                "is_broadcasting": False,
             }
         ]
     ]
     (found,) = cometmq("lag", "g", "--json").values
     (queue,) = found.pop("queues")
-    assert found == {"group": "g", "lag": 2, "in_flight": 0, "ready": 2, "ahead": 0}
+    assert found == {"group": "g", "lag": 2, "in_flight": 0, "ready": 2, "ahead": 0, "has_committed": True}
     assert (queue["committed"], queue["max_offset"], queue["lag"], queue["member"]) == (1, 3, 2, None)
     out = cometmq("lag", "g", "--topic", "orders").out.splitlines()
     assert out[2].split()[:7] == ["orders", BROKER, "0", "3", "1", "2", "0"]
@@ -115,4 +118,44 @@ def test_a_commit_ahead_of_the_end_is_shown_and_hides_nothing(cometmq: Run, topi
 
 
 def test_the_rate_of_a_group_is_rounded_once_and_in_the_live_view() -> None:
-    assert _group_rows([GroupLag("g", 1, 2, 3, 4, 5, 2 / 3)]) == [("g", 1, 2, 3, 4, 5, "0.7")]
+    assert _group_rows([GroupLag("g", 1, 2, 3, 4, 5, 2 / 3)]) == [("g", 1, 2, 3, 4, 5, "0.7", "yes")]
+
+
+async def test_a_group_that_hangs_before_its_first_commit_lags_and_says_so(cometmq: Run, topic: Live) -> None:
+    async def out(*command: str) -> str:
+        return (await asyncio.to_thread(cometmq, *command)).out
+
+    async with hanging(topic.name_server, "stuck", "orders"):
+        lines = (await asyncio.to_thread(cometmq, "lag", "--json")).values[0]
+        (line,) = [one for one in lines if one["group"] == "stuck"]
+        assert (line["lag"], line["in_flight"], line["ready"], line["has_committed"]) == (3, 3, 0, False)
+        (found,) = (await asyncio.to_thread(cometmq, "lag", "stuck", "--topic", "orders", "--json")).values
+        (queue,) = found["queues"]
+        assert (found["lag"], found["in_flight"], found["has_committed"]) == (3, 3, False)
+        assert (queue["committed"], queue["begin"], queue["has_committed"]) == (0, 0, False)
+        lines = (await out("lag", "stuck", "--topic", "orders")).splitlines()
+        assert lines[2].split()[:8] == ["orders", BROKER, "0", "3", "-", "3", "3", "0"]
+        assert lines[-2:] == [
+            "nothing committed yet in 1 queue: lag counts from where the group begins",
+            "group stuck: 3 messages behind",
+        ]
+        assert "nothing yet" in await out("lag")
+        shown = await out("offset", "show", "stuck", "--topic", "orders")
+        assert shown.splitlines()[2].split()[4:6] == ["-", "3"] and "nothing committed yet" in shown
+
+
+@pytest.mark.usefixtures("live")
+def test_no_lag_is_made_up_for_a_group_of_which_nothing_is_known(cometmq: Run) -> None:
+    cometmq("group", "create", "idle")
+    out = cometmq("lag", "idle").out
+    assert "nothing committed yet: where the group begins is not known, or it broadcasts" in out
+    cometmq("topic", "create", "orders", "--queues", "1")
+    cometmq("send", "orders", text="0\n")
+    lines = cometmq("lag", "idle", "--topic", "orders").out.splitlines()
+    assert lines[2].split()[:8] == ["orders", BROKER, "0", "1", "-", "0", "0", "0"]
+    assert lines[-2].startswith("nothing committed yet in 1 queue: it is not known where the group begins")
+
+
+def test_a_group_that_broadcasts_commits_nothing_by_design() -> None:
+    (row,) = _group_rows([GroupLag("g", 1, 0, 0, 0, 0, 0.0, has_committed=False, is_broadcasting=True)])
+    assert row[-1] == "broadcasts"

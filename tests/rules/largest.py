@@ -296,7 +296,7 @@ def fill(bench: Bench, code: int) -> None:
 
     if not bench.store.max_queue_offset("T", 0):
         append(("T", queue_id) for queue_id in range(2 * MANY))
-    bench.parts.offsets.record_pulls((f"{topic}@{group}", 0, 1, 1) for topic, group in pairs())
+    bench.parts.offsets.record_pulls((f"{topic}@{group}", 0, 1, 1, 1) for topic, group in pairs())
     if code in {RequestCode.DELETE_SUBSCRIPTIONGROUP, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE}:
         for topic, group in pairs():
             bench.parts.modes.put(MessageModeRequest(topic, group))

@@ -134,7 +134,7 @@ def test_one_lock_among_10000(tmp_path: Path) -> None:
 async def test_all_offsets_are_told_a_part_in_each_turn(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         for n in range(GROUPS):
-            bench.parts.offsets.record_pulls((f"T@g{n}", queue_id, n, n) for queue_id in range(QUEUES))
+            bench.parts.offsets.record_pulls((f"T@g{n}", queue_id, n, n, n) for queue_id in range(QUEUES))
         with counted() as turns:
             answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
         assert max(turns) <= TURN_WORK_MAX
@@ -259,7 +259,7 @@ async def serving_many_queues(root: Path) -> AsyncIterator[Bench]:
             bench.store.append([NewMessage(f"T{n}", q, b"", b"", 0, HOST, HOST) for q in queues])
         bench.store.append([NewMessage("T0", 0, bytes(60_000), b"", 0, HOST, HOST)])  # alone in the last file
         bench.parts.topics.put_all(TopicConfig(topic=f"T{n}") for n in range(0, TOPICS, 2))
-        bench.parts.offsets.record_pulls((f"T{n}@g{n}", 0, 1, 1) for n in range(TOPICS))
+        bench.parts.offsets.record_pulls((f"T{n}@g{n}", 0, 1, 1, 1) for n in range(TOPICS))
         await bench.parts.topics.settled()
     async with serving(root, LARGE) as bench:
         yield bench

@@ -8,6 +8,7 @@ occupies a broker for 200 ms where 100 groups have 8,000 queues, and takes 500 m
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from cometmq.admin.cluster import ClusterAdmin
@@ -29,12 +30,14 @@ class GroupSummary(NamedTuple):
         members: number of its running members.
         lags: messages that it has not handled, by topic; its retries have a topic of their own.
         is_divided: whether members subscribe differently, so that each misses messages.
+        has_committed: whether it has committed an offset of any queue.
     """
 
     group: str
     members: int
     lags: dict[str, int]
     is_divided: bool
+    has_committed: bool = True
 
     @property
     def lag(self) -> int:
@@ -55,11 +58,12 @@ class GroupSurvey(NamedTuple):
 
 
 class GroupPart(NamedTuple):
-    """What one broker knows of groups: their names, lags, and members by group."""
+    """What one broker knows of groups: their names, lags, members by group, and which have committed."""
 
     groups: set[str]
     lags: QueueLags
     connections: Mapping[str, ConsumerConnections]
+    committing: AbstractSet[str]
 
 
 async def survey_groups(cluster: ClusterAdmin, *, with_dead_letters: bool = False) -> GroupSurvey:
@@ -96,7 +100,7 @@ async def group_part(broker: SurveyedBroker) -> GroupPart:
     """Return what a broker knows of groups."""
     groups, lags = await asyncio.gather(broker.groups(), broker.lags())
     known = {*groups, *lags}
-    return GroupPart(known, lags, await broker.connections(sorted(known)))
+    return GroupPart(known, lags, await broker.connections(sorted(known)), broker.committing)
 
 
 async def _dead_letters(broker: SurveyedBroker, groups: Iterable[str]) -> dict[str, int]:
@@ -120,7 +124,13 @@ def _summary(group: str, parts: Sequence[GroupPart]) -> GroupSummary:
                 lags[queue.topic] = lags.get(queue.topic, 0) + lag
     connections = [part.connections[group] for part in parts if group in part.connections]
     members = {member.client_id for one in connections for member in one.connections}
-    return GroupSummary(group, len(members), lags, any(one.differences for one in connections))
+    return GroupSummary(
+        group,
+        len(members),
+        lags,
+        any(one.differences for one in connections),
+        any(group in part.committing for part in parts),
+    )
 
 
 def _may_consume(part: GroupPart, group: str, topic: str) -> bool:

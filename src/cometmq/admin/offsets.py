@@ -17,7 +17,8 @@ from cometmq.errors import CometMQError, NotFound, RemoteError, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.stats import ConsumeStats, QueueOffsets
+from cometmq.wire.bodies.heartbeat import MessageModel
+from cometmq.wire.bodies.stats import NOT_KNOWN, ConsumeOffset, ConsumeStats, QueueOffsets
 from cometmq.wire.bodies.topic import TopicNames
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command
@@ -50,6 +51,9 @@ class QueueProgress(NamedTuple):
         last_time: store time of the last handled message, ms since the epoch; 0 if there is none.
         popped: messages before ``committed`` that pops have handed out, and that are neither acknowledged nor
             returned: a group that pops commits when messages are handed out. 0 at a Java broker.
+        has_committed: whether anything was ever committed; true at a Java broker, which does not report it.
+        begin: where the group begins if nothing was committed: its lag is counted from there. None if that is
+            not known: then it has no lag.
     """
 
     topic: str
@@ -60,26 +64,40 @@ class QueueProgress(NamedTuple):
     pulled: int
     last_time: int
     popped: int = 0
+    has_committed: bool = True
+    begin: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known from where the group's lag counts."""
+        return self.has_committed or self.begin is not None
+
+    @property
+    def position(self) -> int:
+        """The queue offset from which the group's lag counts: committed, or where it begins; else the end."""
+        if self.has_committed:
+            return self.committed
+        return self.max_offset if self.begin is None else min(self.begin, self.max_offset)
 
     @property
     def lag(self) -> int:
         """Number of messages that the group has not handled; 0 if it is ahead."""
-        return max(self.max_offset - self.committed, 0) + self.popped
+        return max(self.max_offset - self.position, 0) + self.popped
 
     @property
     def ahead(self) -> int:
         """How far the group has committed beyond the queue's end: it will miss the messages up to there."""
-        return max(self.committed - self.max_offset, 0)
+        return max(self.position - self.max_offset, 0)
 
     @property
     def in_flight(self) -> int:
         """Number of delivered messages that are not handled yet."""
-        return self.pulled - self.committed + self.popped
+        return max(self.pulled - self.position, 0) + self.popped
 
     @property
     def ready(self) -> int:
         """Number of messages that wait to be delivered for the first time."""
-        return max(self.max_offset - self.pulled, 0)
+        return max(self.max_offset - max(self.pulled, self.position), 0)
 
 
 class GroupLag(NamedTuple):
@@ -87,6 +105,8 @@ class GroupLag(NamedTuple):
 
     Attributes:
         ahead: how far it has committed beyond the ends of queues, which does not reduce ``lag``.
+        has_committed: whether it has committed an offset of any queue.
+        is_broadcasting: whether each member gets all messages, and keeps its own offsets: it has no lag.
     """
 
     group: str
@@ -96,14 +116,25 @@ class GroupLag(NamedTuple):
     ready: int
     ahead: int
     deliveries_per_s: float
+    has_committed: bool = True
+    is_broadcasting: bool = False
 
 
 class GroupProgress(NamedTuple):
-    """The progress of a group in all its queues, and its rate in messages per second, by the brokers."""
+    """The progress of a group in all its queues, and its rate in messages per second, by the brokers.
+
+    Queues in which it has committed nothing are not there if it is not known where it begins, unless a topic
+    was asked for.
+    """
 
     group: str
     queues: list[QueueProgress]
     deliveries_per_s: float
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether the group has committed an offset of any of the queues."""
+        return any(queue.has_committed for queue in self.queues)
 
 
 class OffsetChange(NamedTuple):
@@ -178,14 +209,17 @@ async def progress_of(cluster: ClusterAdmin, group: str, topic: str | None = Non
     stats = await cluster.ask_masters(
         RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader(group, topic), ConsumeStats
     )
-    queues = [
-        QueueProgress(
-            *(*queue, at.broker_offset, at.consumer_offset, at.pull_offset, at.last_time, at.popped or 0)
-        )
-        for one in stats.values()
-        for queue, at in one.offsets.items()
-    ]
+    queues = [_progress(queue, at) for one in stats.values() for queue, at in one.offsets.items()]
     return GroupProgress(group, sorted(queues), sum(one.consume_tps for one in stats.values()))
+
+
+def _progress(queue: MessageQueue, at: ConsumeOffset) -> QueueProgress:
+    has_committed = at.begin is None
+    return QueueProgress(
+        *(*queue, at.broker_offset, at.consumer_offset if has_committed else 0, at.pull_offset),
+        *(at.last_time, at.popped or 0, has_committed),
+        begin=None if at.begin == NOT_KNOWN else at.begin,
+    )
 
 
 async def lags(cluster: ClusterAdmin) -> list[GroupLag]:
@@ -203,6 +237,8 @@ async def lags(cluster: ClusterAdmin) -> list[GroupLag]:
             sum(queue.ready for queue in stands.queues),
             sum(queue.ahead for queue in stands.queues),
             stands.deliveries_per_s,
+            stands.has_committed,
+            any(one.message_model is MessageModel.BROADCASTING for one in connections.values()),
         )
 
     return list(await asyncio.gather(*map(one, await groups.names(cluster))))

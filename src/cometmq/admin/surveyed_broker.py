@@ -1,6 +1,7 @@
 """One master broker in a survey of its cluster: it is asked for much, and what it refuses is left out."""
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from cometmq.admin.cluster import NOT_FOUND, ClusterAdmin
 from cometmq.admin.groups import PAGE
@@ -40,12 +41,18 @@ class SurveyedBroker:
         self._address = address
         self._at_once = at_once
         self._troubles: dict[str, Trouble] = {}  # by text: each once
+        self._committing: set[str] = set()
         self._stats: dict[str, TopicStats | None] = {}  # of topics that it was asked about
 
     @property
     def troubles(self) -> list[Trouble]:
         """What it refused so far, each reason once."""
         return list(self._troubles.values())
+
+    @property
+    def committing(self) -> AbstractSet[str]:
+        """The groups that have committed offsets, once ``lags`` has returned."""
+        return self._committing
 
     async def topics(self) -> dict[str, TopicConfig]:
         """Return its topics by name."""
@@ -73,32 +80,38 @@ class SurveyedBroker:
         return {group: found for group, found in zip(wanted, answers, strict=True) if found is not None}
 
     async def lags(self) -> QueueLags:
-        """Return the lags of users' groups in the queues of topics in which they have committed offsets.
+        """Return the lags of users' groups in queues, as far as they are known.
 
-        One request to a broker that adds the ends of queues to the offsets, as CometMQ's do; to another one
-        more for each consumed topic.
+        One request to a broker that adds the ends of queues to the offsets, and where groups begin that have
+        committed nothing, as CometMQ's do. To another one more for each consumed topic: then a topic's queues
+        without a committed offset are counted from 0.
         """
         body = await self._body(RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True))
         if body is None:
             return {}
         answer = decode(ConsumerOffsets, body)
-        committed: list[tuple[str, str, dict[int, int]]] = []
-        for key, offsets in answer.offsets.items():
+        begins = answer.begins or {}
+        places: list[tuple[str, str, dict[int, int]]] = []
+        for key in dict.fromkeys((*answer.offsets, *begins)):
             topic, _, group = key.rpartition("@")
             if is_user_group(group):
-                committed.append((topic, group, offsets))
+                places.append((topic, group, begins.get(key, {}) | answer.offsets.get(key, {})))
+            if answer.offsets.get(key):
+                self._committing.add(group)
         ends = answer.ends
         if ends is None:
-            ends = await self._ends(sorted({topic for topic, _, _ in committed}))
+            ends = await self._ends(sorted({topic for topic, _, _ in places}))
         name = self._name
         queues = {
             topic: [(MessageQueue(topic, name, queue_id), end) for queue_id, end in of_topic.items()]
             for topic, of_topic in ends.items()
         }
         found: QueueLags = {}
-        for topic, group, offsets in committed:
+        for topic, group, offsets in places:
             found.setdefault(group, {}).update(
-                (queue, max(end - offsets.get(queue.queue_id, 0), 0)) for queue, end in queues.get(topic, ())
+                (queue, max(end - offsets.get(queue.queue_id, 0), 0))
+                for queue, end in queues.get(topic, ())
+                if answer.begins is None or queue.queue_id in offsets
             )
         return found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from cometmq.access.directory import Directory
 from cometmq.broker.admin import live_settings
+from cometmq.broker.admin.beginnings import Beginnings
 from cometmq.broker.admin.broker import BrokerAdmin
 from cometmq.broker.admin.groups import GroupAdmin
 from cometmq.broker.admin.live_settings import LiveSettings
@@ -210,6 +211,8 @@ class Assembly:
         self.timed_messages.settled = log.settled
         self.in_flight = in_flight = InFlight(clock.now_ms())
         self.offsets.on_delete.append(in_flight.delete)
+        self.beginnings = Beginnings(consumers, self.offsets, store.min_queue_offset)
+        consumers.on_remove.append(self.offsets.forget_begun)
         pop_offsets = PopOffsets(
             *(store, self.offsets, self.safe.disk),
             begins_young=own.init_pop_offset_by_check_msg_in_mem,
@@ -264,6 +267,7 @@ class Assembly:
         )
         self._transactions = Transactions(store, self.reads, self.ops, self.rates, delays, rules)
         self._store, self._rare = store, rare
+        tables = GroupTables(groups, consumers, self.offsets, self.beginnings, in_flight)
         has_users = own.authentication_enabled
         self.users = users = open_users(own, files, store.root, directory) if has_users else None
         parts = (
@@ -291,7 +295,7 @@ class Assembly:
             ),
             GroupAdmin(groups, consumers, producers, self.offsets, self.reads, own, clock, retry_topics),
             ProgressAdmin(
-                GroupTables(groups, consumers, self.offsets, in_flight),
+                tables,
                 self.topics,
                 store,
                 self.reads,
@@ -300,10 +304,8 @@ class Assembly:
             ),
             TimerAdmin(self.timed_messages, self.topics, self.reads, clock),
             OffsetAdmin(
-                groups,
-                consumers,
+                tables,
                 self.topics,
-                self.offsets,
                 (self.pulls.offsets_reset, in_flight.clear, waiting.wake_all),
                 store,
                 self.reads,

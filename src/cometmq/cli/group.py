@@ -1,15 +1,19 @@
 """``cometmq group``: create, list, show and delete consumer groups."""
 
+import asyncio
+
 import click
 
 from cometmq.admin import groups
+from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.groups import Group
-from cometmq.admin.offsets import lags
+from cometmq.admin.offsets import GroupProgress, lags, progress_of
 from cometmq.cli.cluster_session import run_in_cluster
-from cometmq.cli.lag import print_lags
+from cometmq.cli.lag import beginning_lines, print_lags
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
 from cometmq.wire.bodies.body import to_plain
 from cometmq.wire.bodies.group import GroupConfig
+from cometmq.wire.bodies.heartbeat import MessageModel
 
 
 @click.group()
@@ -30,8 +34,8 @@ def list_groups(namesrv: str, as_json: bool) -> None:
 @namesrv_option
 @json_option
 def show(name: str, namesrv: str, as_json: bool) -> None:
-    """Show the settings, members and subscriptions of the group NAME."""
-    found = run_in_cluster(namesrv, lambda cluster: groups.show(cluster, name))
+    """Show the settings, lag, members and subscriptions of the group NAME."""
+    found, progress = run_in_cluster(namesrv, lambda cluster: _fetch(cluster, name))
     if as_json:
         config = None if found.config is None else to_plain(found.config)
         print_json(
@@ -41,10 +45,14 @@ def show(name: str, namesrv: str, as_json: bool) -> None:
                 "members": [member._asdict() for member in found.members],
                 "subscriptions": [one._asdict() for one in found.subscriptions],
                 "differences": [one._asdict() for one in found.differences],
+                "lag": sum(queue.lag for queue in progress.queues),
+                "in_flight": sum(queue.in_flight for queue in progress.queues),
+                "ready": sum(queue.ready for queue in progress.queues),
+                "has_committed": progress.has_committed,
             }
         )
     else:
-        _print(found)
+        _print(found, progress)
 
 
 @group.command("member")
@@ -130,11 +138,17 @@ def delete(name: str, keep_offsets: bool, namesrv: str, as_json: bool) -> None:
         click.echo(f"group {name}: deleted from {', '.join(brokers)}")
 
 
-def _print(found: Group) -> None:
+async def _fetch(cluster: ClusterAdmin, name: str) -> tuple[Group, GroupProgress]:
+    return await asyncio.gather(groups.show(cluster, name), progress_of(cluster, name))
+
+
+def _print(found: Group, progress: GroupProgress) -> None:
     if found.config is not None:
         state = "consumes" if found.config.consume_enable else "may not consume"
         retries = found.config.retry_max_times
         click.echo(f"group {found.group}: {state}, {retries} retries, on {', '.join(found.brokers)}")
+    if found.model != MessageModel.BROADCASTING:
+        _print_lag(progress)
     if not found.members:
         click.echo("no members now")
         return
@@ -150,3 +164,13 @@ def _print(found: Group) -> None:
         ]
         print_table(("topic", "subscription", "members"), wanted)
         click.echo("subscribe all members of a group to the same, or use several groups")
+
+
+def _print_lag(progress: GroupProgress) -> None:
+    queues = progress.queues
+    for line in beginning_lines(queues):
+        click.echo(line)
+    if any(queue.is_known for queue in queues):
+        in_flight, ready = sum(one.in_flight for one in queues), sum(one.ready for one in queues)
+        lag = sum(one.lag for one in queues)
+        click.echo(f"{lag} messages behind: {in_flight} in flight, {ready} ready")

@@ -10,6 +10,7 @@ import click
 
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.doctor.findings import counted
 from cometmq.admin.offsets import GroupLag, QueueProgress, lags
 from cometmq.admin.offsets import lag as lag_of
 from cometmq.admin.readable import duration_text
@@ -24,7 +25,7 @@ from cometmq.cli.output import (
 )
 from cometmq.errors import SettingsError
 
-GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "ready", "ahead", "deliveries/s")
+GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "ready", "ahead", "deliveries/s", "committed")
 QUEUE_COLUMNS: Final = (
     *("topic", "broker", "queue", "end", "committed", "lag", "in flight", "ready", "behind", "member"),
 )
@@ -66,6 +67,11 @@ class View(NamedTuple):
         """How far the group has committed beyond the ends of queues, in all queues."""
         return sum(queue.ahead for queue in self.queues)
 
+    @property
+    def has_committed(self) -> bool:
+        """Whether the group has committed an offset of any queue."""
+        return any(queue.has_committed for queue in self.queues)
+
 
 @click.command()
 @click.argument("group", required=False)
@@ -88,7 +94,8 @@ def lag(
 
     Lag is the number of messages that are not handled: those in flight have been delivered to a member, and
     those that are ready have not. A group that pops has messages in flight behind what it has committed.
-    Ahead is how far a group has committed beyond the end of a queue: it misses the messages up to there.
+    Where nothing is committed yet, lag counts from where the group begins, if that is known. Ahead is how far
+    a group has committed beyond the end of a queue: it misses the messages up to there.
     Behind is the age of the message that the group has reached, or how far it is ahead.
     """
     if group is None and topic is not None:
@@ -159,7 +166,34 @@ async def _watch(
 
 
 def _group_rows(lines: Sequence[GroupLag]) -> list[tuple[object, ...]]:
-    return [(*line[:-1], f"{line.deliveries_per_s:.1f}") for line in lines]
+    return [(*line[:-3], f"{line.deliveries_per_s:.1f}", _what_is_committed(line)) for line in lines]
+
+
+def _what_is_committed(line: GroupLag) -> str:
+    if line.has_committed:
+        return "yes"
+    return "broadcasts" if line.is_broadcasting else "nothing yet"
+
+
+def committed_text(queue: QueueProgress) -> int | str:
+    """Return the committed offset of a queue for a table; a dash for none."""
+    return queue.committed if queue.has_committed else "-"
+
+
+def beginning_lines(queues: Sequence[QueueProgress]) -> list[str]:
+    """Return lines about the queues in which a group has committed nothing."""
+    if not queues:
+        return ["nothing committed yet: where the group begins is not known, or it broadcasts and has no lag"]
+    begun = sum(not queue.has_committed and queue.is_known for queue in queues)
+    unknown = sum(not queue.is_known for queue in queues)
+    lines = []
+    if begun:
+        text = "lag counts from where the group begins"
+        lines.append(f"nothing committed yet in {counted(begun, 'queue')}: {text}")
+    if unknown:
+        text = "it is not known where the group begins, so no lag is counted"
+        lines.append(f"nothing committed yet in {counted(unknown, 'queue')}: {text}")
+    return lines
 
 
 def _print(view: View, before: View | None, *, as_json: bool) -> None:
@@ -167,6 +201,8 @@ def _print(view: View, before: View | None, *, as_json: bool) -> None:
         print_json(_json_of(view, before))
         return
     print_table(_columns(before), _rows(view, before))
+    for line in beginning_lines(view.queues):
+        click.echo(line)
     ahead = f", ahead by {view.ahead} elsewhere: cometmq offset reset moves it back" if view.ahead else ""
     click.echo(f"group {view.group}: {view.total} messages behind{ahead}")
 
@@ -179,7 +215,7 @@ def _rows(view: View, before: View | None) -> list[tuple[object, ...]]:
     rates = _rates(view, before)
     return [
         (
-            *(queue.topic, queue.broker_name, queue.queue_id, queue.max_offset, queue.committed),
+            *(queue.topic, queue.broker_name, queue.queue_id, queue.max_offset, committed_text(queue)),
             *(queue.lag, queue.in_flight, queue.ready, _behind(queue), view.owners.get(_key(queue), "-")),
             *(() if before is None else (f"{rates[_key(queue)]:.1f}",)),
         )
@@ -197,17 +233,17 @@ def _json_of(view: View, before: View | None) -> dict[str, Any]:
         for queue in view.queues
     ]
     totals = {"lag": view.total, "in_flight": view.in_flight, "ready": view.ready, "ahead": view.ahead}
-    return {"group": view.group, **totals, "queues": queues}
+    return {"group": view.group, **totals, "has_committed": view.has_committed, "queues": queues}
 
 
 def _rates(view: View, before: View | None) -> dict[Key, float]:
     """Return the messages per second handled of each queue since ``before``."""
     if before is None:
         return {}
-    past = {_key(queue): queue.committed for queue in before.queues}
+    past = {_key(queue): queue.position for queue in before.queues}
     took_s = max(view.at_s - before.at_s, 1e-3)
     return {
-        _key(queue): max(queue.committed - past.get(_key(queue), queue.committed), 0) / took_s
+        _key(queue): max(queue.position - past.get(_key(queue), queue.position), 0) / took_s
         for queue in view.queues
     }
 

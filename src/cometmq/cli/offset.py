@@ -8,6 +8,7 @@ from cometmq.admin import offsets
 from cometmq.admin.offsets import END, TO, OffsetChange, ResetTarget, parse_queue, parse_target
 from cometmq.admin.readable import time_text
 from cometmq.cli.cluster_session import run_in_cluster
+from cometmq.cli.lag import beginning_lines, committed_text
 from cometmq.cli.output import (
     json_option,
     namesrv_option,
@@ -39,7 +40,7 @@ def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
     rows = [
         (
             *(queue.topic, queue.broker_name, queue.queue_id, queue.max_offset),
-            *(queue.committed, queue.pulled),
+            *(committed_text(queue), queue.pulled),
             f"ahead by {queue.ahead}" if queue.ahead else queue.lag,
             time_text(queue.last_time) if queue.last_time else "-",
         )
@@ -47,6 +48,8 @@ def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
     ]
     columns = ("topic", "broker", "queue", "end", "committed", "pulled", "lag", "last handled was stored")
     print_table(columns, rows)
+    for line in beginning_lines(found.queues):
+        click.echo(line)
 
 
 @offset.command("reset")

@@ -1,10 +1,13 @@
 from pathlib import Path
 
+from tests.consuming import hanging
 from tests.live import BROKER, serving
 
 from cometmq.admin.doctor.cluster import _judge, _masters, examine
 from cometmq.admin.doctor.findings import Level
-from cometmq.admin.topics import TopicOnBroker
+from cometmq.admin.topics import TopicAdmin, TopicOnBroker
+from cometmq.client import Producer
+from cometmq.message import Message
 from cometmq.net.address import free_port
 from cometmq.wire.bodies.route import BrokerData, ClusterInfo
 
@@ -23,6 +26,18 @@ async def test_each_name_server_is_examined_and_the_best_informed_is_asked_for_b
     assert "no broker" in servers[empty.name_server].text
     assert servers[live.name_server].level is Level.OK
     assert {one.subject for one in found if one.check == "address"} == {f"{BROKER} at {live.broker}"}
+
+
+async def test_a_group_whose_handlers_hang_before_its_first_commit_is_warned_of(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("T", queues=1)
+        async with Producer(live.name_server) as producer:
+            await producer.send(Message("T", b"x"))
+        async with hanging(live.name_server, "stuck", "T"):
+            (found,) = [one for one in await examine(live.name_server) if one.check == "groups"]
+        assert (found.level, found.subject) == (Level.WARNING, "stuck")
+        assert found.text == "it has 1 member and has committed nothing yet, while 1 message waits for it"
+        assert "cometmq group show stuck" in found.remedy
 
 
 def test_a_topic_counts_as_long_as_one_broker_accepts_and_delivers() -> None:

@@ -1,9 +1,11 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.broker.admin.test_statistics import sample
-from tests.broker.conftest import BROKER, pull_header, serving
+from tests.broker.conftest import BROKER, Bench, pull_header, serving
 from tests.broker.pops import ack, popped
+from tests.broker.test_reads import until
 
 from cometmq.broker.admin import progress
 from cometmq.message import MessageQueue
@@ -14,6 +16,7 @@ from cometmq.wire.bodies import (
     TopicConfig,
     decode,
 )
+from cometmq.wire.bodies.stats import NOT_KNOWN
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import GetConsumeStatsHeader
 from cometmq.wire.headers.admin import BrokerConsumeStatsHeader, GroupTopicHeader
@@ -30,6 +33,12 @@ def spans(*each: str) -> str:
     return f'{{"consumeTimeSpanSet":[{",".join(each)}]}}'
 
 
+async def progress_in(bench: Bench, header: GetConsumeStatsHeader) -> dict[int, ConsumeOffset]:
+    """Return the progress by queue id."""
+    answer = await bench.ask(RequestCode.GET_CONSUME_STATS, header)
+    return {queue.queue_id: at for queue, at in decode(ConsumeStats, answer.body).offsets.items()}
+
+
 async def test_how_far_a_group_is_behind_is_told_for_each_queue(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         for _ in range(3):
@@ -40,7 +49,7 @@ async def test_how_far_a_group_is_behind_is_told_for_each_queue(tmp_path: Path) 
         answer = await bench.ask(RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader("cg"))
         offsets = decode(ConsumeStats, answer.body).offsets
         assert offsets[MessageQueue("T", BROKER, 0)] == ConsumeOffset(3, 2, bench.clock.now_ms(), 3)
-        assert offsets[MessageQueue("T", BROKER, 1)] == ConsumeOffset()
+        assert offsets[MessageQueue("T", BROKER, 1)] == ConsumeOffset(begin=0)
         assert {queue.topic for queue in offsets} == {"T"}
         await bench.heartbeat("cg", "U")
         for header in (GetConsumeStatsHeader("cg", topic="T"), GetConsumeStatsHeader("cg")):
@@ -73,6 +82,68 @@ async def test_the_messages_that_a_group_has_popped_are_counted_until_they_are_a
             await ack(bench, message)
         now = await progress_of("g")
         assert (now.consumer_offset, now.pull_offset, now.popped) == (3, 3, None)
+
+
+async def test_a_group_that_has_committed_nothing_is_counted_from_where_it_began(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.topics.put(TopicConfig("T", 2, 2))
+        for _ in range(5):
+            await bench.send("T")
+        await bench.heartbeat("cg", "T")
+        assert await progress_in(bench, GetConsumeStatsHeader("cg")) == {}, "nothing is made up"
+        await bench.ask(
+            RequestCode.PULL_MESSAGE, replace(pull_header("T", 2), max_message_count=1)
+        )  # and its handlers hang
+        found = await progress_in(bench, GetConsumeStatsHeader("cg"))
+        assert found == {0: ConsumeOffset(5, 2, pull_offset=3, begin=2)}
+        answer = await bench.ask(
+            RequestCode.GET_BROKER_CONSUME_STATS, BrokerConsumeStatsHeader(is_order=False)
+        )
+        assert '"totalDiff":3,"totalInflightDiff":1' in answer.body.decode()
+        bench.parts.offsets.commit("cg", "T", 0, 3)
+        now = (await progress_in(bench, GetConsumeStatsHeader("cg")))[0]
+        assert (now.consumer_offset, now.begin) == (3, None)
+
+
+async def test_a_member_that_waits_at_the_end_has_begun_there(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.topics.put(TopicConfig("T", 1, 1))
+        await bench.send("T")
+        await bench.heartbeat("cg", "T")
+        held = bench.ask_later(RequestCode.PULL_MESSAGE, pull_header("T", 1, wait_ms=60_000))
+        await until(bench, lambda: bench.parts.pulls.held_count == 1)
+        assert await progress_in(bench, GetConsumeStatsHeader("cg")) == {
+            0: ConsumeOffset(1, 1, pull_offset=1, begin=1)
+        }
+        await bench.send("T")
+        await held
+        assert await progress_in(bench, GetConsumeStatsHeader("cg")) == {
+            0: ConsumeOffset(2, 1, pull_offset=2, begin=1)
+        }
+
+
+async def test_a_group_without_members_and_commits_has_zeros_only_where_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.topics.put(TopicConfig("T", 1, 1))
+        await bench.send("T")
+        assert await progress_in(bench, GetConsumeStatsHeader("cg")) == {}
+        asked = await progress_in(bench, GetConsumeStatsHeader("cg", topic="T"))
+        assert asked == {0: ConsumeOffset(1, 0, begin=NOT_KNOWN)}, "as a Java broker answers, and marked"
+
+
+async def test_the_next_message_of_a_group_waits_since_where_it_begins(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.topics.put(TopicConfig("T", 1, 1))
+        for _ in range(2):
+            await bench.send("T")
+            bench.clock.advance(1_000)
+        await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T", 1))
+        answer = await bench.ask(RequestCode.QUERY_CONSUME_TIME_SPAN, GroupTopicHeader("T", "cg"))
+        assert '"delayTime":1000,' in answer.body.decode()
 
 
 async def test_messages_popped_in_order_are_in_flight_until_they_are_acknowledged(tmp_path: Path) -> None:
@@ -138,7 +209,7 @@ async def test_the_queues_of_all_groups_are_shown_up_to_a_limit(
                 RequestCode.GET_BROKER_CONSUME_STATS, BrokerConsumeStatsHeader(is_order=False)
             )
             assert answer.code == code
-        assert answer.remark == "groups have offsets in more than 8 queues: request each group's lag"
+        assert answer.remark == "groups consume more than 8 queues: request each group's lag"
 
 
 async def test_the_times_of_a_topics_messages_are_shown_by_queue(tmp_path: Path) -> None:

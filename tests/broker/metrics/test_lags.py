@@ -10,6 +10,7 @@ from cometmq.broker.metrics import families
 from cometmq.broker.metrics.lags import Lags
 from cometmq.broker.reads import read
 from cometmq.metrics.family import Values
+from cometmq.wire.bodies import ConsumeFromWhere
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 FAMILIES = (families.LAG, families.IN_FLIGHT, families.READY)
@@ -18,7 +19,7 @@ AGES = (families.LAG_MS, families.QUEUEING_MS)
 
 def lags_of(bench: Bench) -> Lags:
     parts = bench.parts
-    return Lags(bench.store, parts.topics, parts.consumers, parts.offsets, parts.in_flight)
+    return Lags(bench.store, parts.topics, parts.consumers, parts.offsets, parts.beginnings, parts.in_flight)
 
 
 async def values(bench: Bench, lags: Lags | None = None) -> Values:
@@ -57,6 +58,26 @@ async def test_pulls_and_commits_move_messages_from_ready_to_in_flight_to_consum
         assert await lag(bench) == [10, 2, 8]
         bench.parts.offsets.commit("cg", "T", 0, 1)
         assert await lag(bench) == [9, 1, 8]
+
+
+async def test_a_group_that_hangs_before_its_first_commit_lags_from_where_it_began(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for _ in range(5):
+            await bench.send("T")
+            bench.clock.advance(1_000)
+        await bench.heartbeat("cg", "T")
+        await pull(bench, 1, count=2)
+        assert await lag(bench) == [4, 2, 2]
+        assert await ages(bench) == [4_000, 2_000]
+        bench.parts.offsets.commit("cg", "T", 0, 2)
+        assert await lag(bench) == [3, 1, 2]
+
+
+async def test_a_group_that_begins_at_the_first_message_lags_before_it_pulls(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        await bench.heartbeat("cg", "T", start=ConsumeFromWhere.FIRST_OFFSET)
+        assert await lag(bench) == [1, 0, 1]
 
 
 async def test_the_age_of_the_oldest_message_counts_and_is_read_once(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_topics_and_groups_are_found_from_each_other_and_deleted(tmp_path: Path)
     offsets = load(tmp_path)
     for group, topic in (("g", "T"), ("g", "TT"), ("gg", "T")):
         offsets.commit(group, topic, 0, 1)
-        offsets.record_pulled(group, topic, 0, 2)
+        offsets.record_pulls([(key_of(group, topic), 0, -1, 1, 2)])
     assert offsets.groups_of("T") == {"g", "gg"} and offsets.topics_of("g") == {"T", "TT"}
     offsets.delete_topics(["T"])
     assert offsets.topics_of("g") == {"TT"} and offsets.topics_of("gg") == set()
@@ -99,7 +99,7 @@ def test_offsets_in_one_queue_are_forgotten(tmp_path: Path) -> None:
     offsets = load(tmp_path)
     for group, topic, queue_id in (("g", "T", 0), ("g", "T", 1), ("gg", "T", 0), ("g", "TT", 0)):
         offsets.commit(group, topic, queue_id, 1)
-        offsets.record_pulled(group, topic, queue_id, 2)
+        offsets.record_pulls([(key_of(group, topic), queue_id, -1, 1, 2)])
     offsets.delete_queue("T", 0)
     left = {(g, t, q) for g in ("g", "gg") for t in ("T", "TT") for q in (0, 1) if offsets.committed(g, t, q)}
     assert left == {("g", "T", 1), ("g", "TT", 0)}
@@ -124,7 +124,7 @@ def test_after_a_reset_no_commit_counts_until_the_group_has_heard_of_it(tmp_path
 def test_after_a_reset_nothing_is_in_flight(tmp_path: Path) -> None:
     offsets = load(tmp_path)
     for queue_id in (0, 1):
-        offsets.record_pulled("g", "T", queue_id, 9)
+        offsets.record_pulls([("T@g", queue_id, -1, 0, 9)])
     offsets.reset("g", "T", 0, 3)
     offsets.reset("other", "T", 0, 3)
     assert (offsets.pulled("g", "T", 0), offsets.pulled("g", "T", 1)) == (None, 9)
@@ -172,7 +172,7 @@ def test_a_clone_goes_its_own_way(tmp_path: Path) -> None:
 def test_many_pulls_are_noted_as_one_by_one(tmp_path: Path) -> None:
     offsets, others = load(tmp_path), load(tmp_path)
     key = key_of("g", "T")
-    offsets.record_pulls([(key, 0, 5, 8), (key, 1, -1, 3), (key, 2, 7, -1), (key, 0, 6, 9)])
+    offsets.record_pulls([(key, 0, 5, 5, 8), (key, 1, -1, 0, 3), (key, 2, 7, 7, -1), (key, 0, 6, 8, 9)])
     for queue_id, offset in [(0, 5), (2, 7), (0, 6)]:
         others.commit("g", "T", queue_id, offset)
     assert offsets.copies(offsets.keys()) == others.copies(others.keys()) != {}
@@ -241,9 +241,36 @@ def test_a_topic_or_group_made_anew_is_warned_of_anew(
 def test_the_pulled_offsets_of_all_groups_are_seen_as_they_change(tmp_path: Path) -> None:
     offsets = load(tmp_path)
     pulled = offsets.all_pulled()
-    offsets.record_pulled("g", "T", 0, 5)
-    offsets.record_pulls([("T@g", 0, -1, 7), ("T@g", 1, -1, 2)])
+    offsets.record_pulls([("T@g", 0, -1, 0, 5)])
+    offsets.record_pulls([("T@g", 0, -1, 5, 7), ("T@g", 1, -1, 0, 2)])
     assert pulled == {"T@g": {0: 7, 1: 2}}
+
+
+def test_where_a_group_began_to_pull_is_kept_until_it_commits(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.commit("g", "T", 2, 1)
+    offsets.record_pulls([("T@g", 0, -1, 4, 7), ("T@g", 0, -1, 7, 9), ("T@g", 2, -1, 1, 9)])
+    offsets.record_begun("T@g", 1, 6)
+    offsets.record_begun("T@g", 1, 8)
+    assert offsets.begun_of("T@g") == {0: 4, 1: 6}
+    offsets.commit("g", "T", 0, 5)
+    offsets.record_pulls([("T@g", 1, 7, 9, 10)])
+    assert offsets.begun_of("T@g") == {} and offsets._begun == {}
+
+
+@pytest.mark.parametrize("gone", ["forgotten", "topic", "queue", "group"])
+def test_where_a_group_began_to_pull_goes_with_the_group_the_topic_and_the_queue(
+    tmp_path: Path, gone: str
+) -> None:
+    offsets = load(tmp_path)
+    offsets.record_pulls([("T@g", 0, -1, 4, 7)])
+    {
+        "forgotten": lambda: offsets.forget_begun("g"),
+        "topic": lambda: offsets.delete_topics(["T"]),
+        "queue": lambda: offsets.delete_queue("T", 0),
+        "group": lambda: offsets.delete_group("g"),
+    }[gone]()
+    assert offsets._begun == {}
 
 
 def test_a_pop_moves_the_offset_unless_a_reset_waits(tmp_path: Path) -> None:

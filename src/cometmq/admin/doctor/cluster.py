@@ -1,4 +1,4 @@
-"""Examine name servers, what they know of brokers, and the routes of topics, over the network."""
+"""Examine name servers, what they know of brokers, routes of topics, and groups, over the network."""
 
 import asyncio
 from typing import Any, Final
@@ -6,6 +6,7 @@ from typing import Any, Final
 from cometmq.admin.cluster import NO_BROKER, NO_MASTER, ClusterAdmin, missing_topic
 from cometmq.admin.doctor import brokers
 from cometmq.admin.doctor.findings import Diagnosis, counted, fault, fine, unreachable, warning
+from cometmq.admin.group_survey import survey_groups
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.cluster.route import MASTER
 from cometmq.errors import CometMQError, NoRoute
@@ -58,6 +59,8 @@ async def examine(
         findings += _masters(info)
         if found:
             findings += await _routes(cluster, topic)
+        if topic is None and any(MASTER in data.addrs for data in info.brokers.values()):
+            findings += await _groups(cluster)
     return findings
 
 
@@ -111,6 +114,26 @@ async def _routes(cluster: TopicAdmin, topic: str | None) -> list[Diagnosis]:
     except CometMQError as error:
         return [unreachable(_ROUTE, topic or "topics", error, _START)]
     return _judge(lines)
+
+
+async def _groups(cluster: ClusterAdmin) -> list[Diagnosis]:
+    """Find groups that messages wait for, and that have committed nothing although they have members."""
+    try:
+        found = await survey_groups(cluster)
+    except CometMQError as error:
+        return [unreachable("groups", "groups", error, _START)]
+    return [
+        warning(
+            "groups",
+            group.group,
+            f"it has {counted(group.members, 'member')} and has committed nothing yet, while "
+            f"{counted(group.lag, 'message')} wait{'s' if group.lag == 1 else ''} for it",
+            "if it has not just begun, its handlers hang or fail: see the logs of its members, which "
+            f"cometmq group show {group.group} lists",
+        )
+        for group in found.groups
+        if group.lag and group.members and not group.has_committed
+    ]
 
 
 def _judge(lines: list[TopicOnBroker]) -> list[Diagnosis]:

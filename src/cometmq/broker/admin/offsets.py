@@ -1,17 +1,16 @@
 """Operators' requests to list, reset, clone and compare offsets. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from cometmq.broker.admin.progress import GroupTables
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
-from cometmq.broker.state.consumers import Consumers
-from cometmq.broker.state.groups import Groups
-from cometmq.broker.state.offsets import SEPARATOR, Offsets, key_of
+from cometmq.broker.state.offsets import SEPARATOR, key_of
 from cometmq.broker.state.topics import Topics
 from cometmq.format.java import fastjson
 from cometmq.message import MessageQueue
@@ -30,6 +29,8 @@ from cometmq.wire.headers.admin import AllOffsetsHeader, CorrectionOffsetHeader
 LONG_MAX: Final = 2**63 - 1
 SEARCHED_MAX: Final = 50
 """Most queues that one turn of the loop searches by time."""
+BEGINS_MAX: Final = 100
+"""Most queues of which one turn of the loop finds where a group begins."""
 LOGGED_MAX: Final = 20
 """Most topics of a request that are named in the log."""
 
@@ -45,20 +46,16 @@ class OffsetAdmin:
 
     def __init__(
         self,
-        groups: Groups,
-        consumers: Consumers[Session],
+        tables: GroupTables,
         topics: Topics,
-        offsets: Offsets,
         when_reset: Sequence[Callable[[str, str, int], object]],
         store: MessageStore,
         reads: Reads,
         *,
         broker_name: str,
     ) -> None:
-        self._groups = groups
-        self._consumers = consumers
+        self._groups, self._consumers, self._offsets, self._beginnings, _ = tables
         self._topics = topics
-        self._offsets = offsets
         self._when_reset = when_reset
         self._store = store
         self._reads = reads
@@ -74,7 +71,10 @@ class OffsetAdmin:
         }
 
     def all(self, session: Session, command: Command, header: AllOffsetsHeader) -> Command | None:
-        """GET_ALL_CONSUMER_OFFSET: the committed offsets of all groups, and the ends of queues if wanted."""
+        """GET_ALL_CONSUMER_OFFSET: the committed offsets of all groups.
+
+        With the ends of queues, if these are wanted, and where groups begin that have committed nothing.
+        """
         reading = self._all(with_ends=header.with_ends)
         return self._reads.answer(session, command, reading, partial(with_body, command))
 
@@ -195,16 +195,43 @@ class OffsetAdmin:
                 yield PAUSE
             copies |= self._offsets.copies(keys[first : first + TURN_MAX])
         ends: dict[str, dict[int, int]] = {}
+        begins: dict[str, dict[int, int]] = {}
         if with_ends:
-            ends = yield from self._ends(sorted({key.partition(SEPARATOR)[0] for key in copies}))
+            begins = yield from self._begins(copies)
+            topics = {key.partition(SEPARATOR)[0] for key in copies.keys() | begins.keys()}
+            ends = yield from self._ends(sorted(topics))
 
         def write() -> bytes:
             table = self._offsets.as_table(copies)
             if with_ends:
-                table["endTable"] = ends
+                table["endTable"], table["beginTable"] = ends, begins
             return fastjson.dumps(table).encode()
 
-        return (yield from made(write, len(copies) + len(ends)))
+        return (yield from made(write, len(copies) + len(begins) + len(ends)))
+
+    def _begins(self, committed: Mapping[str, Mapping[int, int]]) -> Reading[dict[str, dict[int, int]]]:
+        """Return where groups begin in queues in which they have committed nothing, as far as it is known."""
+        found: dict[str, dict[int, int]] = {}
+        keys = dict.fromkeys(committed)
+        for number, group in enumerate(self._consumers.groups()):
+            if number % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
+            keys |= dict.fromkeys(key_of(group, topic) for topic in self._beginnings.topics_of(group))
+        turn = 0
+        for number, key in enumerate(keys):
+            if number % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
+            topic, _, group = key.partition(SEPARATOR)
+            config, known = self._topics.find(topic), committed.get(key, {})
+            count = 0 if config is None else config.read_queue_count
+            for queue_id in range(count if len(known) < count else 0):
+                turn += 1
+                if turn % BEGINS_MAX == 0:
+                    yield PAUSE
+                begin = None if queue_id in known else self._beginnings.find(group, topic, queue_id)
+                if begin is not None:
+                    found.setdefault(key, {})[queue_id] = begin
+        return found
 
     def _ends(self, topics: Iterable[str]) -> Reading[dict[str, dict[int, int]]]:
         """Return the ends of all queues of topics, as far as these exist."""

@@ -8,16 +8,16 @@ pulled, and how many messages its pops hold::
             └──────────── in flight ───────────────────────┘└──────── ready ──────┘
             └──────────────────────────────── lag ─────────────────────────────────┘
 
-A group that has committed nothing in a queue is counted from where it pulls, else not at all: it may be meant
-to begin at the end. What retention has removed is no lag. The store time of the oldest message is read again
-only when it is another message: a group that is stuck costs nothing.
+A group that has committed nothing in a queue is counted from where it begins, and not at all if that is not
+known: see ``admin.beginnings``. What retention has removed is no lag. The store time of the oldest message is
+read again only when it is another message: a group that is stuck costs nothing.
 (RocketMQ: ConsumerLagCalculator.java, which sees no group without members, nor what waits in retry topics of
 groups that pull.)
 """
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from cometmq.broker.admin.beginnings import Beginnings
 from cometmq.broker.metrics import families
 from cometmq.broker.metrics.traffic import SYSTEM_GROUP_PREFIX, is_system
 from cometmq.broker.state.consumers import Consumers
@@ -54,12 +54,14 @@ class Lags:
         topics: Topics,
         consumers: Consumers[Session],
         offsets: Offsets,
+        beginnings: Beginnings,
         in_flight: InFlight,
     ) -> None:
         self._store = store
         self._topics = topics
         self._consumers = consumers
         self._offsets = offsets
+        self._beginnings = beginnings
         self._in_flight = in_flight
         self._times: dict[tuple[str, int, int], int] = {}  # store times by topic, queue id and queue offset
 
@@ -76,13 +78,11 @@ class Lags:
             labels = group, normal, is_retry, is_system(normal, group)
             worst_ms = worst_ready_ms = 0
             totals = [0, 0, 0]
-            offsets, key = self._offsets, key_of(group, topic)
-            counted = offsets.queues_of(key), offsets.pulled_of(key), self._in_flight.counts_of(key)
             for queue_id in range(config.read_queue_count):
                 turn += 1
                 if turn % TURN_MAX == 0:
                     yield PAUSE
-                found = self._of_queue(topic, queue_id, *counted)
+                found = self._of_queue(group, topic, queue_id)
                 if found is None:
                     continue
                 totals = [total + part for total, part in zip(totals, found[:3], strict=True)]
@@ -120,23 +120,17 @@ class Lags:
                 found.append((topic, name))
         return found
 
-    def _of_queue(
-        self,
-        topic: str,
-        queue_id: int,
-        committed_of: Mapping[int, int],
-        pulled_of: Mapping[int, int],
-        popped_of: Mapping[int, int],
-    ) -> _Lag | None:
-        """Return what waits in a queue; None if nothing does.
-
-        Args:
-            committed_of, pulled_of: offsets of the group by queue.
-            popped_of: how many messages its pops hold, by queue.
-        """
+    def _of_queue(self, group: str, topic: str, queue_id: int) -> _Lag | None:
+        """Return what waits in a queue for a group; None if nothing does, or it is not known."""
+        key = key_of(group, topic)
         begin, end = self._store.ends_of(topic, queue_id)
-        pulled, popped = pulled_of.get(queue_id), popped_of.get(queue_id, 0)
-        committed = committed_of.get(queue_id, end if pulled is None else pulled)
+        pulled = self._offsets.pulled_of(key).get(queue_id)
+        popped = self._in_flight.counts_of(key).get(queue_id, 0)
+        committed = self._offsets.queues_of(key).get(queue_id)
+        if committed is None:
+            committed = self._beginnings.find(group, topic, queue_id)
+        if committed is None:
+            return None
         committed = min(max(committed, begin), end)
         pulled = min(max(committed, pulled or 0), end)
         held, ready = pulled - committed + popped, end - pulled

@@ -42,7 +42,8 @@ class RunningBroker:
         self._server = server
         self._name_servers = name_servers
         self._permission = settings.broker_permission
-        self._lags = Lags(store, parts.topics, parts.consumers, parts.offsets, parts.in_flight)
+        tables = parts.consumers, parts.offsets, parts.beginnings, parts.in_flight
+        self._lags = Lags(store, parts.topics, *tables)
 
     async def collect(self) -> Values:
         """Read all values; long tables in pieces, between which the loop does other work. Raises OSError."""

@@ -29,7 +29,7 @@ from cometmq.broker.requests.pull_targets import PullTargets, unchecked
 from cometmq.broker.requests.suggestions import ReplicaState, Suggestions
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.newer_subscriptions import NewerSubscriptions
-from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.offsets import NO_OFFSET, Offsets
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import NotLatest, Subscriptions
 from cometmq.cluster.hold import PullHold
@@ -266,7 +266,7 @@ class PullRequests:
     def _conclude(self, pulls: Sequence[PullRow], answered: list[Answered]) -> None:
         """Answer or hold pulls; all their offsets are recorded before the first response is sent."""
         results = iter(answered)
-        notes: list[tuple[str, int, int, int]] = []
+        notes: list[tuple[str, int, int, int, int]] = []
         asked: list[PullRow] = []
         rest: list[tuple[PullRow, Answered | None]] = []
         found = delivered = 0
@@ -284,7 +284,7 @@ class PullRequests:
                 rest.append((pull, one))
             commit_offset, queue_id = row[COMMIT_OFFSET], target.queue[1]
             if commit_offset >= 0 or next_offset >= 0:
-                notes.append((target.key, queue_id, commit_offset, next_offset))
+                notes.append((target.key, queue_id, commit_offset, row[QUEUE_OFFSET], next_offset))
                 if commit_offset > row[QUEUE_OFFSET] or (commit_offset > 0 and state in _UNSURE):
                     self._offsets.warn_if_ahead(target.key, queue_id, commit_offset)
         self._offsets.record_pulls(notes)
@@ -385,6 +385,7 @@ class PullRequests:
             pull.session.send(reset)  # the reset came during the read
             return True
         pull.wait_until(now_ms + wait_ms)
+        self._offsets.record_begun(pull.target.key, pull.target.queue[1], pull.queue_offset)
         return self._hold.hold(pull)
 
     def _send(self, pull: PullRow, result: GetResult) -> None:
@@ -394,7 +395,8 @@ class PullRequests:
             self._offsets.committed(group, topic, queue_id) is None
         ):  # the queue was made anew
             result = result._replace(next_offset=result.min_offset)
-        self._offsets.record_pulled(group, topic, queue_id, result.next_offset)
+        begun = min(pull.queue_offset, result.next_offset)
+        self._offsets.record_pulls(((pull.target.key, queue_id, NO_OFFSET, begun, result.next_offset),))
         suggested, code = MASTER, _code(pull, result)
         if self.suggestions is not None:
             suggested = self.suggestions.broker_id(group, is_far_behind=result.is_far_behind)

@@ -127,12 +127,14 @@ class Consumers(Generic[ChannelT]):
 
     Attributes:
         on_change: called when a group's subscriptions or message model have changed.
+        on_remove: called with the name of a group that has been without members for too long.
     """
 
     def __init__(self, clock: Clock, on_empty: Callable[[str], None] = lambda _: None) -> None:
         self._clock = clock
         self._on_empty = on_empty
         self.on_change: list[Callable[[], object]] = []
+        self.on_remove: list[Callable[[str], object]] = []
         self._groups: dict[str, ConsumerGroup[ChannelT]] = {}
         self._by_topic: dict[str, dict[str, None]] = {}  # the names of groups that subscribe to it
         self._warnings_left = WARNINGS_MAX
@@ -224,6 +226,8 @@ class Consumers(Generic[ChannelT]):
                 del self._groups[name]
                 self._index(name, group.subscriptions.keys(), set())
                 self._call_on_change()
+                for action in self.on_remove:
+                    action(name)
 
     def _index(self, name: str, before: AbstractSet[str], now: AbstractSet[str]) -> None:
         """Update the index by topic for a group that subscribes to other topics than before."""

@@ -55,8 +55,9 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self._committed: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
         self._reset: dict[str, dict[int, int]] = {}
+        self._begun: dict[str, dict[int, int]] = {}  # only where nothing is committed
         self._read_before: dict[str, dict[str, dict[int, int]]] = {}  # by deleted topic
-        self._keys = _GroupTopicKeys()  # of committed, pulled and reset offsets
+        self._keys = _GroupTopicKeys()  # of committed, pulled, reset and begun offsets
         self._end_of: Callable[[str, int], int] | None = None
         self._ahead: set[tuple[str, int]] = set()
         self.on_delete: list[Callable[[AbstractSet[str]], object]] = []
@@ -137,6 +138,8 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         if (queues := self._committed.get(key)) is None:
             queues = self._begin(self._committed, key)
         queues[queue_id] = offset
+        if self._begun:
+            self._forget_begun(key, queue_id)
         self.warn_if_ahead(key, queue_id, offset)
 
     def commit_with_log(self, group: str, topic: str, queue_id: int, offset: int) -> None:
@@ -173,23 +176,29 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         """Whether a reset waits for any group's next pull."""
         return bool(self._reset)
 
-    def record_pulls(self, pulls: Iterable[tuple[str, int, int, int]]) -> None:
-        """Record many pulls that await no reset, as ``commit`` and ``record_pulled`` do, without warnings.
+    def record_pulls(self, pulls: Iterable[tuple[str, int, int, int, int]]) -> None:
+        """Record many pulls that await no reset: commit as ``commit`` does, without warnings.
+
+        What was pulled is for operators only, and not saved.
 
         Args:
-            pulls: of each the key of group and topic, the queue id, the offset to commit and the next offset
-                to pull; ``NO_OFFSET`` for none.
+            pulls: of each the key of group and topic, the queue id, the offset to commit, the offset pulled
+                and the next one to pull; ``NO_OFFSET`` for none.
         """
         committed, pulled, changes = self._committed, self._pulled, self._changes
-        for key, queue_id, commit_offset, next_offset in pulls:
+        for key, queue_id, commit_offset, pull_offset, next_offset in pulls:
             if commit_offset >= 0:
                 changes[key] = None
                 if (queues := committed.get(key)) is None:
                     queues = self._begin(committed, key)
                 queues[queue_id] = commit_offset
+                if self._begun:
+                    self._forget_begun(key, queue_id)
             if next_offset >= 0:
                 if (queues := pulled.get(key)) is None:
                     queues = self._begin(pulled, key)
+                if queue_id not in queues:
+                    self.record_begun(key, queue_id, pull_offset)
                 queues[queue_id] = next_offset
 
     def move_popped(self, key: str, queue_id: int, offset: int) -> None:
@@ -200,7 +209,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         """
         self._relies_on_log = True
         commit_offset = NO_OFFSET if self.has_reset(key, queue_id) else offset
-        self.record_pulls(((key, queue_id, commit_offset, offset),))
+        self.record_pulls(((key, queue_id, commit_offset, NO_OFFSET, offset),))
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Reset ``group`` to ``offset``, whatever its members commit until their next pull.
@@ -242,13 +251,6 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         """Return the committed offsets of a group in a topic by queue, as they are now: see ``key_of``."""
         return self._committed.get(key, _NO_QUEUES)
 
-    def record_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Record that ``group`` has pulled all before ``offset``: for operators only, not saved."""
-        key = key_of(group, topic)
-        if (queues := self._pulled.get(key)) is None:
-            queues = self._begin(self._pulled, key)
-        queues[queue_id] = offset
-
     def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the offset up to which the group has pulled since the broker started, or None."""
         return self._pulled.get(key_of(group, topic), {}).get(queue_id)
@@ -256,6 +258,27 @@ class Offsets(ChangingTable[str, dict[int, int]]):
     def pulled_of(self, key: str) -> Mapping[int, int]:
         """Return the pulled offsets of a group in a topic by queue, as they are now: see ``key_of``."""
         return self._pulled.get(key, _NO_QUEUES)
+
+    def record_begun(self, key: str, queue_id: int, offset: int) -> None:
+        """Record where a group began to pull, unless that is known or it has committed: not saved.
+
+        Args:
+            key: see ``key_of``.
+        """
+        if offset < 0 or queue_id in self._committed.get(key, _NO_QUEUES):
+            return
+        if (queues := self._begun.get(key)) is None:
+            queues = self._begin(self._begun, key)
+        queues.setdefault(queue_id, offset)
+
+    def begun_of(self, key: str) -> Mapping[int, int]:
+        """Return where a group began to pull in a topic, by queue, as far as it has committed nothing."""
+        return self._begun.get(key, _NO_QUEUES)
+
+    def forget_begun(self, group: str) -> None:
+        """Forget where a group began to pull: it is gone, and its next members begin anew."""
+        for key in self._keys.of_group(group):
+            self._begun.pop(key, None)
 
     def all_pulled(self) -> Mapping[str, Mapping[int, int]]:
         """Return the pulled offsets of all groups by key and queue, as they are now and change later."""
@@ -300,7 +323,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
 
     def delete_queue(self, topic: str, queue_id: int) -> None:
         """Delete all offsets in one queue: it restarts at 0."""
-        tables = self._committed, self._pulled, self._reset
+        tables = self._committed, self._pulled, self._reset, self._begun
         for key in list(self._keys.of_topic(topic)):
             for table in tables:
                 queues = table.get(key)
@@ -320,13 +343,18 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         queues = table[key] = {}
         return queues
 
+    def _forget_begun(self, key: str, queue_id: int) -> None:
+        queues = self._begun.get(key)
+        if queues is not None and queues.pop(queue_id, None) is not None and not queues:
+            del self._begun[key]
+
     def _delete(self, keys: AbstractSet[str]) -> None:
         if keys:
             self._ahead = {known for known in self._ahead if known[0] not in keys}
         for key in keys:
             self._keys.remove(key)
             self._changes[key] = None
-            for table in (self._committed, self._pulled, self._reset):
+            for table in (self._committed, self._pulled, self._reset, self._begun):
                 table.pop(key, None)
         for action in self.on_delete:
             action(keys)

@@ -53,6 +53,7 @@ async def group(visit: Visit) -> Response:
         here="/groups",
         found=found,
         queues=progress.queues,
+        has_committed=progress.has_committed,
         deliveries_per_s=progress.deliveries_per_s,
         lag=sum(queue.lag for queue in progress.queues),
         topics=sorted({queue.topic for queue in progress.queues if not queue.topic.startswith(RETRY_PREFIX)}),

@@ -171,8 +171,11 @@ class ConsumerOffsets(Body):
         offsets: committed queue offset by ``topic@group`` and queue id.
         ends: the queue offset behind the last message, by topic and queue id; None unless a broker of CometMQ
             was asked for it.
+        begins: where groups begin that have committed nothing, as far as it is known, as ``offsets``; None as
+            ``ends``.
     """
 
     data_version: DataVersion | None = None
     offsets: dict[str, dict[Int, Long]] = field(default_factory=dict, name="offsetTable")
     ends: dict[str, dict[Int, Long]] | None = field(default=None, name="endTable")
+    begins: dict[str, dict[Int, Long]] | None = field(default=None, name="beginTable")

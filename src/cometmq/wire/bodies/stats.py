@@ -77,14 +77,21 @@ def decode_topic_stats(data: bytes) -> TopicStats:
     return TopicStats(offsets | left.offsets, left.put_tps)
 
 
+NOT_KNOWN: Final = -1
+"""As ``ConsumeOffset.begin``: the group has committed nothing, and where it begins is not known."""
+
+
 class ConsumeOffset(Body):
     """The progress of a group in a queue.
 
     Attributes:
+        consumer_offset: the committed offset; else where the group begins, 0 if that is not known.
         last_time: store time of the last consumed message, ms since the epoch, or 0.
         pull_offset: the queue offset that the group will pull next.
         popped: messages before ``consumer_offset`` that pops have handed out, and that are neither
             acknowledged nor returned; None for none, and from a Java broker, which has no such field.
+        begin: where the group begins, if it has committed nothing in the queue; ``NOT_KNOWN`` too. None if it
+            has committed, and from a Java broker.
     """
 
     broker_offset: int = 0
@@ -92,6 +99,7 @@ class ConsumeOffset(Body):
     last_time: int = field(default=0, name="lastTimestamp")
     pull_offset: int = 0
     popped: int | None = field(default=None, name="popInflight")
+    begin: int | None = field(default=None, name="beginOffset")
 
 
 class ConsumeStats(Body):

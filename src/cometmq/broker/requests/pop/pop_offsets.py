@@ -111,7 +111,7 @@ class PopOffsets:
 
     def record_popped(self, key: str, queue_id: int, offset: int) -> None:
         """Record that pops have delivered all before ``offset``: for operators, as of pulls."""
-        self._offsets.record_pulls(((key, queue_id, NO_OFFSET, offset),))
+        self._offsets.record_pulls(((key, queue_id, NO_OFFSET, NO_OFFSET, offset),))
 
     def _settle(self, key: str, queue_id: int, offset: int, error: str | None) -> None:
         """Commit an offset unless its check point may not be on the disk, or a reset came meanwhile."""
