@@ -21,7 +21,7 @@ from cometmq import kernels
 from cometmq.format import host, layout, properties, record
 from cometmq.spark import session
 from cometmq.spark.files.log_reader import LogReader
-from cometmq.spark.files.remote import Mapped
+from cometmq.spark.files.remote import opened
 from cometmq.spark.files.splits import FilePiece, log_files
 from cometmq.spark.files.walk import scans
 from cometmq.spark.options import ReadOptions
@@ -71,7 +71,8 @@ def scan(store: Path) -> int:
     """Scan the log with the kernel; give the number of records."""
     (file,) = log_files(store)
     whole = FilePiece(file, 0, file.written, more_follows=False)
-    return sum(part.count for part in scans(Mapped(file.path), whole, kernels.load(), on_damage=print))
+    found = opened(file.path, file.size, file.written)
+    return sum(part.scan.count for part in scans(found, whole, kernels.load(), on_damage=print))
 
 
 def to_arrow(store: Path, columns: tuple[str, ...]) -> int:

@@ -61,14 +61,18 @@ def map_nothing(size: int) -> mmap.mmap:
     )
 
 
-def map_file(memory: mmap.mmap, fd: int, begin: int, end: int) -> None:
-    """Map whole pages of a file, read-only, at the same position of ``memory``. Raises OSError.
+def map_file(memory: mmap.mmap, fd: int, begin: int, end: int, position: int | None = None) -> None:
+    """Map whole pages of a file, read-only, from ``begin`` to before ``end`` of ``memory``. Raises OSError.
+
+    Args:
+        position: of these pages in the file; by default it is ``begin``.
 
     Readers in other threads see zeros or the file's bytes. The descriptor may be closed afterwards.
     """
     address = address_of(memory) + begin
     flags = mmap.MAP_SHARED | _MAP_FIXED
-    if _mmap(address, end - begin, mmap.PROT_READ, flags, fd, begin) != address:
+    offset = begin if position is None else position
+    if _mmap(address, end - begin, mmap.PROT_READ, flags, fd, offset) != address:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 

@@ -32,26 +32,30 @@ def holes_take_space(fd: int) -> bool:
     return found[0] & 0xFFFF_FFFF in _HOLES_TAKE_SPACE
 
 
-def map_as_it_is(fd: int, size: int) -> mmap.mmap:
-    """Map a file, which must not be empty, for reading its present content. Raises OSError."""
+def map_as_it_is(fd: int, begin: int, end: int) -> mmap.mmap:
+    """Map a part of a file, from the beginning of a page, for reading its present content. Raises OSError."""
     if not holes_take_space(fd):
-        return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
-    sparse = SparseView(fd, size)
+        return mmap.mmap(fd, end - begin, access=mmap.ACCESS_READ, offset=begin)
+    sparse = SparseView(fd, end - begin, begin)
     sparse.refresh()
     return sparse.map
 
 
 class SparseView:
-    """A whole file, which must not be empty, of which only the data is mapped. For one thread.
+    """A file, which must not be empty, or a part of it, of which only the data is mapped. For one thread.
+
+    Args:
+        begin: position of the part in the file, the beginning of a page.
 
     Attributes:
         map: shows later writes to pages that had data; other pages after ``refresh``.
         view: the same as a memoryview.
     """
 
-    def __init__(self, fd: int, size: int) -> None:
+    def __init__(self, fd: int, size: int, begin: int = 0) -> None:
         self.map = memory.map_nothing(size)
         self._fd = fd
+        self._begin = begin
         self._size = size
         self._is_mapped = bytearray(-(-size // PAGE_SIZE))
         self._blocks = -1
@@ -71,13 +75,13 @@ class SparseView:
         memory.unmap(memory.address_of(self.map), self._size)
 
     def _data(self) -> Iterator[tuple[int, int]]:
-        """Iterate over the stretches of data, as begin and end in bytes."""
-        end = 0
+        """Iterate over the stretches of data, as begin and end in bytes from the part's beginning."""
+        end = self._begin
+        behind = end + self._size
         try:
-            while end < self._size:
-                begin = os.lseek(self._fd, end, os.SEEK_DATA)
-                end = os.lseek(self._fd, begin, os.SEEK_HOLE)
-                yield begin, end
+            while end < behind and (begin := os.lseek(self._fd, end, os.SEEK_DATA)) < behind:
+                end = min(os.lseek(self._fd, begin, os.SEEK_HOLE), behind)
+                yield begin - self._begin, end - self._begin
         except OSError as error:
             if error.errno != errno.ENXIO:  # ENXIO: no data after ``end``
                 raise
@@ -87,6 +91,7 @@ class SparseView:
         while (first := self._is_mapped.find(0, first, last)) >= 0:
             end = self._is_mapped.find(1, first, last)
             end = last if end < 0 else end
-            memory.map_file(self.map, self._fd, first * PAGE_SIZE, min(end * PAGE_SIZE, self._size))
+            at, upto = first * PAGE_SIZE, min(end * PAGE_SIZE, self._size)
+            memory.map_file(self.map, self._fd, at, upto, self._begin + at)
             self._is_mapped[first:end] = b"\1" * (end - first)
             first = end

@@ -18,7 +18,7 @@ from tests.log_rows import Row, plain_rows
 from cometmq.errors import StoreDamaged
 from cometmq.spark.files.log_end import LogEnd
 from cometmq.spark.files.log_reader import LogReader
-from cometmq.spark.files.remote import Mapped
+from cometmq.spark.files.remote import opened
 from cometmq.spark.files.splits import log_files
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.schema import COLUMNS
@@ -74,7 +74,7 @@ def torn(golden: Mapping[str, Path], tmp_path: Path) -> Path:
     for offset, lost in (
         (rows[500], b"\xff" * 60),
         (rows[900], bytes(5_000)),
-        (LogEnd(Mapped(first.path), first).position - 30, b"\xff" * 38),
+        (LogEnd(opened(first.path, first.size, 0), first).position - 30, b"\xff" * 38),
     ):
         with first.path.open("r+b") as file:
             file.seek(offset)

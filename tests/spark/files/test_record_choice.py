@@ -6,7 +6,7 @@ from tests.log_rows import Row, plain_rows
 
 from cometmq.kernels import plain
 from cometmq.spark.files.record_choice import RecordChoice
-from cometmq.spark.files.remote import Mapped
+from cometmq.spark.files.remote import opened
 from cometmq.spark.files.splits import LogFile, log_files, splits
 from cometmq.spark.files.walk import scans
 from cometmq.spark.filters import Pushed
@@ -19,9 +19,11 @@ def offsets(store: Path, choice: RecordChoice) -> list[int]:
     found = []
     for split in splits(log_files(store), 1 << 30):
         for piece in choice.pieces(split):
-            mapped = Mapped(piece.file.path)
-            for scan in scans(mapped, piece, plain, on_damage=lambda damage: pytest.fail(str(damage))):
-                rows = choice.rows(plain, mapped.data, scan)
+            window = opened(piece.file.path, piece.file.size, piece.end)
+            for data, _, scan in scans(
+                window, piece, plain, on_damage=lambda damage: pytest.fail(str(damage))
+            ):
+                rows = choice.rows(plain, data, scan)
                 found += scan.physical_offset[rows].tolist()
     return found
 

@@ -3,6 +3,8 @@
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
@@ -24,12 +26,14 @@ from tests.spark.files.test_log_reader import as_rows
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout
+from cometmq.format.record import Record, encode
 from cometmq.spark.files import remote
 from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.remote import RemotePath, Window, path_of, spark_path
 from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.export.export import export
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions, parse
+from cometmq.store.settings import StoreSettings
 
 COLUMNS = ("physical_offset", "topic", "body")
 MIB = 1 << 20
@@ -111,13 +115,68 @@ def test_a_window_keeps_only_what_was_needed_last(stored: Stored) -> None:
     assert isinstance(file.path, RemotePath)
     window = Window(file.path, file.size, 300_000, block=10_000)
     for begin in range(0, 300_000, 7_000):
-        window.need(begin, begin + 9_000)
-        assert window.data[begin : begin + 9_000] == data[begin : begin + 9_000]
-        assert window.data[: begin // 4096 * 4096] == bytes(begin // 4096 * 4096)
+        assert window.read(begin, begin + 9_000) == data[begin : begin + 9_000]
     assert window.fetched < 330_000  # each byte once
-    window.need(50_000, 60_000)
-    assert window.data[50_000:60_000] == data[50_000:60_000]
-    assert not any(window.data[70_000:300_000])
+    assert window.read(50_000, 60_000) == data[50_000:60_000]
+    assert window.peek(10, 20) == data[10:20]
+    assert window.read(file.size - 5, file.size + 5) == data[-5:]
+
+
+CHILD = """
+import resource, sys
+from pathlib import Path
+from cometmq import kernels
+from cometmq.spark.files.log_reader import LogReader
+from cometmq.spark.files.splits import log_files, splits, within
+from cometmq.spark.jobs.find.find_parts import WalkedPart, look_up, walk
+from cometmq.spark.jobs.rebuild.entries import Rules, scanned
+from cometmq.spark.jobs.report.measures import measured
+from cometmq.spark.jobs.verify.look import Claims, list_store
+from cometmq.spark.jobs.verify.rows import LogPart, read_rows
+from cometmq.spark.options import ReadOptions
+from cometmq.format.checksum import Crc
+from cometmq.format.delay_level import DelayLevels
+from cometmq.store.offline.find import FindQuery
+
+store = Path(sys.argv[1])
+rules = Rules(Crc.BODY, DelayLevels.parse("1s"), True)
+query = FindQuery(topic="T", begin_time=2)
+(pieces,) = splits(log_files(store), 1 << 40)
+kernels.load_if_possible()
+reader = LogReader(ReadOptions((store,), fail_on_damage=False), ("topic",))
+list(reader.read_pieces(within(pieces, 0, 100)))  # Arrow reserves address space when it is first used
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20),) * 2)
+
+print(sum(batch.num_rows for batch in reader.read_pieces(pieces)))
+print(sum(batch.num_rows for batch in measured("", pieces)))
+print([row["count"] for row in scanned(pieces, rules) if row["kind"] == "piece"])
+listing = list_store(store, None)
+print(Claims(0, store, listing.settings, listing.queues).end())
+rows = read_rows(LogPart(0, pieces, rules, 9))
+print(sum(batch.column("kind").to_pylist().count("queue") for batch in rows))
+look_up(store, query, 9, use_index=False)
+(found,) = walk(WalkedPart(0, pieces, query, Crc.BODY, rules.delay_levels, 9))
+print(found.column("offset").to_pylist(), found.column("error").to_pylist())
+"""
+
+
+def test_tasks_read_large_files_in_little_address_space(tmp_path: Path) -> None:
+    path, last = tmp_path / "commitlog" / layout.offset_name(0), GIB - 1000
+    path.parent.mkdir()
+    with path.open("wb") as file:
+        file.truncate(GIB)
+        for place in (0, GIB // 2, last):
+            record = Record("T", b"body", b"", 0, 0, place, 0, 0, 1, bytes(8), 2, bytes(8))
+            os.pwrite(file.fileno(), encode(record), place)
+    for queue_id in range(80):
+        queue = layout.consume_queue_dir(tmp_path, "T", queue_id) / layout.offset_name(0)
+        queue.parent.mkdir(parents=True)
+        queue.touch()
+        os.truncate(queue, StoreSettings().queue_file_size)
+    run = subprocess.run([sys.executable, "-c", CHILD, tmp_path], capture_output=True, text=True, check=False)
+    found = f"[0, {GIB // 2}, {last}] [None, None, None]"
+    assert run.stdout.splitlines() == ["3", "3", "[3]", "0", "3", found], run.stderr
 
 
 class Refuses(BaseHTTPRequestHandler):

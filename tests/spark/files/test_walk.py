@@ -43,38 +43,36 @@ def whole_records(data: bytes, base_offset: int) -> list[int]:
 
 
 class Glimpse:
-    """The bytes of a file, of which only those are seen that were needed last."""
+    """The bytes of a file, of which only those are valid that were read last."""
 
-    def __init__(self, path: Path) -> None:
-        self._whole = path.read_bytes()
-        self._seen = bytearray(len(self._whole))
-        self._begin = self._end = 0
-        self.data = memoryview(self._seen).toreadonly()
-        self.written = len(self._seen)
+    def __init__(self, file: LogFile) -> None:
+        self._whole = file.path.read_bytes()
+        self._last = bytearray()
+        self.written = len(self._whole)
 
-    def need(self, begin: int, end: int) -> None:
-        self._seen[self._begin : self._end] = bytes(self._end - self._begin)
-        self._begin, self._end = begin, max(end, self._end if self._begin <= begin <= self._end else 0)
-        self._seen[self._begin : self._end] = self._whole[self._begin : self._end]
+    def read(self, begin: int, end: int) -> memoryview:
+        self._last[:] = bytes(len(self._last))
+        self._last = bytearray(self._whole[begin:end])
+        return memoryview(self._last).toreadonly()
 
     def peek(self, begin: int, end: int) -> bytes:
         return self._whole[begin:end]
 
 
 def read(file: LogFile, pieces: list[FilePiece], bytes_max: int = 1 << 20) -> list[int]:
-    data = Glimpse(file.path)
+    data = Glimpse(file)
     passed_over: list[DamagedPart] = []
     return [
-        position
+        offset - file.base_offset
         for piece in pieces
         for found in scans(data, piece, plain, on_damage=passed_over.append, bytes_max=bytes_max)
-        for position in found.position.tolist()
+        for offset in found.scan.physical_offset.tolist()
     ]
 
 
 def damages(file: LogFile, *, more_follows: bool) -> list[DamagedPart]:
     found: list[DamagedPart] = []
-    data = Glimpse(file.path)
+    data = Glimpse(file)
     for _ in scans(data, FilePiece(file, 0, file.written, more_follows), plain, on_damage=found.append):
         pass
     return found
@@ -169,13 +167,13 @@ def test_scans_are_as_small_as_asked(tmp_path: Path) -> None:
     file = made(tmp_path, data)
     damaged: list[DamagedPart] = []
     found = scans(
-        Glimpse(file.path),
+        Glimpse(file),
         FilePiece(file, 0, file.written, False),
         plain,
         on_damage=damaged.append,
         bytes_max=8 * len(data) // 20 + 1,
     )
-    assert [part.count for part in found] == [8, 8, 4]
+    assert [part.scan.count for part in found] == [8, 8, 4]
     assert damaged == []
 
 
@@ -199,7 +197,7 @@ def test_damage_is_told_by_the_piece_in_which_it_begins(tmp_path: Path) -> None:
     first = record(BASE_OFFSET, b"first")
     file = made(tmp_path, first + bytes(500) + record(BASE_OFFSET + len(first) + 500, b"second"))
     found: list[DamagedPart] = []
-    data = Glimpse(file.path)
+    data = Glimpse(file)
     for start, end in ((0, 200), (200, 400), (400, file.written)):
         for _ in scans(data, FilePiece(file, start, end, False), plain, on_damage=found.append):
             pass

@@ -10,7 +10,7 @@ from typing import Final
 
 from cometmq.format.record import MAGIC_AT, MAGIC_BLANK, START_SIZE
 from cometmq.message import Buffer
-from cometmq.spark.files.remote import RemoteBytes
+from cometmq.spark.files.remote import FileBytes
 from cometmq.spark.files.splits import LogFile
 
 BLANK_SIZE_MAX: Final = 8 * 1024 * 1024
@@ -22,7 +22,7 @@ _BLANK: Final = re.compile(re.escape(MAGIC_BLANK.to_bytes(4, "big")), re.DOTALL)
 class LogEnd:
     """The end of one file's records, found once bytes near the file's end are needed."""
 
-    def __init__(self, found: RemoteBytes, file: LogFile) -> None:
+    def __init__(self, found: FileBytes, file: LogFile) -> None:
         self._found = found
         self._size = file.size
         self._written = min(file.written, found.written)
@@ -38,20 +38,17 @@ class LogEnd:
         """Return ``end``, or the end of the records if that is before it."""
         return min(end, self._written if end <= self._tail else self.position)
 
-    def need(self, begin: int, end: int) -> int:
-        """Fetch a range as ``RemoteBytes.need`` does, but no further than the records; return its end."""
+    def read(self, begin: int, end: int) -> memoryview:
+        """Read a range as ``FileBytes.read`` does, but no further than the records."""
         limit = self._end
         if limit is None:
             limit = end if end <= self._tail else self._look_up(min(begin, self._tail))
         end = min(end, limit)
-        if begin < end:
-            self._found.need(begin, end)
-        return end
+        return self._found.read(begin, end) if begin < end else memoryview(b"")
 
     def _look_up(self, begin: int) -> int:
         """Find the BLANK, and keep the bytes from ``begin`` on."""
-        self._found.need(begin, self._written)
-        tail = self._found.data[self._tail : self._written]
+        tail = self._found.read(begin, self._written)[self._tail - begin :]
         blank = _blank_position(tail, self._tail, self._size)
         self._end = self._written if blank is None else blank
         return self._end

@@ -69,8 +69,7 @@ class LogReader(DataSourceReader):
             ops = worth_loading.ops_for(piece.end - piece.start)
             if lies_outside(found, piece, ops, self._choice):
                 continue
-            data = found.data
-            for scan in scans(found, piece, ops, on_damage=self._report_damage):
+            for data, _, scan in scans(found, piece, ops, on_damage=self._report_damage):
                 rows = self._choice.rows(ops, data, scan)[:left]
                 if len(rows):
                     yield from self._batches(ops, data, scan, rows)

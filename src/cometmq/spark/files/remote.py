@@ -3,20 +3,23 @@
 Addresses and credentials are fsspec's own configuration, on the driver and on each executor: environment
 variables (``AWS_…``, ``FSSPEC_S3_ENDPOINT_URL``) or files in ``~/.config/fsspec``.
 
-A record holds its own offset, so readers need the bytes of a file at their positions in it. A local file is
-mapped. Of a remote one a window is fetched into an anonymous map as long as the file, whose other pages take
-no memory: the window bounds the memory, whatever the file's length.
+Of a file a window is in memory, which moves on: of a local one it is mapped, of a remote one fetched. It
+bounds the memory and the address space of a reader whatever the file's length: Spark limits the latter if
+``spark.executor.pyspark.memory`` is set, and YARN may.
 """
 
 import mmap
 import os
 import re
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
+
+import numpy as np
 
 from cometmq.errors import SettingsError
 from cometmq.io.files import Disk
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 8 * 1024 * 1024
 """Bytes of one request, at least: an object store takes tens of milliseconds for any request."""
+MAPPED_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of a local file that are mapped at a time, unless more are read at once."""
 
 S3: Final = ("s3:", "s3a:")
 SET_CREDENTIALS: Final = "set credentials in ~/.config/fsspec, on the driver and on each executor"
@@ -223,55 +228,64 @@ def written_end(path: Path) -> int:
         return file.data_end(0)
 
 
-class RemoteBytes(Protocol):
-    """The bytes of a file, each at its position in the file, fetched as needed."""
-
-    @property
-    def data(self) -> memoryview:
-        """The bytes, as many as the file has; only those that were needed last are valid."""
-        ...
+class FileBytes(Protocol):
+    """The bytes of a file, of which a window is in memory."""
 
     @property
     def written(self) -> int:
         """Position of the hole at the file's end, where nothing was written; its length if none is known."""
         ...
 
-    def need(self, begin: int, end: int) -> None:
-        """Fetch the bytes from ``begin`` to before ``end``; those before ``begin`` may be dropped."""
+    def read(self, begin: int, end: int) -> memoryview:
+        """Return the bytes from ``begin`` to before ``end``, cut at the file's end.
+
+        They are valid until the next ``read``; those before ``begin`` may be dropped.
+        """
         ...
 
     def peek(self, begin: int, end: int) -> Buffer:
-        """Return a range of bytes, cut at the file's end, without dropping any that were needed."""
+        """Return a range of bytes, cut at the file's end, without dropping any that were read."""
         ...
 
 
-class Mapped:
-    """The bytes of a local file, mapped. Raises OSError if it cannot be opened."""
+class MappedWindow:
+    """The bytes of a local file; a part is mapped. Raises OSError if it cannot be opened."""
 
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as opened:
-            self._map = map_as_it_is(opened.fileno(), os.fstat(opened.fileno()).st_size)
-        self._map.madvise(mmap.MADV_SEQUENTIAL)
-        self.data = memoryview(self._map)
-        self.written = written_end(path)
+    def __init__(self, path: Path, size: int) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._fd)
+        self._size = size
+        self._begin = self._end = 0
+        self._view = memoryview(b"")
+        self.written = min(written_end(path), size)
 
-    def need(self, begin: int, end: int) -> None:
-        """Do nothing: the whole file is mapped."""
+    def read(self, begin: int, end: int) -> memoryview:
+        """Return a range of bytes: see ``FileBytes.read``."""
+        end = min(end, self._size)
+        if begin >= end:
+            return memoryview(b"")
+        if begin < self._begin or self._end < end:
+            self._map(begin, end)
+        return self._view[begin - self._begin : end - self._begin]
 
     def peek(self, begin: int, end: int) -> Buffer:
         """Return a range of bytes."""
-        return self.data[begin:end]
+        return os.pread(self._fd, max(min(end, self._size) - begin, 0), begin)
 
-    def drop(self) -> None:
-        """Release the pages that were read: they count as this process's memory."""
-        self._map.madvise(mmap.MADV_DONTNEED)
+    def _map(self, begin: int, end: int) -> None:
+        self._view = memoryview(b"")  # unmap the former window first
+        self._begin = begin - begin % mmap.ALLOCATIONGRANULARITY
+        self._end = min(max(end, self._begin + MAPPED_BYTES), self._size)
+        window = map_as_it_is(self._fd, self._begin, self._end)
+        window.madvise(mmap.MADV_SEQUENTIAL)
+        self._view = memoryview(window)
 
 
 class Window:
-    """The bytes of a remote file; those that were needed last are in memory.
+    """The bytes of a remote file; those that were read last are in memory.
 
     Args:
-        end: up to here whole blocks are fetched, behind it only what is needed.
+        end: up to here whole blocks are fetched, behind it only what is read.
 
     Attributes:
         fetched: how many bytes were fetched.
@@ -281,41 +295,49 @@ class Window:
         self._path = path
         self._last = end
         self._block = block
-        self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._buffer = np.empty(0, np.uint8)
         self._begin = self._end = 0
-        self.data = memoryview(self._map).toreadonly()
         self.written = size
         self.fetched = 0
 
-    def need(self, begin: int, end: int) -> None:
-        """Fetch the missing bytes of a range, and release those before it."""
-        kept = begin // mmap.PAGESIZE * mmap.PAGESIZE
-        if not self._begin <= kept <= self._end:
-            self._drop(self._end + mmap.PAGESIZE - 1)
-            self._begin = self._end = kept
-        self._drop(kept)
-        while self._end < end:
-            upto = min(self._end + self._block, max(self._last, end), len(self.data))
-            self._map[self._end : upto] = self._path.fetch(self._end, upto)
-            self.fetched += upto - self._end
-            self._end = upto
+    def read(self, begin: int, end: int) -> memoryview:
+        """Return a range of bytes; fetch those that are missing."""
+        end = min(end, self.written)
+        if not self._begin <= begin <= self._end:
+            self._begin = self._end = begin
+        if end > self._end:
+            self._extend(begin, end)
+        return self._part(begin, end)
 
     def peek(self, begin: int, end: int) -> Buffer:
         """Return a range of bytes, fetched unless it is in memory."""
-        end = min(end, len(self.data))
+        end = min(end, self.written)
         if self._begin <= begin and end <= self._end:
-            return self.data[begin:end]
+            return self._part(begin, end)
         self.fetched += end - begin
         return self._path.fetch(begin, end)
 
-    def _drop(self, end: int) -> None:
-        """Release the pages before a position."""
-        pages = (end // mmap.PAGESIZE * mmap.PAGESIZE) - self._begin
-        if pages > 0:
-            self._map.madvise(mmap.MADV_DONTNEED, self._begin, pages)
-            self._begin += pages
+    def _part(self, begin: int, end: int) -> memoryview:
+        return self._buffer[begin - self._begin : max(end, begin) - self._begin].data.toreadonly()
+
+    def _extend(self, begin: int, end: int) -> None:
+        """Fetch blocks until the bytes up to ``end`` are there; drop those before ``begin``."""
+        upto, last = self._end, min(max(self._last, end), self.written)
+        while upto < end:
+            upto = min(upto + self._block, last)
+        kept, buffer = self._buffer[begin - self._begin : self._end - self._begin], self._buffer
+        if len(buffer) < upto - begin:
+            buffer = np.empty(upto - begin, np.uint8)
+        buffer[: len(kept)] = kept
+        self._buffer, self._begin = buffer, begin
+        while self._end < upto:
+            behind = min(self._end + self._block, upto)
+            data = self._path.fetch(self._end, behind)
+            buffer[self._end - begin : behind - begin] = np.frombuffer(data, np.uint8)
+            self.fetched += len(data)
+            self._end = behind
 
 
-def opened(path: Path, size: int, end: int) -> RemoteBytes:
-    """Open a file that is not empty, to be read up to ``end`` or a little further. Raises OSError."""
-    return Window(path, size, end) if isinstance(path, RemotePath) else Mapped(path)
+def opened(path: Path, size: int, end: int) -> FileBytes:
+    """Open a file to be read up to ``end`` or a little further. Raises OSError."""
+    return Window(path, size, end) if isinstance(path, RemotePath) else MappedWindow(path, size)

@@ -11,7 +11,7 @@ from cometmq.kernels.ops import Longs, Ops
 from cometmq.message import Buffer
 from cometmq.spark.files.log_end import LogEnd
 from cometmq.spark.files.record_choice import RecordChoice
-from cometmq.spark.files.remote import RemoteBytes
+from cometmq.spark.files.remote import FileBytes
 from cometmq.spark.files.splits import FilePiece
 from cometmq.spark.values import CLOCK_SLACK_MS
 
@@ -21,7 +21,7 @@ PROBES_MIN: Final = 8
 """Pieces smaller than so many probes are not probed."""
 
 
-def lies_outside(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordChoice) -> bool:
+def lies_outside(found: FileBytes, piece: FilePiece, ops: Ops, choice: RecordChoice) -> bool:
     """Check whether no record of a piece can have been stored in the range of times."""
     is_small = piece.end - piece.start < PROBES_MIN * PROBE_BYTES
     if is_small or (choice.begin_time is None and choice.end_time is None):
@@ -33,7 +33,7 @@ def lies_outside(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordC
     return bool(sides & _sides(found, piece, ops, choice, max(end - PROBE_BYTES, piece.start)))
 
 
-def _sides(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordChoice, position: int) -> set[str]:
+def _sides(found: FileBytes, piece: FilePiece, ops: Ops, choice: RecordChoice, position: int) -> set[str]:
     """Return the sides of the range of times on which all records probed at a position lie."""
     times = _times(found.peek(position, position + PROBE_BYTES), piece.file.base_offset + position, ops)
     if not len(times):

@@ -18,7 +18,7 @@ from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, RecordHead
 from cometmq.format.scan import Stop, StopReason, check, find_next_record
 from cometmq.kernels.ops import Ops, Scan
 from cometmq.spark.files.log_end import LogEnd
-from cometmq.spark.files.remote import RemoteBytes
+from cometmq.spark.files.remote import FileBytes
 from cometmq.spark.files.splits import FilePiece
 
 BYTES_MAX: Final = 4 * 1024 * 1024
@@ -44,15 +44,34 @@ class DamagedPart(NamedTuple):
         return f"{file.path}: at position {self.start} (physical offset {offset}) {lost}"
 
 
+class Records(NamedTuple):
+    """Adjacent records of a file.
+
+    Attributes:
+        data: a part of the file, valid until the next records are read.
+        base_offset: CommitLog offset of its first byte.
+        scan: the records' fields; positions are in ``data``.
+    """
+
+    data: memoryview
+    base_offset: int
+    scan: Scan
+
+    @property
+    def end_offset(self) -> int:
+        """CommitLog offset behind the last record."""
+        return self.base_offset + self.scan.stop_position
+
+
 def scans(
-    found: RemoteBytes,
+    found: FileBytes,
     piece: FilePiece,
     ops: Ops,
     *,
     on_damage: Callable[[DamagedPart], None],
     bytes_max: int = BYTES_MAX,
     crc: Crc = Crc.BODY,
-) -> Iterator[Scan]:
+) -> Iterator[Records]:
     """Scan the records that begin in a piece of a file, some at a time.
 
     Args:
@@ -62,20 +81,14 @@ def scans(
         crc: the checksum to compare.
     """
     walk = PieceWalk(found, piece, crc)
-    position = 0 if piece.start == 0 else walk.next_record(piece.start, piece.end)
+    position = walk.first_record()
     while position is not None and position < piece.end:
-        window_end = walk.log.need(position, min(position + bytes_max, piece.end))
-        if window_end <= position:  # behind the last record
+        records = walk.scan(position, ops, bytes_max)
+        if records is None:
             return
-        scan = ops.scan(found.data, base_offset=walk.base_offset, start=position, end=window_end, crc=crc)
-        if scan.count == 0:  # the record is larger than the window, or crosses the piece's end
-            end = walk.need_record(position)
-            scan = ops.scan(
-                found.data, base_offset=walk.base_offset, start=position, end=end, max_records=1, crc=crc
-            )
-        if scan.count:
-            yield scan
-            position = scan.stop_position
+        if records.scan.count:
+            yield records
+            position += records.scan.stop_position
         else:
             position = walk.after_damage(position, on_damage)
 
@@ -88,12 +101,27 @@ class PieceWalk:
         log: the end of the file's records.
     """
 
-    def __init__(self, found: RemoteBytes, piece: FilePiece, crc: Crc) -> None:
+    def __init__(self, found: FileBytes, piece: FilePiece, crc: Crc) -> None:
         self.base_offset = piece.file.base_offset
         self.log = LogEnd(found, piece.file)
-        self._data = found.data
         self._piece = piece
         self._crc = crc
+
+    def first_record(self) -> int | None:
+        """Return the position at which the records of the piece begin, if there are any."""
+        return self.next_record(self._piece.start, self._piece.end) if self._piece.start else 0
+
+    def scan(self, position: int, ops: Ops, bytes_max: int) -> Records | None:
+        """Scan records from a position on; none is found if that is damaged. None behind the last record."""
+        base, crc = self.base_offset + position, self._crc
+        data = self.log.read(position, min(position + bytes_max, self._piece.end))
+        if not data:
+            return None
+        scan = ops.scan(data, base_offset=base, crc=crc)
+        if scan.count == 0:  # the record is larger than the window, or crosses the piece's end
+            data = self.read_record(position)
+            scan = ops.scan(data, base_offset=base, max_records=1, crc=crc)
+        return Records(data, base, scan)
 
     def after_damage(self, position: int, on_damage: Callable[[DamagedPart], None]) -> int | None:
         """Report the damage at ``position``; return the position of the next record in the file, if any."""
@@ -107,30 +135,27 @@ class PieceWalk:
         """Return the position of the first whole record from ``start`` to before ``limit``."""
         while start < limit:
             step_end = min(start + BYTES_MAX, limit)
-            search_end = self.log.need(start, step_end + HEAD_MAX_SIZE)
-            if search_end <= start:  # behind the last record
+            data = self.log.read(start, step_end + HEAD_MAX_SIZE)
+            if not data:  # behind the last record
                 return None
-            position = find_next_record(
-                self._data, start, base_offset=self.base_offset, end=search_end, crc=self._crc
-            )
-            if position is None or position >= step_end:
+            found = find_next_record(data, 0, base_offset=self.base_offset + start, crc=self._crc)
+            if found is None or start + found >= step_end:
                 start = step_end
-            elif self._is_record(position):
-                return position
+            elif self._is_record(start + found):
+                return start + found
             else:
-                start = position + 1
+                start += found + 1
         return None
 
-    def need_record(self, position: int) -> int:
-        """Fetch the whole record that may begin at ``position``; return the end of what was fetched."""
-        end = self.log.need(position, position + HEAD_MAX_SIZE)
-        seen = check(self._data, position, end, base_offset=self.base_offset, crc=Crc.NONE)
+    def read_record(self, position: int) -> memoryview:
+        """Read the whole record that may begin at ``position``, or its head if none does."""
+        head = self.log.read(position, position + HEAD_MAX_SIZE)
+        seen = check(head, 0, len(head), base_offset=self.base_offset + position, crc=Crc.NONE)
         if isinstance(seen, Stop) and seen.reason is StopReason.LIMIT:
-            size = int.from_bytes(self._data[position : position + MAGIC_AT], "big")
-            return self.log.need(position, position + size)
-        return end
+            return self.log.read(position, position + int.from_bytes(head[:MAGIC_AT], "big"))
+        return head
 
     def _is_record(self, position: int) -> bool:
-        end = self.need_record(position)
-        seen = check(self._data, position, end, base_offset=self.base_offset, crc=self._crc)
+        data = self.read_record(position)
+        seen = check(data, 0, len(data), base_offset=self.base_offset + position, crc=self._crc)
         return isinstance(seen, RecordHead)

@@ -50,8 +50,8 @@ def _ends(spark: SparkSession, parts: list[list[FilePiece]]) -> list[int]:
 def _scanned(piece: FilePiece) -> Iterator[int]:
     """Scan a piece; yield the CommitLog offset behind the records of each scan."""
     found, ops = opened(piece.file.path, piece.file.size, piece.end), kernels.load_if_possible()
-    for scan in scans(found, piece, ops, on_damage=lambda _: None):
-        yield piece.file.base_offset + scan.stop_position
+    for records in scans(found, piece, ops, on_damage=lambda _: None):
+        yield records.end_offset
 
 
 def _has_begun(file: LogFile) -> bool:

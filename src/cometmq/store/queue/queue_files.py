@@ -40,7 +40,7 @@ class QueueFiles(NamedTuple):
         """Return the entries (of ENTRY_DTYPE) of the file that begins at ``start``, up to its last data."""
         file = self.chain.file(start)
         used = min(-(-file.data_end(0) // SIZE) * SIZE, self.chain.file_size)
-        return np.frombuffer(file.view()[:used], ENTRY_DTYPE)
+        return np.frombuffer(file.read(0, used), ENTRY_DTYPE)
 
     def written_end(self) -> int:
         """Return the queue offset behind the last entry that is not all zeros; 0 if there is none."""

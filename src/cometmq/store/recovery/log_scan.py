@@ -28,7 +28,7 @@ class Chunk(NamedTuple):
     """Adjacent records of one file.
 
     Attributes:
-        buffer: uint8[n], the bytes of the whole file.
+        buffer: uint8[n], bytes of the file that hold them.
         base_offset: CommitLog offset of the buffer's first byte.
         scan: the records' fields; positions are in ``buffer``.
     """

@@ -33,17 +33,19 @@ def stored_without_crc(commit_log: CommitLog, end: int) -> int | None:
     return next((offset for offset in places if _only_lacks_crc(commit_log.chain, offset)), None)
 
 
-def cut_torn(buffer: Bytes, scan: Scan, vouched_time: int) -> Scan:
+def cut_torn(buffer: Bytes, scan: Scan, vouched_time: int, buffer_position: int = 0) -> Scan:
     """Cut ``scan`` before its first torn record that was stored later than ``vouched_time``, ms.
 
     Args:
-        buffer: uint8[n], the scanned bytes, from the beginning of a sector on.
+        buffer: uint8[n], the scanned bytes.
+        buffer_position: of the buffer's first byte in the file, which shows where sectors begin.
     """
+    before_buffer = buffer_position % SECTOR_SIZE  # bytes of the sector in which the buffer begins
     late = np.flatnonzero(scan.store_time > vouched_time)
     begin = scan.topic_position[late]
     end = scan.position[late] + scan.size[late]
     text_end = np.where(scan.properties_length[late] > 0, end, begin + scan.topic_length[late])
-    sector = (end - 1) // SECTOR_SIZE * SECTOR_SIZE
+    sector = (before_buffer + end - 1) // SECTOR_SIZE * SECTOR_SIZE - before_buffer
     torn = scan.count
     while (sector >= begin).any():
         inside = np.flatnonzero((sector >= begin) & (sector < text_end))

@@ -112,12 +112,11 @@ def _walked(part: WalkedPart) -> Iterator[tuple[int, Found]]:
     ops = kernels.current()
     for piece in part.pieces:
         source = opened(piece.file.path, piece.file.size, piece.end)
-        buffer = np.frombuffer(source.data, np.uint8)
-        for scan in scans(source, piece, ops, on_damage=lambda _: None, crc=Crc.NONE):
+        for data, _, scan in scans(source, piece, ops, on_damage=lambda _: None, crc=Crc.NONE):
+            buffer = np.frombuffer(data, np.uint8)
             for place in candidates(buffer, scan, part.wanted, part.delay_levels).tolist():
                 begin = int(scan.position[place])
-                data = bytes(source.data[begin : begin + int(scan.size[place])])
-                found = found_in(data, part.crc)
+                found = found_in(bytes(data[begin : begin + int(scan.size[place])]), part.crc)
                 if found is not None and part.wanted.matches(found.record):
                     yield int(scan.physical_offset[place]), found
 
@@ -188,7 +187,7 @@ class _RemoteLookup(MessageLookup):
         chain = self.store.log.chain
         path, size = path_of(chain.path(start)), chain.file_size
         file = LogFile(path, start, size, size)
-        found = opened(path, size, NEAR_BYTES)
         piece = FilePiece(file, 0, size, more_follows=False)
-        position = PieceWalk(found, piece, self.store.log.crc).next_record(0, size)
-        return AFTER_ALL if position is None else record_store_time(found.data[position : position + BODY_AT])
+        walk = PieceWalk(opened(path, size, NEAR_BYTES), piece, self.store.log.crc)
+        position = walk.next_record(0, size)
+        return AFTER_ALL if position is None else record_store_time(walk.read_record(position)[:BODY_AT])

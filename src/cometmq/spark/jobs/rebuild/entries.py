@@ -22,7 +22,7 @@ from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.kernels.ops import Dispatch
-from cometmq.spark.files.remote import Mapped
+from cometmq.spark.files.remote import opened
 from cometmq.spark.files.splits import FilePiece
 from cometmq.spark.files.walk import DamagedPart, scans
 from cometmq.spark.jobs.memory import peak_bytes
@@ -107,13 +107,11 @@ def _piece_rows(piece: FilePiece, rules: Rules) -> Iterator[Row]:
     ops = kernels.current()
     damages: list[DamagedPart] = []
     count, end, end_time = 0, -1, 0
-    mapped = Mapped(piece.file.path)
-    data = mapped.data
-    found = scans(mapped, piece, ops, on_damage=damages.append, bytes_max=STRETCH_BYTES, crc=rules.crc)
-    for scan in found:
-        chunk = Chunk(np.frombuffer(data, np.uint8), piece.file.base_offset, scan)
+    found = opened(piece.file.path, piece.file.size, piece.end)
+    stretches = scans(found, piece, ops, on_damage=damages.append, bytes_max=STRETCH_BYTES, crc=rules.crc)
+    for data, base_offset, scan in stretches:
+        chunk = Chunk(np.frombuffer(data, np.uint8), base_offset, scan)
         yield from _stretch_rows(chunk, ops.dispatch(data, scan, rules.delay_levels), indexed=rules.indexed)
-        mapped.drop()
         count, end, end_time = count + scan.count, chunk.end_offset, int(scan.store_time[-1])
     begin = piece.file.base_offset + piece.start
     ends = {"end": end, "end_time": end_time, "damages": len(damages)}

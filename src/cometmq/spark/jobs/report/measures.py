@@ -53,8 +53,8 @@ def measured(store: str, pieces: Iterable[FilePiece]) -> Iterator[pa.RecordBatch
     ops = kernels.load_if_possible()
     for piece in pieces:
         found = opened(piece.file.path, piece.file.size, piece.end)
-        for scan in scans(found, piece, ops, on_damage=_log_damage):
-            yield _rows(ops, store, found.data, scan)
+        for data, _, scan in scans(found, piece, ops, on_damage=_log_damage):
+            yield _rows(ops, store, data, scan)
 
 
 def _rows(ops: Ops, store: str, data: memoryview, scan: Scan) -> pa.RecordBatch:

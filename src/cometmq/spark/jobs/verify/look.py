@@ -197,12 +197,10 @@ def _header(store: StoreDirectory, path: Path) -> IndexHeader:
 
 def _why_not(path: Path, size: int, start: int, position: int, crc: Crc) -> str:
     """Return why no record can be read at a position of a CommitLog file; empty if nothing is there."""
-    head_end = min(position + HEAD_MAX_SIZE, size)
-    found = opened(path_of(path), size, head_end)
-    found.need(position, head_end)
-    head = check(found.data, position, head_end, base_offset=start, crc=Crc.NONE)
+    found = opened(path_of(path), size, position)
+    data = found.read(position, position + HEAD_MAX_SIZE)
+    head = check(data, 0, len(data), base_offset=start + position, crc=Crc.NONE)
     if isinstance(head, Stop) and head.reason is StopReason.LIMIT:
-        length = int.from_bytes(found.data[position : position + MAGIC_AT], "big")
-        found.need(position, min(position + length, size))
-    stop = check(found.data, position, size, base_offset=start, crc=crc)
+        data = found.read(position, position + int.from_bytes(data[:MAGIC_AT], "big"))
+    stop = check(data, 0, len(data), base_offset=start + position, crc=crc)
     return stop.detail if isinstance(stop, Stop) else ""

@@ -27,10 +27,9 @@ from cometmq import kernels
 from cometmq.errors import CometMQError
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.record import MAGIC_AT, MAGIC_BLANK, START_SIZE
-from cometmq.kernels.ops import Scan
-from cometmq.spark.files.remote import Mapped, RemoteBytes, opened
+from cometmq.spark.files.remote import opened
 from cometmq.spark.files.splits import FilePiece
-from cometmq.spark.files.walk import BYTES_MAX, PieceWalk
+from cometmq.spark.files.walk import BYTES_MAX, PieceWalk, Records
 from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, Rules, topic_bytes
 from cometmq.spark.jobs.verify.log import Blank, PieceSeen, Segment
 from cometmq.store.recovery.log_scan import Chunk
@@ -121,45 +120,40 @@ class _PieceRows:
     def __init__(self, part: LogPart, piece: FilePiece) -> None:
         self._part = part
         self._piece = piece
-        self._found: RemoteBytes = opened(piece.file.path, piece.file.size, piece.end)
+        self._found = opened(piece.file.path, piece.file.size, piece.end)
         self._walk = PieceWalk(self._found, piece, part.rules.crc)
         self._segments: list[Segment] = []
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of the piece's records, then that of the piece."""
-        piece = self._piece
-        position = 0 if piece.start == 0 else self._walk.next_record(piece.start, piece.end)
+        piece, ops = self._piece, kernels.current()
+        position = self._walk.first_record()
         while position is not None and position < piece.end:
-            whole = self._scan(position)
+            whole = self._walk.scan(position, ops, STRETCH_BYTES)
             if whole is None:  # behind the last record
                 break
-            scan = cut_torn(np.frombuffer(self._found.data, np.uint8), whole, self._part.vouched_time)
+            chunk = self._chunk(whole)
+            scan = chunk.scan
             if scan.count:
-                yield from self._stretch_rows(scan)
-                self._add(scan)
-            position = scan.stop_position
-            if scan.count == 0 or scan.count < whole.count:
+                yield from self._stretch_rows(chunk)
+                self._add(chunk)
+            position += scan.stop_position
+            if scan.count == 0 or scan.count < whole.scan.count:
                 if self._blank_at(position) is not None:
                     break
                 position = self._walk.next_record(position + 1, piece.end)
         yield self._row(PIECE, self._piece.start, pickle.dumps(self._seen()))
 
-    def _scan(self, position: int) -> Scan | None:
-        """Scan some records; None behind the last one."""
-        ops, piece, base = kernels.current(), self._piece, self._walk.base_offset
-        data, crc = self._found.data, self._part.rules.crc
-        end = self._walk.log.need(position, min(position + STRETCH_BYTES, piece.end))
-        if end <= position:
-            return None
-        scan = ops.scan(data, base_offset=base, start=position, end=end, crc=crc)
-        if scan.count:
-            return scan
-        end = self._walk.need_record(position)  # it may be larger, or cross the piece's end
-        return ops.scan(data, base_offset=base, start=position, end=end, max_records=1, crc=crc)
+    def _chunk(self, records: Records) -> Chunk:
+        """Return the records that are not torn."""
+        buffer = np.frombuffer(records.data, np.uint8)
+        position = records.base_offset - self._walk.base_offset
+        scan = cut_torn(buffer, records.scan, self._part.vouched_time, position)
+        return Chunk(buffer, records.base_offset, scan)
 
-    def _add(self, scan: Scan) -> None:
-        base, times = self._walk.base_offset, scan.store_time
-        begin, end = int(scan.physical_offset[0]), base + scan.stop_position
+    def _add(self, chunk: Chunk) -> None:
+        scan, times = chunk.scan, chunk.scan.store_time
+        begin, end = int(scan.physical_offset[0]), chunk.end_offset
         last = self._segments[-1] if self._segments else None
         if last is not None and last.end == begin:
             self._segments[-1] = last._replace(
@@ -168,10 +162,10 @@ class _PieceRows:
         else:
             self._segments.append(Segment(begin, end, scan.count, int(times[0]), int(times[-1])))
 
-    def _stretch_rows(self, scan: Scan) -> Iterator[Row]:
-        rules, position = self._part.rules, int(scan.position[0])
-        chunk = Chunk(np.frombuffer(self._found.data, np.uint8), self._walk.base_offset, scan)
-        dispatch = kernels.current().dispatch(self._found.data, scan, rules.delay_levels)
+    def _stretch_rows(self, chunk: Chunk) -> Iterator[Row]:
+        rules = self._part.rules
+        position = int(chunk.scan.physical_offset[0]) - self._walk.base_offset
+        dispatch = kernels.current().dispatch(chunk.buffer, chunk.scan, rules.delay_levels)
         found = EntriesByQueue(chunk, dispatch)
         for (topic, queue_id), first, behind, *_ in found.stretches():
             rows = np.empty(behind - first, QUEUE_ROW)
@@ -189,8 +183,6 @@ class _PieceRows:
             for name, values in keys._asdict().items():
                 rows[name] = values
             yield self._row(KEYS, position, rows.tobytes())
-        if isinstance(self._found, Mapped):
-            self._found.drop()
 
     def _seen(self) -> PieceSeen:
         piece, base = self._piece, self._walk.base_offset
@@ -207,8 +199,7 @@ class _PieceRows:
         """Return the blank at a position, if there is one."""
         if position + START_SIZE > self._piece.file.size:
             return None
-        self._found.need(position, position + START_SIZE)
-        start = bytes(self._found.data[position : position + START_SIZE])
+        start = bytes(self._found.read(position, position + START_SIZE))
         size, magic = int.from_bytes(start[:MAGIC_AT], "big"), int.from_bytes(start[MAGIC_AT:], "big")
         return Blank(self._walk.base_offset + position, size) if magic == MAGIC_BLANK else None
 
@@ -217,8 +208,7 @@ class _PieceRows:
         last = begin
         for first in range(begin, self._piece.end, BYTES_MAX):
             end = min(first + BYTES_MAX, self._piece.end)
-            self._found.need(first, end)
-            used = np.flatnonzero(np.frombuffer(self._found.data[first:end], np.uint8))
+            used = np.flatnonzero(np.frombuffer(self._found.read(first, end), np.uint8))
             last = first + int(used[-1]) + 1 if len(used) else last
         return last
 
