@@ -123,7 +123,7 @@ def test_a_window_keeps_only_what_was_needed_last(stored: Stored) -> None:
 
 
 CHILD = """
-import resource, sys
+import pickle, resource, sys
 from pathlib import Path
 from cometmq import kernels
 from cometmq.spark.files.log_reader import LogReader
@@ -150,7 +150,8 @@ resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20),) * 2)
 
 print(sum(batch.num_rows for batch in reader.read_pieces(pieces)))
 print(sum(batch.num_rows for batch in measured("", pieces)))
-print([row["count"] for row in scanned(pieces, rules) if row["kind"] == "piece"])
+seen = [pickle.loads(row["data"]) for row in scanned(pieces, rules, 9) if row["kind"] == "piece"]
+print([len(piece.segments) for piece in seen])
 listing = list_store(store, None)
 print(Claims(0, store, listing.settings, listing.queues).end())
 rows = read_rows(LogPart(0, pieces, rules, 9))

@@ -1,5 +1,6 @@
 """What tasks scan, without Spark."""
 
+import pickle
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from cometmq.format.java.java_hash import index_key_hash
 from cometmq.format.record import record_at
 from cometmq.format.scan import scan
 from cometmq.spark.files.splits import log_files, splits
+from cometmq.spark.jobs.piece_scan import PieceSeen
 from cometmq.spark.jobs.rebuild.entries import (
     KEY_ROW,
     QUEUE_ROW,
@@ -25,13 +27,14 @@ from cometmq.spark.jobs.rebuild.entries import (
     scanned,
     topic_bytes,
 )
+from cometmq.store.recovery.vouched import ALL
 
 LEVELS = DelayLevels.parse()
 RULES = Rules(Crc.BODY, LEVELS, indexed=True)
 
 
 def rows_of(store: Path, bytes_per_task: int, rules: Rules = RULES) -> list[Row]:
-    return [row for split in splits(log_files(store), bytes_per_task) for row in scanned(split, rules)]
+    return [row for split in splits(log_files(store), bytes_per_task) for row in scanned(split, rules, ALL)]
 
 
 def joined(rows: list[Row], dtype: np.dtype[np.void]) -> NDArray[np.void]:
@@ -63,7 +66,8 @@ def test_rows_hold_what_the_format_says_that_records_put(
             by_queue[queue_key(row["topic"], row["queue_id"])].append(row)
     assert {key: joined(found, QUEUE_ROW).tolist() for key, found in by_queue.items()} == queues
     assert joined([row for row in rows if row["kind"] == "keys"], KEY_ROW).tolist() == keys
-    assert sum(row["count"] for row in rows if row["kind"] == "piece") == count
+    pieces: list[PieceSeen] = [pickle.loads(row["data"]) for row in rows if row["kind"] == "piece"]
+    assert sum(segment.messages for piece in pieces for segment in piece.segments) == count
 
 
 def test_without_an_index_there_are_no_keys(golden: Mapping[str, Path]) -> None:

@@ -1,17 +1,24 @@
 """A rebuild by many tasks makes the bytes that the one of a single machine makes."""
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
+from tests.log_rows import plain_rows
 from tests.store.recovery.test_rebuild import GOLDEN, contents
 
 from cometmq.errors import SettingsError, StoreLocked
 from cometmq.format import layout
+from cometmq.format.checkpoint import Checkpoint
+from cometmq.io.disk_file import DiskFile
 from cometmq.io.files import Disk
+from cometmq.spark.files.remote import MappedWindow
+from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.rebuild import rebuild as job
 from cometmq.spark.jobs.rebuild.rebuild import rebuild
 from cometmq.store import MessageStore
@@ -65,6 +72,44 @@ def test_light_queues_come_out_as_rocketmq_wrote_them(
     rebuilt = rebuild(spark, store, settings, bytes_per_task=10_000)
     assert (rebuilt.queues, rebuilt.gaps) == (8, [])
     assert contents(store / "consumequeue") == contents(golden["store-light"] / "consumequeue")
+
+
+def test_of_a_damaged_log_the_driver_reads_a_record_and_nothing_counts_behind_its_end(
+    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, store = (copied(golden["store-killed"], tmp_path / name) for name in ("alone", "store"))
+    rows = [row["physical_offset"] for row in plain_rows(store)]
+    for root in (alone, store):
+        layout.abort_path(root).write_text("1\nanother boot of the machine\n")
+        for lost in (rows[100], rows[-100]):  # only the checkpoint's time tells damage from a torn tail
+            start = max(file.base_offset for file in log_files(root) if file.base_offset <= lost)
+            with layout.commitlog_path(root, start).open("r+b") as file:
+                file.seek(lost - start)
+                file.write(b"\xff" * 8)
+        checkpoint = layout.checkpoint_path(root)
+        times = Checkpoint.unpack(checkpoint.read_bytes())
+        vouched = next(row["store_time"] for row in plain_rows(store) if row["physical_offset"] == rows[-200])
+        checkpoint.write_bytes(times._replace(physic_msg_timestamp=vouched).pack_with_copy())
+    expected, read = rebuild_alone(alone, GOLDEN), Counter[str]()
+
+    def counted(kind: type, name: str) -> None:
+        method = getattr(kind, name)
+
+        def count(self: object, *where: int) -> Any:
+            data = method(self, *where)
+            read[str(getattr(self, "path", "commitlog"))] += len(data)
+            return data
+
+        monkeypatch.setattr(kind, name, count)
+
+    for name in ("read", "view"):
+        counted(DiskFile, name)
+    counted(MappedWindow, "read")
+    rebuilt = rebuild(spark, store, GOLDEN, bytes_per_task=SPLIT)
+    assert sum(size for path, size in read.items() if "commitlog" in path) < 20_000
+    assert derived(store) == derived(alone)
+    assert len(rebuilt.damages) == len(expected.damages) == 1
+    assert rebuilt[:4] == expected[:4] and rebuilt.messages < len(rows) - 100
 
 
 def test_one_that_is_killed_goes_on_and_leaves_a_store_that_opens(

@@ -26,6 +26,7 @@ from cometmq.format.index import HEADER_SIZE
 from cometmq.spark.files import log_end, remote, remote_files
 from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import splits
+from cometmq.spark.jobs.piece_scan import PieceSeen
 from cometmq.spark.jobs.rebuild.entries import Rules, topic_bytes
 from cometmq.spark.jobs.verify import look as look_module
 from cometmq.spark.jobs.verify.checks import (
@@ -37,7 +38,6 @@ from cometmq.spark.jobs.verify.checks import (
     store_seen,
 )
 from cometmq.spark.jobs.verify.index import IndexSeen, index_parts
-from cometmq.spark.jobs.verify.log import PieceSeen
 from cometmq.spark.jobs.verify.look import Claims, FinalCheck, check_places, list_store
 from cometmq.spark.jobs.verify.rows import ENTRIES, ERROR, INDEX, KEYS, PIECE, QUEUE, LogPart, Rows, read_rows
 from cometmq.store import MessageStore, StoreSettings

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cometmq.spark.jobs.verify.log import Blank, Kept, LogSeen, LostStretch, PieceSeen, Segment, join_pieces
+from cometmq.spark.jobs.piece_scan import Blank, PieceSeen, Segment
+from cometmq.spark.jobs.verify.log import Kept, LogSeen, LostStretch, join_pieces
 from cometmq.store.verify.log import TO_MISSING_FILE
 
 FILE = 100

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cometmq.format import layout
-from cometmq.spark.jobs.verify.log import Blank, Kept, LogSeen, LostStretch
+from cometmq.spark.jobs.piece_scan import Blank
+from cometmq.spark.jobs.verify.log import Kept, LogSeen, LostStretch
 from cometmq.spark.jobs.verify.look import Claims, FinalCheck, check_places, claims_batch, list_store
 from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.recovery.log_scan import NO_RECORD

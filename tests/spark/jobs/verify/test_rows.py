@@ -11,9 +11,9 @@ from cometmq.format import layout
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.spark.files.splits import log_files, splits
+from cometmq.spark.jobs.piece_scan import PieceSeen
 from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, Rules
 from cometmq.spark.jobs.verify import rows as module
-from cometmq.spark.jobs.verify.log import PieceSeen
 from cometmq.spark.jobs.verify.rows import ERROR, KEYS, PIECE, QUEUE, LogPart, read_rows
 
 RULES = Rules(Crc.BODY, DelayLevels(()), indexed=True)

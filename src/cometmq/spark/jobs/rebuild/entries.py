@@ -8,10 +8,11 @@ kind    content of ``data``
 ======= =================================================================
 queue   QUEUE_ROW for each of ``count`` entries of one queue
 keys    KEY_ROW for each of ``count`` keys, in the order of the index
-piece   null: ``count`` records were found, and ``damages`` between them
+piece   PieceSeen of a piece, pickled
 ======= =================================================================
 """
 
+import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -22,10 +23,9 @@ from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.kernels.ops import Dispatch
-from cometmq.spark.files.remote import opened
 from cometmq.spark.files.splits import FilePiece
-from cometmq.spark.files.walk import DamagedPart, scans
 from cometmq.spark.jobs.memory import peak_bytes
+from cometmq.spark.jobs.piece_scan import PieceScan
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE
 from cometmq.store.queue.queues import QueueKey
 from cometmq.store.recovery.log_scan import Chunk
@@ -33,17 +33,12 @@ from cometmq.store.recovery.replay import EntriesByQueue
 
 QUEUE, KEYS, PIECE = "queue", "keys", "piece"
 SCHEMA: Final = (
-    "kind string, begin bigint, topic binary, queue_id int, count bigint, data binary, "
-    "end bigint, end_time bigint, damages bigint, peak_bytes bigint"
+    "kind string, begin bigint, topic binary, queue_id int, count bigint, data binary, peak_bytes bigint"
 )
-"""``begin`` is the CommitLog offset of the stretch, ``end`` the one behind the last record of a piece;
-``end_time`` is the store time of that record."""
+"""``begin`` is the CommitLog offset of the stretch."""
 
 QUEUE_ROW: Final = np.dtype([("queue_offset", "<i8"), ("entry", ENTRY_DTYPE)])
 KEY_ROW: Final = np.dtype([("key_hash", "<i4"), ("physical_offset", "<i8"), ("store_time", "<i8")])
-STRETCH_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of the log in a stretch: the more, the fewer rows; a task has the arrays of one in memory."""
-
 Row: TypeAlias = dict[str, Any]
 
 _COLUMNS: Final[dict[str, pa.DataType]] = {
@@ -53,9 +48,6 @@ _COLUMNS: Final[dict[str, pa.DataType]] = {
     "queue_id": pa.int32(),
     "count": pa.int64(),
     "data": pa.binary(),
-    "end": pa.int64(),
-    "end_time": pa.int64(),
-    "damages": pa.int64(),
     "peak_bytes": pa.int64(),
 }
 _ARROW: Final = pa.schema(_COLUMNS)
@@ -74,11 +66,20 @@ class Rules(NamedTuple):
     indexed: bool
 
 
-def scanned(split: Iterable[FilePiece], rules: Rules) -> Iterator[Row]:
-    """Scan a split; yield its rows, stretch by stretch. Raises OSError if a file is missing."""
-    kernels.load_if_possible()
+def scanned(split: Iterable[FilePiece], rules: Rules, vouched_time: int) -> Iterator[Row]:
+    """Scan a split; yield its rows, stretch by stretch. Raises OSError if a file is missing.
+
+    Args:
+        vouched_time: store time, ms, up to which the log is known to have been on the disk.
+    """
+    ops = kernels.load_if_possible()
     for piece in split:
-        yield from _piece_rows(piece, rules)
+        scan = PieceScan(piece, rules.crc, vouched_time)
+        for chunk in scan.chunks():
+            dispatch = ops.dispatch(chunk.buffer, chunk.scan, rules.delay_levels)
+            yield from _stretch_rows(chunk, dispatch, indexed=rules.indexed)
+        seen = scan.seen()
+        yield {"kind": PIECE, "begin": seen.begin, "data": pickle.dumps(seen), "peak_bytes": peak_bytes()}
 
 
 def batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
@@ -101,21 +102,6 @@ def topic_bytes(topic: str) -> bytes:
 def queue_key(topic: bytes, queue_id: int) -> QueueKey:
     """Decode the queue of a row."""
     return topic.decode("utf-8", "surrogateescape"), queue_id
-
-
-def _piece_rows(piece: FilePiece, rules: Rules) -> Iterator[Row]:
-    ops = kernels.current()
-    damages: list[DamagedPart] = []
-    count, end, end_time = 0, -1, 0
-    found = opened(piece.file.path, piece.file.size, piece.end)
-    stretches = scans(found, piece, ops, on_damage=damages.append, bytes_max=STRETCH_BYTES, crc=rules.crc)
-    for data, base_offset, scan in stretches:
-        chunk = Chunk(np.frombuffer(data, np.uint8), base_offset, scan)
-        yield from _stretch_rows(chunk, ops.dispatch(data, scan, rules.delay_levels), indexed=rules.indexed)
-        count, end, end_time = count + scan.count, chunk.end_offset, int(scan.store_time[-1])
-    begin = piece.file.base_offset + piece.start
-    ends = {"end": end, "end_time": end_time, "damages": len(damages)}
-    yield {"kind": PIECE, "begin": begin, "count": count, **ends, "peak_bytes": peak_bytes()}
 
 
 def _stretch_rows(chunk: Chunk, dispatch: Dispatch, *, indexed: bool) -> Iterator[Row]:

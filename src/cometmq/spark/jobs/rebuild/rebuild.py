@@ -13,17 +13,19 @@ The plan::
 A run after a killed one continues it: a file in ``rebuild/`` under its final name is whole, and is not
 written again, as long as the log is the one in ``rebuild/manifest.json``.
 
-If the tail of the log is torn or damaged, its end is found by recovery's own rules, which depend on the
-records before it. So the driver scans the part that no checkpoint vouches for; and if tasks find damage, the
-whole log.
+Where the log ends, and what between its records is damage, all pieces show together, by recovery's rules
+(``verify.log``); records behind the end are left out by who reads the rows. The driver reads no more of the
+log than the first record of each damaged range, to say why it is damaged.
 """
 
-import sys
+import pickle
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col, lit
@@ -36,18 +38,20 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.spark.files.remote import RemotePath, path_of, spark_path
-from cometmq.spark.files.splits import FilePiece, LogFile, splits, within
+from cometmq.spark.files.splits import FilePiece, LogFile, splits
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.jobs.parts import on_parts, shuffle_tasks
+from cometmq.spark.jobs.piece_scan import why_not
 from cometmq.spark.jobs.rebuild import entries, index_files, queue_files
-from cometmq.spark.jobs.rebuild.entries import Row, Rules
+from cometmq.spark.jobs.rebuild.entries import Rules
 from cometmq.spark.jobs.rebuild.index_files import Keys, blocks_of, ranked
 from cometmq.spark.jobs.rebuild.queue_files import QueuePart
+from cometmq.spark.jobs.verify.log import Kept, LogSeen, LostStretch, join_pieces
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.store.folders import queues_in, topics_in
 from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.recovery.log_scan import LogDamage, LogScan
+from cometmq.store.recovery.log_scan import NO_RECORD, LogDamage
 from cometmq.store.recovery.rebuild import (
     BUILD_DIRECTORY,
     OLD_SUFFIX,
@@ -56,7 +60,6 @@ from cometmq.store.recovery.rebuild import (
     remove_tree,
     swap,
 )
-from cometmq.store.recovery.vouched import ALL, vouched_start
 from cometmq.store.settings import StoreSettings
 
 MANIFEST: Final = "manifest.json"
@@ -114,11 +117,13 @@ class _Job:
         self._building = store.root / BUILD_DIRECTORY
         self._tasks = shuffle_tasks(store.data_bytes())
         self._peaks = [0]
+        self._kept = Kept([], [])  # of the log, known once it is scanned
 
     def run(self, bytes_per_task: int) -> Rebuilt:
         """Run all steps; the caller fills in the duration."""
         self._prepare()
-        pieces, damages = self._scan_all(bytes_per_task)
+        seen = self._scan_all(bytes_per_task)
+        self._kept = seen.kept
         made = self._write_queues()
         gaps = queue_files.load_gaps(self._layer, self._building)
         delayed = self._count_delayed()
@@ -126,19 +131,18 @@ class _Job:
         index_count = self._write_index() if indexed else 0
         self._swap_in(indexed=indexed)
         if self._store.checkpoint is None:
-            self._vouch(max((piece["end_time"] for piece in pieces), default=0))
-        end = max((piece["end"] for piece in pieces), default=0)
+            self._vouch(seen.last_time)
         return Rebuilt(
-            messages=sum(piece["count"] for piece in pieces),
+            messages=seen.messages,
             queues=made,
             index_files=index_count,
-            bytes=max(end - self._store.log.min_offset, 0),
+            bytes=seen.end_offset - seen.begin_offset,
             duration_ms=0,
-            damages=damages,
+            damages=[self._damage(lost) for lost in seen.lost],
             gaps=gaps,
             delayed=delayed,
             delay_levels=self._store.settings.message_delay_level,
-            peak_bytes=max(self._peaks + [piece["peak_bytes"] for piece in pieces]),
+            peak_bytes=max(self._peaks),
         )
 
     def _prepare(self) -> None:
@@ -148,6 +152,7 @@ class _Job:
         manifest = {
             "begin": store.log.min_offset,
             "bytes": store.data_bytes(),
+            "vouched_time": store.vouched_time,
             "modified_ms": layer.modified_ms(store.log.chain.path(starts[-1])) if starts else 0,
             "queue_file_size": settings.queue_file_size,
             "slots": settings.max_hash_slot_num,
@@ -165,46 +170,38 @@ class _Job:
             remove_tree(layer, directory.with_name(directory.name + OLD_SUFFIX))
         layer.make_directory(layout.consume_queues_dir(building))
 
-    def _scan_all(self, bytes_per_task: int) -> tuple[list[Row], list[LogDamage]]:
-        """Scan the log up to its end; return the row of each piece, and the damage."""
-        log, end, damages = self._store.log, sys.maxsize, list[LogDamage]()
-        if self._store.vouched_time != ALL and self._store.checkpoint is not None:
-            end, _ = self._walk(vouched_start(log, self._store.checkpoint))
-        pieces = self._scan(end, bytes_per_task)
-        if any(piece["damages"] for piece in pieces):
-            end, damages = self._walk(log.min_offset)
-            if end < max(piece["end"] for piece in pieces):
-                remove_tree(self._layer, self._building / SCANNED)
-                pieces = self._scan(end, bytes_per_task)
-        return pieces, damages
-
-    def _walk(self, begin: int) -> tuple[int, list[LogDamage]]:
-        """Find the end of the log, and the damage from ``begin`` on, as recovery does."""
-        scan = LogScan(self._store.log, begin, vouched_time=self._store.vouched_time)
-        for _ in scan:
-            self._store.drop_pages()
-        return scan.end_offset, scan.damages
-
-    def _scan(self, end: int, bytes_per_task: int) -> list[Row]:
-        """Scan the records before CommitLog offset ``end``, unless done before; return the pieces' rows."""
+    def _scan_all(self, bytes_per_task: int) -> LogSeen:
+        """Scan the log, unless done before; return what all pieces show together."""
         store, place = self._store, self._building / SCANNED
+        chain = store.log.chain
         if not self._layer.exists(place / SUCCESS):
-            chain = store.log.chain
             files = [
                 LogFile(chain.path(start), start, chain.file_size, chain.file(start).data_end(0))
                 for start in chain.starts
             ]
-            parts = [within(split, 0, end) for split in splits(files, bytes_per_task)]
+            parts = splits(files, bytes_per_task)
             rules = Rules(store.settings.crc, store.delay_levels, store.settings.message_index_enable)
+            vouched_time = store.vouched_time
 
             def scan(split: list[FilePiece]) -> Iterator[pa.RecordBatch]:
-                return entries.batches(entries.scanned(split, rules))
+                return entries.batches(entries.scanned(split, rules, vouched_time))
 
             scanned = on_parts(self._spark, parts, scan, entries.SCHEMA)
             with watched(self._spark, "scan", self._progress):
                 scanned.write.partitionBy("kind").mode("overwrite").parquet(spark_path(place))
-        pieces = self._read(entries.PIECE).drop("topic", "queue_id", "data").collect()
-        return [row.asDict() for row in pieces]
+        rows = self._read(entries.PIECE).select("data", "peak_bytes").collect()
+        self._peaks += [row["peak_bytes"] for row in rows]
+        pieces = [pickle.loads(row["data"]) for row in rows]  # noqa: S301  a task of this job made it
+        return join_pieces(pieces, chain.starts, chain.file_size, store.vouched_time)
+
+    def _damage(self, lost: LostStretch) -> LogDamage:
+        """Describe a damaged range of the log, by its first bytes. Raises OSError."""
+        log = self._store.log
+        start = log.chain.start_of(lost.begin)
+        assert start is not None, "a piece of the file was scanned"
+        path, position = log.chain.path(start), lost.begin - start
+        reason = why_not(path, log.chain.file_size, start, position, log.crc) or NO_RECORD
+        return LogDamage(path, position, lost.end - lost.begin, reason)
 
     def _read(self, kind: str) -> DataFrame:
         place = spark_path(self._building / SCANNED)
@@ -212,13 +209,13 @@ class _Job:
 
     def _write_queues(self) -> int:
         """Write the missing queues; return the number of all."""
-        building, file_size = self._building, self._store.settings.queue_file_size
+        building, file_size, kept = self._building, self._store.settings.queue_file_size, self._kept
         deleted, done = dict(self._store.deleted), self._done_queues()
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             parts = (
                 QueuePart(entries.queue_key(topic, queue_id), data)
-                for topic, queue_id, data in _rows(batches, "topic", "queue_id", "data")
+                for topic, queue_id, data in _rows(batches, kept, "topic", "queue_id", "data")
             )
             made = queue_files.write_queues(parts, building, file_size, deleted)
             yield _made(sum(1 for _ in made))
@@ -231,7 +228,13 @@ class _Job:
     def _count_delayed(self) -> int:
         """Return how many messages are in the queues of the schedule's topic."""
         delayed = self._read(entries.QUEUE).filter(col("topic") == lit(entries.topic_bytes(SCHEDULE_TOPIC)))
-        return sum(row["count"] for row in delayed.select("count").collect())
+        return sum(count for _, count in self._counts(delayed))
+
+    def _counts(self, frame: DataFrame) -> list[tuple[int, int]]:
+        """Return begin and count of the stretches that are in the log."""
+        counts = [(row["begin"], row["count"]) for row in frame.select("begin", "count").collect()]
+        held = self._kept.holds(np.array([begin for begin, _ in counts], np.int64))
+        return list(compress(counts, held.tolist()))
 
     def _done_queues(self) -> pa.Table:
         layer, topics = self._layer, layout.consume_queues_dir(self._building)
@@ -246,9 +249,9 @@ class _Job:
     def _write_index(self) -> int:
         """Write the missing index files, and name them; return the number of all."""
         layer, building, settings = self._layer, self._building, self._store.settings
-        slot_count, entry_count = settings.max_hash_slot_num, settings.max_index_num
+        slot_count, entry_count, kept = settings.max_hash_slot_num, settings.max_index_num, self._kept
         keys = self._read(entries.KEYS)
-        stretches = ranked((row["begin"], row["count"]) for row in keys.select("begin", "count").collect())
+        stretches = ranked(self._counts(keys))
         done = set(layer.names(building / index_files.BLOCKS))
         places = [
             {"begin": stretch.begin, "block": block, "rank": stretch.rank}
@@ -258,7 +261,7 @@ class _Job:
         ]
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            parts = (Keys(*row) for row in _rows(batches, "block", "rank", "data"))
+            parts = (Keys(*row) for row in _rows(batches, kept, "block", "rank", "data"))
             made = index_files.write_blocks(parts, building, slot_count, entry_count)
             yield _made(sum(1 for _ in made))
 
@@ -298,9 +301,11 @@ class _Job:
         self._layer.save(layout.checkpoint_path(self._store.root), checkpoint.pack_with_copy())
 
 
-def _rows(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:
+def _rows(batches: Iterable[pa.RecordBatch], kept: Kept, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Yield some columns of the rows whose stretches are in the log."""
     for batch in batches:
-        yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+        held = batch.filter(pa.array(kept.holds(batch.column("begin").to_numpy())))
+        yield from zip(*(held.column(name).to_pylist() for name in names), strict=True)
 
 
 def _made(count: int) -> pa.RecordBatch:

@@ -17,9 +17,10 @@ import pyarrow as pa
 from cometmq import kernels
 from cometmq.errors import CometMQError
 from cometmq.spark.files.remote_files import layer_of
+from cometmq.spark.jobs.piece_scan import PieceSeen
 from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, queue_key
 from cometmq.spark.jobs.verify.index import ENTRY_ROW, IndexSeen
-from cometmq.spark.jobs.verify.log import LogSeen, PieceSeen, join_pieces
+from cometmq.spark.jobs.verify.log import LogSeen, join_pieces
 from cometmq.spark.jobs.verify.look import StoreListing
 from cometmq.spark.jobs.verify.rows import ENTRIES, KEY_ROW
 from cometmq.store.offline.directory import StoreDirectory

@@ -14,46 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cometmq.kernels.ops import Flags, Longs
+from cometmq.spark.jobs.piece_scan import Blank, PieceSeen, Segment
 from cometmq.store.verify.log import TO_MISSING_FILE
-
-
-class Segment(NamedTuple):
-    """A run of records without a gap, between two CommitLog offsets.
-
-    Attributes:
-        first_time: store time of the first one, ms.
-        last_time: of the last one, ms.
-    """
-
-    begin: int
-    end: int
-    messages: int
-    first_time: int
-    last_time: int
-
-
-class Blank(NamedTuple):
-    """A blank that closes a file, at a CommitLog offset behind a record, with the size in its header."""
-
-    offset: int
-    size: int
-
-
-class PieceSeen(NamedTuple):
-    """The result of a task for a piece of a CommitLog file.
-
-    Attributes:
-        begin: CommitLog offset at which the piece begins.
-        end: CommitLog offset at which the piece ends.
-        segments: in order; the last one may end behind the piece.
-        data_end: CommitLog offset behind the last byte of the piece that is not 0; ``begin`` if all are.
-    """
-
-    begin: int
-    end: int
-    segments: list[Segment]
-    blank: Blank | None
-    data_end: int
 
 
 class LostStretch(NamedTuple):

@@ -8,13 +8,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from cometmq.errors import CometMQError
-from cometmq.format.checksum import Crc
 from cometmq.format.index import HEADER_SIZE, IndexHeader
-from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT
-from cometmq.format.scan import Stop, StopReason, check
-from cometmq.spark.files.remote import RemotePath, opened, path_of
+from cometmq.spark.files.remote import RemotePath, path_of
 from cometmq.spark.files.remote_files import layer_of
 from cometmq.spark.files.splits import LogFile
+from cometmq.spark.jobs.piece_scan import why_not
 from cometmq.spark.jobs.verify.log import LogSeen
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.offline.directory import StoreDirectory
@@ -162,8 +160,8 @@ def check_places(root: Path, final: FinalCheck) -> Reported:
     with StoreDirectory(root, final.settings, layer_of(root)) as store:
         chain = store.log.chain
 
-        def why_not(start: int, position: int) -> str:
-            return _why_not(chain.path(start), chain.file_size, start, position, store.log.crc)
+        def why_no_record(start: int, position: int) -> str:
+            return why_not(chain.path(start), chain.file_size, start, position, store.log.crc)
 
         counts: Counter[int] = Counter()
         for lost in seen.lost:
@@ -171,14 +169,14 @@ def check_places(root: Path, final: FinalCheck) -> Reported:
             assert start is not None
             counts[start] += 1
             is_shown = counts[start] <= PER_FILE_MAX
-            reason = lost.reason or (is_shown and why_not(start, lost.begin - start)) or NO_RECORD
+            reason = lost.reason or (is_shown and why_no_record(start, lost.begin - start)) or NO_RECORD
             findings.damage(chain.path(start), lost.begin - start, lost.end - lost.begin, reason, LOST)
         for blank in seen.blanks:
             start = chain.start_of(blank.offset)
             assert start is not None
             position = blank.offset - start
             findings.add(wrong_blank(chain.path(start), position, blank.size, chain.file_size - position))
-        end = check_end(store, seen.end_offset, final.claimed, seen.data_behind, why_not)
+        end = check_end(store, seen.end_offset, final.claimed, seen.data_behind, why_no_record)
         if end is not None:
             findings.add(end)
         report_unindexed(store, final.missing, findings, is_whole=final.index_is_whole)
@@ -193,14 +191,3 @@ def _header(store: StoreDirectory, path: Path) -> IndexHeader:
         return IndexHeader.unpack(file.read(0, HEADER_SIZE))
     finally:
         file.close()
-
-
-def _why_not(path: Path, size: int, start: int, position: int, crc: Crc) -> str:
-    """Return why no record can be read at a position of a CommitLog file; empty if nothing is there."""
-    found = opened(path_of(path), size, position)
-    data = found.read(position, position + HEAD_MAX_SIZE)
-    head = check(data, 0, len(data), base_offset=start + position, crc=Crc.NONE)
-    if isinstance(head, Stop) and head.reason is StopReason.LIMIT:
-        data = found.read(position, position + int.from_bytes(data[:MAGIC_AT], "big"))
-    stop = check(data, 0, len(data), base_offset=start + position, crc=crc)
-    return stop.detail if isinstance(stop, Stop) else ""

@@ -26,15 +26,11 @@ import pyarrow as pa
 from cometmq import kernels
 from cometmq.errors import CometMQError
 from cometmq.format.delay_level import SCHEDULE_TOPIC
-from cometmq.format.record import MAGIC_AT, MAGIC_BLANK, START_SIZE
-from cometmq.spark.files.remote import opened
 from cometmq.spark.files.splits import FilePiece
-from cometmq.spark.files.walk import BYTES_MAX, PieceWalk, Records
+from cometmq.spark.jobs.piece_scan import PieceScan
 from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, Rules, topic_bytes
-from cometmq.spark.jobs.verify.log import Blank, PieceSeen, Segment
 from cometmq.store.recovery.log_scan import Chunk
 from cometmq.store.recovery.replay import EntriesByQueue
-from cometmq.store.recovery.torn import cut_torn
 from cometmq.store.verify.keys import keys_of
 
 PIECE, QUEUE, KEYS, INDEX, ENTRIES, ERROR = "piece", "queue", "keys", "index", "entries", "error"
@@ -58,8 +54,6 @@ _MANY_BYTES: Final = 8 * 1024 * 1024
 KEY_ROW: Final = np.dtype(
     [("key_hash", "<i8"), ("physical_offset", "<i8"), ("store_time", "<i8"), ("may_miss", "?")]
 )
-STRETCH_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of the log in a stretch: the more, the fewer rows; a task has the arrays of one in memory."""
 
 Row: TypeAlias = dict[str, Any]
 
@@ -120,51 +114,18 @@ class _PieceRows:
     def __init__(self, part: LogPart, piece: FilePiece) -> None:
         self._part = part
         self._piece = piece
-        self._found = opened(piece.file.path, piece.file.size, piece.end)
-        self._walk = PieceWalk(self._found, piece, part.rules.crc)
-        self._segments: list[Segment] = []
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of the piece's records, then that of the piece."""
-        piece, ops = self._piece, kernels.current()
-        position = self._walk.first_record()
-        while position is not None and position < piece.end:
-            whole = self._walk.scan(position, ops, STRETCH_BYTES)
-            if whole is None:  # behind the last record
-                break
-            chunk = self._chunk(whole)
-            scan = chunk.scan
-            if scan.count:
-                yield from self._stretch_rows(chunk)
-                self._add(chunk)
-            position += scan.stop_position
-            if scan.count == 0 or scan.count < whole.scan.count:
-                if self._blank_at(position) is not None:
-                    break
-                position = self._walk.next_record(position + 1, piece.end)
-        yield self._row(PIECE, self._piece.start, pickle.dumps(self._seen()))
-
-    def _chunk(self, records: Records) -> Chunk:
-        """Return the records that are not torn."""
-        buffer = np.frombuffer(records.data, np.uint8)
-        position = records.base_offset - self._walk.base_offset
-        scan = cut_torn(buffer, records.scan, self._part.vouched_time, position)
-        return Chunk(buffer, records.base_offset, scan)
-
-    def _add(self, chunk: Chunk) -> None:
-        scan, times = chunk.scan, chunk.scan.store_time
-        begin, end = int(scan.physical_offset[0]), chunk.end_offset
-        last = self._segments[-1] if self._segments else None
-        if last is not None and last.end == begin:
-            self._segments[-1] = last._replace(
-                end=end, messages=last.messages + scan.count, last_time=int(times[-1])
-            )
-        else:
-            self._segments.append(Segment(begin, end, scan.count, int(times[0]), int(times[-1])))
+        part = self._part
+        scan = PieceScan(self._piece, part.rules.crc, part.vouched_time)
+        for chunk in scan.chunks():
+            yield from self._stretch_rows(chunk)
+        begin = self._piece.file.base_offset + self._piece.start
+        yield self._row(PIECE, begin, pickle.dumps(scan.seen(with_data_end=True)))
 
     def _stretch_rows(self, chunk: Chunk) -> Iterator[Row]:
-        rules = self._part.rules
-        position = int(chunk.scan.physical_offset[0]) - self._walk.base_offset
+        rules, begin = self._part.rules, int(chunk.scan.physical_offset[0])
         dispatch = kernels.current().dispatch(chunk.buffer, chunk.scan, rules.delay_levels)
         found = EntriesByQueue(chunk, dispatch)
         for (topic, queue_id), first, behind, *_ in found.stretches():
@@ -173,7 +134,7 @@ class _PieceRows:
             times = found.store_times(first, behind).astype("<i8") if topic == SCHEDULE_TOPIC else None
             queue = {"topic": topic_bytes(topic), "queue_id": queue_id}
             yield (
-                self._row(QUEUE, position, rows.tobytes())
+                self._row(QUEUE, begin, rows.tobytes())
                 | queue
                 | {"times": None if times is None else times.tobytes()}
             )
@@ -182,42 +143,13 @@ class _PieceRows:
             rows = np.empty(len(keys.key_hash), KEY_ROW)
             for name, values in keys._asdict().items():
                 rows[name] = values
-            yield self._row(KEYS, position, rows.tobytes())
+            yield self._row(KEYS, begin, rows.tobytes())
 
-    def _seen(self) -> PieceSeen:
-        piece, base = self._piece, self._walk.base_offset
-        end = self._segments[-1].end - base if self._segments else piece.start
-        return PieceSeen(
-            begin=base + piece.start,
-            end=base + piece.end,
-            segments=self._segments,
-            blank=self._blank_at(end) if self._segments else None,
-            data_end=base + self._data_end(end),
-        )
-
-    def _blank_at(self, position: int) -> Blank | None:
-        """Return the blank at a position, if there is one."""
-        if position + START_SIZE > self._piece.file.size:
-            return None
-        start = bytes(self._found.read(position, position + START_SIZE))
-        size, magic = int.from_bytes(start[:MAGIC_AT], "big"), int.from_bytes(start[MAGIC_AT:], "big")
-        return Blank(self._walk.base_offset + position, size) if magic == MAGIC_BLANK else None
-
-    def _data_end(self, begin: int) -> int:
-        """Return the position behind the last byte of the piece, from ``begin`` on, that is not 0."""
-        last = begin
-        for first in range(begin, self._piece.end, BYTES_MAX):
-            end = min(first + BYTES_MAX, self._piece.end)
-            used = np.flatnonzero(np.frombuffer(self._found.read(first, end), np.uint8))
-            last = first + int(used[-1]) + 1 if len(used) else last
-        return last
-
-    def _row(self, kind: str, position: int, data: bytes) -> Row:
-        base = self._walk.base_offset
+    def _row(self, kind: str, begin: int, data: bytes) -> Row:
         return {
             "kind": kind,
             "store": self._part.store,
-            "place": base,
-            "begin": base + position,
+            "place": self._piece.file.base_offset,
+            "begin": begin,
             "data": data,
         }

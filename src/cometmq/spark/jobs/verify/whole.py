@@ -31,6 +31,7 @@ from cometmq.format.index import FIRST_ENTRY
 from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import splits
 from cometmq.spark.jobs.parts import on_parts, shuffle_tasks
+from cometmq.spark.jobs.piece_scan import PieceSeen
 from cometmq.spark.jobs.rebuild.entries import Rules, topic_bytes
 from cometmq.spark.jobs.stores import on_each
 from cometmq.spark.jobs.verify.checks import (
@@ -44,7 +45,6 @@ from cometmq.spark.jobs.verify.checks import (
     store_seen,
 )
 from cometmq.spark.jobs.verify.index import IndexSeen, index_parts
-from cometmq.spark.jobs.verify.log import PieceSeen
 from cometmq.spark.jobs.verify.look import (
     CLAIMS,
     Claims,
