@@ -30,7 +30,7 @@ from cometmq.message import MessageQueue
 from cometmq.net.tls.client import TLS, tls_of
 from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import log_files
-from cometmq.spark.jobs.export.filled import filled
+from cometmq.spark.jobs.export.filled import ALL_TIMES, filled
 from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
@@ -47,8 +47,6 @@ KNOWN_BY: Final = (*ORIGIN, "tags", "store_time", "physical_offset")
 CONTENT: Final = ("keys", "properties", "body", "flag", "born_time")
 CHUNKS_PER_SECOND: Final = 10
 CHUNK_MAX: Final = 1_000
-TIME_MIN: Final = -(2**63)
-TIME_MAX: Final = 2**63 - 1
 _SENT: Final[dict[str, pa.DataType]] = {"topic": pa.string(), "messages": pa.int64()}
 
 _WITH_BORN_TIME: Final = (
@@ -69,8 +67,8 @@ class ReplayFilter(NamedTuple):
 
     topics: frozenset[str] | None = None
     tags: frozenset[str] | None = None
-    begin_time: int = TIME_MIN
-    end_time: int = TIME_MAX
+    begin_time: int = ALL_TIMES[0]
+    end_time: int = ALL_TIMES[1]
 
 
 class Pace:
@@ -170,18 +168,20 @@ def stored(
     columns: tuple[str, ...],
     *,
     topics: frozenset[str] | None = None,
+    times: tuple[int, int] = ALL_TIMES,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> DataFrame:
     """Return columns of the messages in a store, an archive, exported Parquet or a Delta table.
 
     Args:
         topics: None for all.
+        times: first and last store time of interest, ms: see ``filled``.
         bytes_per_task: bytes of a store's log that one task reads.
 
     Raises:
         SettingsError: it is none of these, or lacks columns, or Delta's package is not installed.
     """
-    found = filled(spark, source, columns, topics=topics)
+    found = filled(spark, source, columns, topics=topics, times=times)
     if found is not None:
         return found
     return records(
@@ -231,8 +231,9 @@ async def matching_queue(producer: Producer, topic: str, queue_id: int) -> Messa
 def _messages(
     spark: SparkSession, source: Path, columns: tuple[str, ...], wanted: ReplayFilter, bytes_per_task: int
 ) -> DataFrame:
-    found = stored(spark, source, columns, topics=wanted.topics, bytes_per_task=bytes_per_task)
-    conditions = [f.expr("unix_millis(store_time)").between(wanted.begin_time, wanted.end_time)]
+    times = (wanted.begin_time, wanted.end_time)
+    found = stored(spark, source, columns, topics=wanted.topics, times=times, bytes_per_task=bytes_per_task)
+    conditions = [f.expr("unix_millis(store_time)").between(*times)]
     if wanted.tags is not None:
         conditions.append(f.col("tags").isin(*wanted.tags))
     return found.where(reduce(and_, conditions))

@@ -1,6 +1,7 @@
 """What jobs have put into a target is read back, and nothing else that lies there: from disks and from S3."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +13,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DateType
 
 from cometmq.errors import SettingsError
-from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.remote import RemotePath, path_of
 from cometmq.spark.jobs.export import filled as module
+from cometmq.spark.jobs.export import targets
 from cometmq.spark.jobs.export.delta import Table, files_of, storage_options
 from cometmq.spark.jobs.export.export_files import MadeFile
-from cometmq.spark.jobs.export.filled import filled
+from cometmq.spark.jobs.export.filled import DAY_MS, filled
 from cometmq.spark.jobs.export.targets import DELTA_LOG, JobTarget, TargetFile, target_of
 from cometmq.spark.schema import arrow_schema, spark_schema
 
@@ -123,19 +125,39 @@ def test_rows_that_are_deleted_beside_the_files_are_not_brought_back(tmp_path: P
         files_of(target_of(tmp_path, ""))
 
 
-def test_files_of_other_topics_are_not_opened(
+def test_files_of_other_topics_and_days_are_neither_listed_nor_opened(
     spark: SparkSession, target: JobTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(target, f"{ORDERS_FOLDER}/{0:020}.parquet", [1], "orders", WITHOUT_TOPIC)
-    write(target, f"{LETTERS_FOLDER}/{0:020}.parquet", [2], LETTERS, WITHOUT_TOPIC)
-    planned: list[str] = []
-    parts = module._parts
+    later = LETTERS_FOLDER.replace("01-31", "02-01")
+    for number, folder in enumerate((ORDERS_FOLDER, LETTERS_FOLDER, later)):
+        write(target, f"{folder}/{0:020}.parquet", [number], "", WITHOUT_TOPIC)
+    opened, listed = list[str](), list[str]()
+    messages, below = module._messages, RemotePath.files_below
 
-    def planned_parts(files: list[TargetFile]) -> list[list[str]]:
-        planned.extend(file.name for file in files)
-        return parts(files)
+    def counted(spark: SparkSession, source: Path, files: list[TargetFile], *more: Any) -> Any:
+        opened.extend(file.name for file in files)
+        return messages(spark, source, files, *more)
 
-    monkeypatch.setattr(module, "_parts", planned_parts)
-    assert seen(spark, target, frozenset({LETTERS})) == [(2, LETTERS)]
-    assert planned in ([], [f"{LETTERS_FOLDER}/{0:020}.parquet"])  # of a target on a disk Spark plans itself
+    def counted_below(self: RemotePath) -> list[tuple[RemotePath, int]]:
+        found = below(self)
+        listed.extend("/".join(path.parts[-3:]) for path, _ in found)
+        return found
+
+    monkeypatch.setattr(module, "_messages", counted)
+    monkeypatch.setattr(RemotePath, "files_below", counted_below)
+    assert seen(spark, target, frozenset({LETTERS})) == [(1, LETTERS), (2, LETTERS)]
+    assert opened == [f"{folder}/{0:020}.parquet" for folder in (LETTERS_FOLDER, later)]
+    assert listed in ([], opened)  # of a target on a disk nothing costs a request
+    midnight = round(datetime(2026, 2, 1, tzinfo=UTC).timestamp() * 1000)
+    for times, folders in (
+        ((midnight, midnight), [later]),
+        ((0, midnight - 1), [LETTERS_FOLDER]),
+        ((midnight - 1, midnight), [LETTERS_FOLDER, later]),
+        ((midnight + DAY_MS, midnight * 2), []),
+    ):
+        opened.clear()
+        filled(spark, path_of(target.address), COLUMNS, topics=frozenset({LETTERS}), times=times)
+        assert opened == [f"{folder}/{0:020}.parquet" for folder in folders]
     assert seen(spark, target, frozenset({"nobody's"})) == []
+    monkeypatch.setattr(targets, "FOLDERS_MAX", 0)
+    assert seen(spark, target, frozenset({LETTERS})) == [(1, LETTERS), (2, LETTERS)]

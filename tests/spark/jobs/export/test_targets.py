@@ -49,7 +49,8 @@ def test_a_file_comes_whole_and_is_read_back(target: JobTarget) -> None:
             (folder / "made").write_bytes(data)
             target.put(folder / "made", "a=%25b/c.parquet")
     assert target.exists("a=%25b/c.parquet") and target.exists("a=%25b")
-    assert target.files() == [TargetFile("a=%25b/c.parquet", 5)]
+    assert target.files() == target.files({"a=%25b", "b"}) == [TargetFile("a=%25b/c.parquet", 5)]
+    assert target.files({"b"}) == target.files(()) == []
     assert (target.names(""), target.names("a=%25b")) == (
         [name for name in target.names("") if name == STATE] + ["a=%25b"],
         ["c.parquet"],

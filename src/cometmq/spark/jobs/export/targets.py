@@ -10,7 +10,7 @@ The plan and the results of rounds lie in a folder of the job's own (see ``round
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 LOCK: Final = "lock"
 DELTA_LOG: Final = "_delta_log"
 """The folder that makes a directory a Delta table."""
+FOLDERS_MAX: Final = 32
+"""Folders that are listed one by one, with a request or more each; of more all files are listed together."""
 
 
 class TargetFile(NamedTuple):
@@ -84,8 +86,12 @@ class JobTarget(ABC):
         """Open a file for random reads."""
 
     @abstractmethod
-    def files(self) -> list[TargetFile]:
-        """List all files, sorted by name, without those of jobs, whose folders begin with an underscore."""
+    def files(self, folders: Collection[str] | None = None) -> list[TargetFile]:
+        """List all files, sorted by name, without those of jobs, whose folders begin with an underscore.
+
+        Args:
+            folders: only those in these folders, which need not exist.
+        """
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
@@ -157,11 +163,12 @@ class LocalTarget(JobTarget):
         """Open a file for reading."""
         return (self._root / name).open("rb")
 
-    def files(self) -> list[TargetFile]:
-        """List all files."""
+    def files(self, folders: Collection[str] | None = None) -> list[TargetFile]:
+        """List all files, or those in some folders."""
+        inside = self._root.glob("[!_]*") if folders is None else (self._root / name for name in folders)
         found = (
             TargetFile(path.relative_to(self._root).as_posix(), path.stat().st_size)
-            for folder in self._root.glob("[!_]*")
+            for folder in inside
             for path in folder.rglob("*")
             if path.is_file()
         )
@@ -246,11 +253,17 @@ class RemoteTarget(JobTarget):
         with path.checked_access(), system.open(address, "rb") as opened:
             yield opened
 
-    def files(self) -> list[TargetFile]:
-        """List all files."""
+    def files(self, folders: Collection[str] | None = None) -> list[TargetFile]:
+        """List all files, or those in some folders: no others are asked for, unless there are many."""
         depth = len(self._root.parts)
-        named = (TargetFile("/".join(path.parts[depth:]), size) for path, size in self._root.files_below())
-        return sorted(file for file in named if not file.name.startswith("_"))
+        places = [self._root]
+        if folders is not None and len(folders) <= FOLDERS_MAX:
+            places = [self._root / name for name in folders]
+        found = (one for place in places for one in place.files_below())
+        named = [TargetFile("/".join(path.parts[depth:]), size) for path, size in found]
+        if folders is None:
+            return sorted(file for file in named if not file.name.startswith("_"))
+        return sorted(file for file in named if file.name.partition("/")[0] in folders)
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder."""
