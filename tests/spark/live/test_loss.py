@@ -17,6 +17,7 @@ from cometmq.spark.live.offsets import NestedOffsets
 from cometmq.spark.live.options import parse
 from cometmq.spark.live.positions import Earliest
 from cometmq.spark.live.ranges import QueueRange
+from cometmq.spark.live.reading import read
 from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.testing.clock import MovableClock
 
@@ -82,6 +83,12 @@ def test_what_retention_takes_from_under_a_query_is_named_or_logged(
             lost = f"messages are lost: topic expiring, broker broker-a, queue 0, offsets 10 to {left - 1}:"
             with pytest.raises(StoreDamaged, match=lost):
                 next_batch(fails, start)
+            planned_before = [QueueRange(queue("expiring"), 12, 20)]
+            for filtered in ({}, {"tags": "new"}):
+                with pytest.raises(
+                    StoreDamaged, match=f"queue 0, offsets 12 to {left - 1}: the brokers have"
+                ):
+                    list(read(topics.options(subscribe="expiring", **filtered), ("body",), planned_before))
             end, numbers = next_batch(goes_on, start)
             assert (plain(end), numbers) == (at(left + 10), list(range(left, left + 10)))
     assert lost in caplog.text

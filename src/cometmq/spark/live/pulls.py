@@ -52,7 +52,7 @@ class PulledPiece(NamedTuple):
 
     Attributes:
         bodies: records back to back; where brokers filter, messages behind the range may be among them.
-        gone: ranges that the broker no longer has.
+        gone: ranges that the broker no longer has; they may end behind ``range``, where the queue begins now.
     """
 
     range: QueueRange
@@ -194,8 +194,10 @@ class RangePulls:
             one.piece.bodies.append(pulled.body)
             if not self._is_filtered:
                 self._adapt_slice(end - start, offset - start)
-        if pulled.status not in (PullStatus.FOUND, PullStatus.NO_MATCHED_MESSAGE):
-            one.piece.gone.append(left._replace(end=min(offset, end)))
+        if pulled.status is PullStatus.OFFSET_ILLEGAL:
+            one.piece.gone.append(left._replace(end=offset))  # maybe more than this task was to read
+        elif pulled.status is PullStatus.NO_NEW_MESSAGE:
+            one.piece.gone.append(left)
         if offset >= end:
             one.response = None
         elif one is self._under_way[-1] and not self._is_filtered:  # the rest is cut anew

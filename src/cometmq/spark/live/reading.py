@@ -70,5 +70,6 @@ def _batches(
             else:
                 yield batch
     is_filtered = options.tags is not None or options.sql is not None
-    gone = [one for piece in pieces for one in piece.gone] if is_filtered else answers.missing()
+    gone = [one for piece in pieces for one in piece.gone]
+    gone += [] if is_filtered else answers.missing()
     report_loss(options, gone, "the brokers have them no more")
