@@ -175,6 +175,11 @@ def columns(name: str, text: str) -> tuple[str, ...]:
     return chosen
 
 
+def column(name: str, value: str) -> str:
+    """Parse the name of a column, in any case; returns it in small letters."""
+    return text(name, value).lower()
+
+
 def tags(name: str, text: str) -> frozenset[str] | None:
     """Parse a tag expression; None for all tags."""
     try:

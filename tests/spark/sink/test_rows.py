@@ -112,6 +112,15 @@ def test_rows_that_make_no_message_are_handed_over_with_the_reason() -> None:
     assert "nor hold a blank" in bad[3][1]
 
 
+def test_columns_may_be_in_any_case() -> None:
+    check_columns(schema("Topic string, BODY string, Order_Id string"), None, "order_id")
+    batch = pa.RecordBatch.from_pylist([{"Topic": "orders", "BODY": "text", "Order_Id": "7"}])
+    (row,) = rows_of(batch, None, lambda columns, _: str(columns["order_id"]))
+    assert row.message == Message("orders", b"text", properties={"IDEMPOTENCE_KEY": "7"})
+    with pytest.raises(SettingsError, match="column body is there more than once"):
+        check_columns(schema("body string, Body string"), "orders")
+
+
 def test_columns_that_say_enough_are_taken() -> None:
     check_columns(schema("body string"), "orders")
     check_columns(

@@ -85,7 +85,7 @@ def test_a_task_repeated_in_another_order_loses_and_doubles_nothing(topics: Topi
 
 def test_a_column_can_name_the_row(topics: Topics) -> None:
     topics.create("named")
-    given = options(topics, topic="named", idempotenceKey="order_id")
+    given = options(topics, topic="named", idempotenceKey="Order_Id")
     for write in ("a", "b"):
         rows = [{"body": f"{write}{n}", "order_id": f"order-{n}" if n else None} for n in range(3)]
         send(given, write, batches(*rows))

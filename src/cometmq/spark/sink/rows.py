@@ -16,6 +16,8 @@ delay_ms       bigint              … or so many ms later, …
 deliver_time   timestamp           … or at this time, or ms since the epoch (bigint)
 flag           int                 the application's own number
 =============  ==================  =======================================================================
+
+Their names may be in any case, as in all of Spark.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,14 +68,17 @@ def check_columns(schema: StructType, topic: str | None, key_column: str | None 
 
     Args:
         topic: of rows without one.
-        key_column: the column that the option ``idempotenceKey`` names.
+        key_column: the column that the option ``idempotenceKey`` names, in small letters.
     """
-    names = set(schema.fieldNames())
+    in_order = [name.lower() for name in schema.fieldNames()]
+    names = set(in_order)
     types = TYPES if key_column is None else {**TYPES, key_column: ("string",)}
     if key_column is not None and key_column not in names:
         raise SettingsError(f"option idempotenceKey {key_column}: there is no such column, select it")
+    if twice := [name for name in names if in_order.count(name) > 1]:
+        raise SettingsError(f"column {twice[0]} is there more than once, in any case: select it once")
     for field in schema.fields:
-        right = types.get(field.name)
+        right = types.get(field.name.lower())
         if right is None:
             raise SettingsError(
                 f"column {field.name}: the sink does not take it, select some of {', '.join(TYPES)}"
@@ -93,7 +98,7 @@ def check_columns(schema: StructType, topic: str | None, key_column: str | None 
 def rows_of(
     batch: pa.RecordBatch, topic: str | None, key_of: KeyOf, on_bad: OnBad | None = None
 ) -> list[MessageRow]:
-    """Build the messages of a batch.
+    """Build the messages of a batch, whose columns are named in any case.
 
     Args:
         topic: of rows without one.
@@ -101,6 +106,7 @@ def rows_of(
         on_bad: called for each row that is no message, which is left out. Without it rows are not checked
             here, but by the producer.
     """
+    batch = batch.rename_columns([name.lower() for name in batch.schema.names])
     if on_bad is None:
         return [_row(columns, topic, key_of) for columns in batch.to_pylist()]
     rows = []

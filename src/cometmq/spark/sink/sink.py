@@ -124,7 +124,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         topic=_topic(texts),
         group=texts.read("group", values.group_name, PRODUCER_GROUP),
         retry_s=texts.read("retrySeconds", values.number, RETRY_SECONDS),
-        key_column=texts.read("idempotenceKey", values.text, None),
+        key_column=texts.read("idempotenceKey", values.column, None),
         on_bad_row=on_bad_row,
         dead_letter_topic=dead_letter_topic,
         tls=tls_of_options(texts),

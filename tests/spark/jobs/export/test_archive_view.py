@@ -34,10 +34,10 @@ def test_each_message_is_seen_once_however_far_the_archive_goes(spark: SparkSess
             {BROKER: target},
             live.name_server,
             ["orders", "young"],
-            columns=["topic", "queue_id", "queue_offset", "broker"],
+            columns=["Topic", "queue_id", "queue_offset", "broker"],
         )
         seen = sorted(frame.collect())
-        files = with_files(spark, target, store, topics=["orders", "young"], columns=["physical_offset"])
+        files = with_files(spark, target, store, topics=["orders", "young"], columns=["Physical_Offset"])
         places = [row["physical_offset"] for row in files.collect()]
     assert {row["broker"] for row in seen} == {BROKER}
     assert len(set(seen)) == len(seen)  # there may be more than were sent: a slow send is repeated

@@ -109,7 +109,7 @@ def test_a_run_without_new_messages_changes_nothing_and_a_loss_is_told(
     store, target = tmp_path / "store", tmp_path / "a target 100%"
     shutil.copytree(golden["store-clean"], store)
     rows = [row for row in plain_rows(store) if row["topic"] == "GoldenB"]
-    done = export(spark, store, target, topics=["GoldenB"], columns=["tags"], bytes_per_task=SPLIT)
+    done = export(spark, store, target, topics=["GoldenB"], columns=["Tags"], bytes_per_task=SPLIT)
     assert done.messages == {"GoldenB": len(rows)}
     found = spark.read.parquet(spark_path(target)).orderBy("physical_offset")
     assert found.columns == ["physical_offset", "tags", "store_time", "topic", "day"]

@@ -43,7 +43,7 @@ def with_files(
     ``broker`` is the value of this column for the files; for the archive it is that of ``archive``.
     Raises SettingsError if there is no store.
     """
-    place, root, names = path_of(target).absolute(), path_of(store).absolute(), tuple(columns)
+    place, root, names = path_of(target).absolute(), path_of(store).absolute(), _names(columns)
     end, _ = archive_end(target_of(place, STATE))
     files = log_files(root)
     first = files[0].base_offset if files else end
@@ -78,6 +78,7 @@ def with_live(
         NetworkError: no name server responds.
     """
     ends: dict[MessageQueue, int] = {}
+    names = _names(columns)
     older: list[DataFrame] = []
     for broker_name, target in targets.items():
         place = path_of(target).absolute()
@@ -91,10 +92,15 @@ def with_live(
         **options,
         "namesrv": namesrv,
         "subscribe": ",".join(topics),
-        "columns": ",".join(columns),
+        "columns": ",".join(names),
     }
     with Cluster(live_options.parse(read_options)) as cluster:
         begins = nested({queue: ends.get(queue, EARLIEST) for queue in cluster.queues()})
     newer = spark.read.format("rocketmq").options(**read_options, startingOffsets=json.dumps(begins)).load()
     in_queue = f.col("sys_flag").bitwiseAND(TRANSACTION_MASK).isin(*IN_QUEUE)
-    return reduce(DataFrame.unionByName, (one.where(in_queue).select(*columns) for one in older), newer)
+    return reduce(DataFrame.unionByName, (one.where(in_queue).select(*names) for one in older), newer)
+
+
+def _names(columns: Collection[str]) -> tuple[str, ...]:
+    """Return the names of columns that are given in any case."""
+    return tuple(name.lower() for name in columns)

@@ -221,10 +221,11 @@ class _Run:
 
 
 def _names(columns: Collection[str] | None) -> list[str]:
-    for name in columns or ():
+    chosen = [name.lower() for name in columns or ()]
+    for name in chosen:
         if name not in COLUMNS:
             raise SettingsError(no_column(name))
-    return [name for name in COLUMNS if columns is None or name in {*columns, *ALWAYS}]
+    return [name for name in COLUMNS if columns is None or name in {*chosen, *ALWAYS}]
 
 
 def _check_kind(target: JobTarget, *, as_delta: bool) -> None:
