@@ -111,13 +111,14 @@ class ProgressAdmin:
         return self._reads.answer(session, command, reading, partial(with_body, command))
 
     def _progress(self, group: str, topics: Iterable[str], *, is_named: bool) -> Reading[ConsumeStats]:
-        stats = ConsumeStats()
+        stats, turn = ConsumeStats(), 0
         for topic in sorted(topics):
             config = self._topics.find(topic)
             if config is None or not config.read_queue_count:
                 continue
             for queue_id in range(config.read_queue_count):
-                if queue_id % TURN_MAX == TURN_MAX - 1:
+                turn += 1
+                if turn % TURN_MAX == 0:
                     yield PAUSE
                 at = yield from self._offset(group, topic, queue_id)
                 if is_named or at.begin != NOT_KNOWN:
