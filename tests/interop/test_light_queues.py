@@ -19,7 +19,13 @@ pytestmark = pytest.mark.interop
 PULL, HAS_SUBSCRIPTION, NOT_FOUND = 11, 4, 19
 
 
-@pytest.mark.parametrize(("name", "is_damaged"), [("store-light", True), ("store-light-killed", False)])
+@pytest.mark.parametrize(
+    ("name", "is_damaged"),
+    [
+        ("store-light", True),
+        pytest.param("store-light-killed", False, marks=pytest.mark.interop_long),
+    ],
+)
 def test_rocketmq_reads_its_light_queues_after_cometmq(
     golden: Mapping[str, Path], tmp_path: Path, name: str, is_damaged: bool
 ) -> None:
