@@ -6,6 +6,7 @@ import click
 
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.doctor.findings import counted
 from cometmq.admin.groups import Group
 from cometmq.admin.offsets import GroupProgress, lags, progress_of
 from cometmq.cli.cluster_session import run_in_cluster
@@ -173,4 +174,4 @@ def _print_lag(progress: GroupProgress) -> None:
     if any(queue.is_known for queue in queues):
         in_flight, ready = sum(one.in_flight for one in queues), sum(one.ready for one in queues)
         lag = sum(one.lag for one in queues)
-        click.echo(f"{lag} messages behind: {in_flight} in flight, {ready} ready")
+        click.echo(f"{counted(lag, 'message')} behind: {in_flight} in flight, {ready} ready")

@@ -204,7 +204,7 @@ def _print(view: View, before: View | None, *, as_json: bool) -> None:
     for line in beginning_lines(view.queues):
         click.echo(line)
     ahead = f", ahead by {view.ahead} elsewhere: cometmq offset reset moves it back" if view.ahead else ""
-    click.echo(f"group {view.group}: {view.total} messages behind{ahead}")
+    click.echo(f"group {view.group}: {counted(view.total, 'message')} behind{ahead}")
 
 
 def _columns(before: View | None) -> Sequence[str]:
