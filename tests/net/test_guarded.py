@@ -3,6 +3,7 @@ from typing import cast
 from cometmq.message import Buffer
 from cometmq.net.guarded import Guarded
 from cometmq.net.session import Session
+from cometmq.wire.acl import ACCESS_KEY
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command
 
@@ -14,6 +15,7 @@ class Counts:
 class Peer:
     peer = ("192.0.2.1", 5)
     newcomers = None
+    user = ""
 
     def __init__(self) -> None:
         self.server = Counts()
@@ -115,3 +117,17 @@ def test_a_closed_session_is_passed_on() -> None:
     handler = Handler()
     Guarded(handler, OddCheck()).closed(cast(Session, Peer()))
     assert handler.is_closed
+
+
+def test_each_request_is_handled_as_its_own_users() -> None:
+    users: list[tuple[str, list[int]]] = []
+
+    class Seeing(Handler):
+        def handle(self, session: Session, commands: list[Command]) -> None:
+            users.append((session.user, [command.code for command in commands]))
+
+    commands = [
+        Command(code, ext_fields={ACCESS_KEY: user}) for code, user in ((1, "ann"), (3, "ann"), (5, "bob"))
+    ]
+    Guarded(Seeing(), OddCheck()).handle(cast(Session, Peer()), [*commands, Command(7)])
+    assert users == [("ann", [1, 3]), ("bob", [5]), ("", [7])]

@@ -14,7 +14,7 @@ from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.groups import create
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.proxy import Proxy
-from cometmq.proxy.transport import METHODS, SERVICE
+from cometmq.proxy.transport import METHODS, SERVICE, ClientKey
 from cometmq.testing.embedded_broker import EmbeddedBroker
 from cometmq.wire.bodies.group import GroupConfig
 from cometmq.wire.codes import RequestCode
@@ -134,6 +134,10 @@ def receive_request(topic: str, group: str, **more: Any) -> pb.ReceiveMessageReq
         message_queue=pb.MessageQueue(topic=pb.Resource(name=topic)),
         **(default | more),
     )
+
+
+def key_of(client_id: str, user: str = "") -> ClientKey:
+    return ClientKey(user, client_id)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from google.protobuf.message_factory import GetMessageClass
@@ -23,6 +23,7 @@ from cometmq.net.address import parse_address
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.access import ClientAccess, needs_of
 from cometmq.proxy.connection import NEWCOMER_LIMITS
+from cometmq.proxy.messages.receipts import parse_client_receipt
 from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.proxy import Proxy
 from cometmq.proxy.transport import METHODS, Call
@@ -40,6 +41,8 @@ TIME = "20261126T120000Z"
 
 class Guarded:
     """A proxy that checks signatures; ``shop`` may send to topic T, and receive it in group G."""
+
+    embedded: EmbeddedBroker
 
     def __init__(self, endpoint: str, channel: Channel) -> None:
         self.endpoint = endpoint
@@ -80,7 +83,9 @@ async def guarded() -> AsyncIterator[Guarded]:
                 await access.add_entry(admin, SHOP.access_key, entry)
         endpoint = embedded.grpc_endpoint
         async with Channel(*parse_address(endpoint)) as channel:
-            yield Guarded(endpoint, channel)
+            connected = Guarded(endpoint, channel)
+            connected.embedded = embedded
+            yield connected
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -157,6 +162,34 @@ async def test_a_stream_that_nobody_known_has_signed_is_refused(guarded: Guarded
     assert caught.value.status is Status.INVALID_ARGUMENT and "not signed" in (caught.value.message or "")
     status, messages = await guarded.client(None).receive(receive_request("T", "G"))
     assert status.code == pb.UNAUTHORIZED and messages == []
+
+
+async def test_a_handle_that_names_the_place_of_another_message_makes_no_dead_letter(
+    guarded: Guarded,
+) -> None:
+    client = guarded.client(SHOP)
+    await guarded.send(ADMIN, "Other")
+    await guarded.send(SHOP)
+    status, (message,) = await client.receive(receive_request("T", "G"))
+    assert status.code == pb.OK
+    receipt = parse_client_receipt(message.system_properties.receipt_handle)
+    names: dict[str, Any] = {"group": pb.Resource(name="G"), "topic": pb.Resource(name="T")}
+
+    async def forwarded(place: int) -> pb.Status:
+        handle = str(receipt._replace(physical_offset=place))
+        request = pb.ForwardMessageToDeadLetterQueueRequest(receipt_handle=handle, message_id="ID", **names)
+        answer: pb.ForwardMessageToDeadLetterQueueResponse = await client.call(
+            "ForwardMessageToDeadLetterQueue", request
+        )
+        return answer.status
+
+    for place in (0, receipt.physical_offset + 1, -1):
+        refused = await forwarded(place)
+        assert refused.code == pb.INVALID_RECEIPT_HANDLE, place
+    assert "names the place of another message" in (await forwarded(0)).message
+    assert guarded.embedded.dead_letters("G") == []
+    assert (await forwarded(receipt.physical_offset)).code == pb.OK
+    assert [letter.body for letter in guarded.embedded.dead_letters("G")] == [b"x"]
 
 
 async def test_nobody_new_is_looked_up_for_an_address_that_guesses() -> None:

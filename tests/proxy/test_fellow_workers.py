@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from grpclib.client import Channel
-from tests.proxy.conftest import Front, GrpcClient, receive_request
+from tests.proxy.conftest import Front, GrpcClient, key_of, receive_request
 from tests.proxy.rpcs.test_sessions import consumer
 
 from cometmq.proxy import messaging_pb2 as pb
@@ -80,7 +80,7 @@ async def test_what_one_worker_has_renewed_is_acknowledged_at_another_by_the_fir
     answer = await workers.second.client.call("AckMessage", request)
     assert answer.status.code == answer.entries[0].status.code == pb.OK
     assert answer.entries[0].receipt_handle == message.system_properties.receipt_handle
-    assert not workers.first.proxy._renewals._held["c", "G"]
+    assert not workers.first.proxy._renewals._held[key_of("c"), "G"]
     assert not await workers.comes_again()
 
 
@@ -96,7 +96,7 @@ async def test_what_one_worker_has_renewed_is_hidden_by_another_for_another_time
     assert answer.status.code == pb.OK
     changed = parse_client_receipt(answer.receipt_handle)
     assert changed.handle.invisible_ms == 60_000 and changed.worker is None
-    assert not workers.first.proxy._renewals._held["c", "G"]
+    assert not workers.first.proxy._renewals._held[key_of("c"), "G"]
     assert not await workers.comes_again()
 
 
@@ -113,7 +113,7 @@ async def test_what_one_worker_has_renewed_becomes_a_dead_letter_by_another(work
     assert answer.status.code == pb.OK
     (letter,) = workers.second.broker.dead_letters("G")
     assert letter.body == b"x"
-    assert not workers.first.proxy._renewals._held["c", "G"]
+    assert not workers.first.proxy._renewals._held[key_of("c"), "G"]
 
 
 async def test_a_worker_that_is_gone_is_named_in_the_answer(workers: Workers) -> None:
@@ -135,12 +135,12 @@ async def test_a_client_that_has_moved_to_another_worker_is_not_forgotten(worker
         client.heard_at -= SILENT_S_MAX + 1
         await workers.first.proxy._sessions.forget_silent()
         assert list(workers.first.proxy.clients) == [client]
-        assert workers.first.proxy._renewals._held["c", "G"]
+        assert workers.first.proxy._renewals._held[key_of("c"), "G"]
     (moved,) = workers.second.proxy.clients
     moved.heard_at -= SILENT_S_MAX + 1
     await workers.first.proxy._sessions.forget_silent()
     assert list(workers.first.proxy.clients) == []
-    assert not workers.first.proxy._renewals._held["c", "G"]
+    assert not workers.first.proxy._renewals._held[key_of("c"), "G"]
 
 
 async def test_a_client_that_leaves_is_forgotten_by_all_workers(workers: Workers) -> None:
@@ -152,12 +152,12 @@ async def test_a_client_that_leaves_is_forgotten_by_all_workers(workers: Workers
     answer = await workers.second.client.call("NotifyClientTermination", request)
     assert answer.status.code == pb.OK
     assert [list(front.proxy.clients) for front in workers] == [[], []]
-    assert not workers.first.proxy._renewals._held["c", "G"]
+    assert not workers.first.proxy._renewals._held[key_of("c"), "G"]
 
 
 async def test_a_client_without_settings_is_heard_by_what_other_workers_pass_on(workers: Workers) -> None:
     message = await workers.receive_and_renew()
-    client = workers.first.proxy._clients.find("c")
+    client = workers.first.proxy._clients.find(key_of("c"))
     assert client is not None and not client.has_settings
     client.heard_at -= SILENT_S_MAX + 1
     names = {"group": pb.Resource(name="G"), "topic": pb.Resource(name="T")}

@@ -48,7 +48,7 @@ async def test_rpcs_that_are_missing_are_unimplemented(front: Front) -> None:
 async def test_each_call_is_admitted_by_its_metadata(front: Front) -> None:
     seen: list[tuple[str, str]] = []
 
-    async def admit(name: str, _: object, call: Call) -> None:
+    async def admit(name: str, _: object, call: Call) -> str:
         seen.append((name, call.client_id))
         raise Failure(pb.UNAUTHORIZED, "no")
 

@@ -1,7 +1,7 @@
 import time
 
 import pytest
-from tests.proxy.conftest import Front
+from tests.proxy.conftest import Front, key_of
 from tests.proxy.messages.test_received import STORED
 
 from cometmq.errors import NetworkError
@@ -11,6 +11,8 @@ from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.messages.receipts import ClientReceipt, parse_client_receipt
 from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.renewals import FAILURES_MAX, Renewals
+
+C = key_of("c")
 
 
 def popped(invisible_ms: int) -> ClientReceipt:
@@ -27,33 +29,33 @@ async def test_a_handle_is_renewed_before_it_expires_and_used_for_the_first_one(
     received = parse_client_receipt(message.system_properties.receipt_handle)
     handle = received.handle
     receipt = received._replace(handle=handle._replace(invisible_ms=5_000))
-    renewals.add("c", "G", STORED, receipt)
+    renewals.add(C, "G", STORED, receipt)
     text = str(receipt)
     await renewals.renew()
-    async with renewals.present("c", "G", text) as renewed:
+    async with renewals.present(C, "G", text) as renewed:
         assert renewed.handle.invisible_ms == 60_000 and renewed.handle.offset == handle.offset
-    assert renewals._held["c", "G"] == {}
+    assert renewals._held[C, "G"] == {}
 
 
 async def test_a_handle_with_time_left_stays(front: Front) -> None:
     renewals = Renewals(front.proxy._brokers)
     text = str(receipt := popped(60_000))
-    renewals.add("c", "G", STORED, receipt)
+    renewals.add(C, "G", STORED, receipt)
     await renewals.renew()
-    async with renewals.present("c", "G", text) as present:
+    async with renewals.present(C, "G", text) as present:
         assert str(present) == text
 
 
 async def test_a_handle_that_cannot_be_renewed_is_given_up(front: Front) -> None:
     renewals = Renewals(front.proxy._brokers)
     text = str(receipt := popped(1))
-    renewals.add("c", "G", STORED, receipt)  # of a topic that does not exist
+    renewals.add(C, "G", STORED, receipt)  # of a topic that does not exist
     for _ in range(FAILURES_MAX):
-        assert text in renewals._held["c", "G"]
+        assert text in renewals._held[C, "G"]
         await renewals.renew()
-    assert renewals._held["c", "G"] == {}
+    assert renewals._held[C, "G"] == {}
     with pytest.raises(Failure) as caught:
-        async with renewals.present("c", "G", text):
+        async with renewals.present(C, "G", text):
             pass
     assert caught.value.code == pb.INVALID_RECEIPT_HANDLE
 
@@ -61,13 +63,13 @@ async def test_a_handle_that_cannot_be_renewed_is_given_up(front: Front) -> None
 async def test_a_handle_whose_acknowledgement_fails_is_still_prolonged(front: Front) -> None:
     renewals = Renewals(front.proxy._brokers)
     text = str(receipt := popped(60_000))
-    renewals.add("c", "G", STORED, receipt)
+    renewals.add(C, "G", STORED, receipt)
     with pytest.raises(NetworkError):
-        async with renewals.present("c", "G", text):
+        async with renewals.present(C, "G", text):
             raise NetworkError("the broker is gone")
-    async with renewals.present("c", "G", text) as present:
-        assert str(present) == text and text in renewals._held["c", "G"]
-    assert renewals._held["c", "G"] == {}
+    async with renewals.present(C, "G", text) as present:
+        assert str(present) == text and text in renewals._held[C, "G"]
+    assert renewals._held[C, "G"] == {}
 
 
 async def test_a_message_is_hidden_longer_each_time(front: Front) -> None:
@@ -76,11 +78,22 @@ async def test_a_message_is_hidden_longer_each_time(front: Front) -> None:
     (message,) = await front.receive("T", "G", 1)
     receipt = parse_client_receipt(message.system_properties.receipt_handle)
     renewals = Renewals(front.proxy._brokers)
-    renewals.add("c", "G", STORED, receipt)
-    (held,) = renewals._held["c", "G"].values()
+    renewals.add(C, "G", STORED, receipt)
+    (held,) = renewals._held[C, "G"].values()
     times_ms = []
     for _ in range(3):
         held.ends_ms = 0
         await renewals.renew()
         times_ms.append(held.receipt.handle.invisible_ms)
     assert times_ms == [60_000, 180_000, 300_000]
+
+
+async def test_the_handles_of_a_client_are_not_those_of_another_users_with_its_id(front: Front) -> None:
+    renewals = Renewals(front.proxy._brokers)
+    ann, bob = key_of("c", "ann"), key_of("c", "bob")
+    text = str(receipt := popped(60_000))
+    renewals.add(ann, "G", STORED, receipt)
+    async with renewals.present(bob, "G", text):
+        pass
+    await renewals.release(bob, "G")
+    assert renewals.owners() == {(ann, "G")} and text in renewals._held[ann, "G"]

@@ -105,6 +105,14 @@ class Guard:
         known = self._directory.find(user)
         return known is not None and self._decision(known, need, address) is None
 
+    def may_receive(self, user: str, command: Command, topic: str, address: str) -> bool:
+        """Return whether a user at an address could have sent a request for a stored message of a topic."""
+        if not self._rules.authorizes or command.code in self._rules.unauthorized:
+            return True
+        known = self._directory.find(user)
+        needs = (*self._needs.of(command), *self._needs.of_stored(command, topic))
+        return known is not None and self._first_refusal(known, needs, address) is None
+
     def is_signed(self, command: Command) -> bool:
         """Return whether a known, enabled user has signed a request."""
         name = command.ext_fields.get(ACCESS_KEY)

@@ -21,7 +21,7 @@ from cometmq.broker.auth.guarding import guard_of, may_be_asked
 from cometmq.broker.auth.opening import open_users
 from cometmq.broker.auth.plain_acl import FOLLOW_MS
 from cometmq.broker.auth.requests import NoAccessRequests
-from cometmq.broker.auth.stored_records import StoredRecords
+from cometmq.broker.auth.stored_records import StoredRecords, may_be_sent
 from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.failover.set_requests import SetRequests
 from cometmq.broker.handlers import Requests, merged
@@ -270,15 +270,14 @@ class Assembly:
         tables = GroupTables(groups, consumers, self.offsets, self.beginnings, in_flight)
         has_users = own.authentication_enabled
         self.users = users = open_users(own, files, store.root, directory) if has_users else None
+        bodies = RequestBodies(own.body_limits)
+        relay = Relay(consumers, store, self.reads, calls, bodies, broker_name=own.broker_name)
         parts = (
             self.pulls,
             *pops,
             self.assignments,
             self.clients,
-            Relay(
-                *(consumers, store, self.reads, calls, RequestBodies(own.body_limits)),
-                broker_name=own.broker_name,
-            ),
+            relay,
             self._replies,
             self._recalls,
             self.lock_requests,
@@ -338,6 +337,7 @@ class Assembly:
         if self.guard is not None:
             handlers = StoredRecords(store, self.reads, self.guard).checked(handlers)
             self.transaction_check.may_ask = partial(may_be_asked, self.guard)
+            relay.may_send = partial(may_be_sent, self.guard)
         self.bulk = Bulk(sends, self.pulls, queries, acks)
         self.requests = Requests(
             sends.handle,

@@ -63,7 +63,11 @@ class Guarded:
     def _check_one(self, session: Session, command: Command, passed: list[Command]) -> None:
         refusal = self._check.refusal(command, session.peer[0])
         if refusal is None:
-            session.user = command.ext_fields.get(ACCESS_KEY, "")
+            user = command.ext_fields.get(ACCESS_KEY, "")
+            if user != session.user and passed:  # those before are handled as their own user's
+                self._handler.handle(session, passed.copy())
+                passed.clear()
+            session.user = user
             passed.append(command)
             if session.newcomers is not None:
                 recognise(session, command, self._check)

@@ -40,7 +40,7 @@ class Session(asyncio.Protocol):
         closed: whether the session is closed, so that nothing can be sent.
         frame_heard_ms: monotonic time when bytes of the unfinished long frame last arrived, in ms.
         waited_ms: how long the commands being handled have waited, if that is too long; else 0.
-        user: who signed the last of its requests that was checked and allowed; empty if nobody did.
+        user: who signed the request that is being handled, which was checked; empty if nobody did.
         newcomers: its server's newcomers while it is one of them, else None.
         rare_reads: how many of its reads in a row began with a send that bulk handling left, and will again.
     """

@@ -14,7 +14,7 @@ import asyncio
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from cometmq.access.decision import Permission, decide
@@ -49,6 +49,18 @@ _AUTHORIZATION: Final = re.compile(
 _SIGNED: Final = "x-mq-date-time"
 
 
+Admit = Callable[[str, Any, Call], Awaitable[str]]
+"""Checks a call of the rpc with this name, and its request; for Telemetry that is the settings.
+
+Returns the user who has signed it; empty if calls need no signature. Raises Failure to refuse it.
+"""
+
+
+async def admit_all(_rpc: str, _request: Any, _call: Call) -> str:
+    """Admit all calls; they are nobody's."""
+    return ""
+
+
 class _Known(NamedTuple):
     """A user as a broker knows it, None if it does not, and until when that is used."""
 
@@ -71,13 +83,14 @@ class ClientAccess:
         self._asking = asyncio.Semaphore(ASKED_MAX)
         self._failures = Failures(FAILURES_MAX, now_ms)
 
-    async def check(self, rpc: str, request: Any, call: Call) -> None:
-        """Raise Failure unless a call comes from a user who may do what it asks for."""
+    async def check(self, rpc: str, request: Any, call: Call) -> str:
+        """Return the user who has signed a call. Raises Failure unless that may do what it asks for."""
         user, acl = await self.caller(call)
         for need in needs_of(rpc, request):
             ruling = decide(user, acl, need, _address_of(call))
             if ruling.refusal is not None:
                 raise Failure(pb.UNAUTHORIZED, ruling.refusal)
+        return user.name
 
     async def caller(self, call: Call) -> tuple[User, Acl | None]:
         """Return the user who has signed a call, and its policies.

@@ -1,7 +1,9 @@
 """Call rpcs with one answer of a server that listens at a unix socket."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
 from google.protobuf.message_factory import GetMessageClass
 from grpclib.client import Channel
@@ -10,10 +12,12 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from h2.exceptions import ProtocolError as H2ProtocolError
 
 from cometmq.errors import NetworkError
-from cometmq.proxy.transport import METHODS, SERVICE
+from cometmq.proxy.transport import CLIENT_ID, METHODS, SERVICE, Call, ClientKey
 
 TIMEOUT_S: Final = 10.0
 """How long an answer may take: the server may have to ask a broker first."""
+USER: Final = "x-mq-user"
+"""The header with the client's user. Only a server at a unix socket reads it."""
 
 
 class RpcCaller:
@@ -27,7 +31,7 @@ class RpcCaller:
         """Close the connection."""
         self._channel.close()
 
-    async def call(self, name: str, request: Any, client_id: str) -> Any:
+    async def call(self, name: str, request: Any, client: ClientKey) -> Any:
         """Call the rpc of this name for a client; return the answer. Raises NetworkError if there is none."""
         method = METHODS[name]
         try:
@@ -37,9 +41,21 @@ class RpcCaller:
                 GetMessageClass(method.input_type),
                 GetMessageClass(method.output_type),
                 timeout=TIMEOUT_S,
-                metadata={"x-mq-client-id": client_id},
+                metadata=_metadata_of(client),
             ) as stream:
                 await stream.send_message(request, end=True)
                 return await stream.recv_message()
         except (OSError, GRPCError, StreamTerminatedError, H2ProtocolError) as error:
             raise NetworkError(f"{self._path} does not answer {name}: {error!r}") from None
+
+
+def call_for(call: Call) -> Call:
+    """Return a call with the client for which another process has made it, by an ``RpcCaller``."""
+    metadata = {**call.metadata, CLIENT_ID: unquote(call.client_id)}
+    return replace(call, metadata=metadata, user=unquote(call.metadata.get(USER, "")))
+
+
+def _metadata_of(client: ClientKey) -> dict[str, str]:
+    """Return the headers that name a client, quoted as in URLs: not all characters can be in a header."""
+    named = {CLIENT_ID: client.client_id, USER: client.user}
+    return {name: quote(value) for name, value in named.items() if value}

@@ -4,24 +4,33 @@ Whatever the proxy keeps for a client (its place in a group, the messages that i
 that is known here, so that it ends with the client: when that says that it leaves, or is not heard any more.
 A client becomes known by its settings, or without any by a claim, as a client that was connected to another
 proxy before sends its settings later, or never.
+
+A client belongs to the user who has signed its calls: under its id another user has a client of its own.
+What is sent to a client on a stream needs permissions, too; these are checked each time, as those of a call
+of that user from where the stream comes.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from cometmq.errors import CometMQError
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.access import Admit, admit_all
 from cometmq.proxy.outcomes import Failure
-from cometmq.proxy.transport import Exchange
+from cometmq.proxy.transport import Call, ClientKey, Exchange
 
 SILENT_S_MAX: Final = 120.0
 """After this time without a call and without a stream a client is forgotten."""
 CLIENTS_MAX: Final = 100_000
 """Most clients that are known; calls of more that need it are refused."""
 GROUPS_MAX: Final = 1_000
-"""Most groups in which messages are received under one client id."""
+"""Most groups in which one client receives messages."""
 CONSUMERS: Final = frozenset({pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER})
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -31,15 +40,20 @@ class ConnectedClient:
     Attributes:
         heard_at: when it was last heard, by the event loop's clock.
         settings: as the client has sent them; empty before.
-        exchanges: its open telemetry streams.
+        exchanges: its open telemetry streams, each with the call that opened it.
         groups: the groups in which it has received messages.
     """
 
-    client_id: str
+    key: ClientKey
     heard_at: float
     settings: pb.Settings = field(default_factory=pb.Settings)
-    exchanges: list[Exchange] = field(default_factory=list)
+    exchanges: dict[Exchange, Call] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
+
+    @property
+    def client_id(self) -> str:
+        """Its id, which a client of another user may have, too."""
+        return self.key.client_id
 
     @property
     def has_settings(self) -> bool:
@@ -68,76 +82,95 @@ class ConnectedClient:
 
 
 class Clients:
-    """The clients by their ids."""
+    """The clients by their users and ids.
 
-    def __init__(self) -> None:
-        self._by_id: dict[str, ConnectedClient] = {}
+    Args:
+        admit: checks calls, also those that stand for what is sent to a client.
+    """
+
+    def __init__(self, admit: Admit = admit_all) -> None:
+        self._admit = admit
+        self._by_key: dict[ClientKey, ConnectedClient] = {}
 
     def __iter__(self) -> Iterator[ConnectedClient]:
         """Iterate over the clients that have sent their settings."""
-        return iter([client for client in self._by_id.values() if client.has_settings])
+        return iter([client for client in self._by_key.values() if client.has_settings])
 
-    def find(self, client_id: str) -> ConnectedClient | None:
+    def find(self, key: ClientKey) -> ConnectedClient | None:
         """Return a client; None if it is not known."""
-        return self._by_id.get(client_id)
+        return self._by_key.get(key)
 
-    def update(self, client_id: str, settings: pb.Settings, exchange: Exchange) -> ConnectedClient:
+    def update(self, call: Call, settings: pb.Settings, exchange: Exchange) -> ConnectedClient:
         """Set a client's settings, which it has sent on a stream. Raises Failure if there are too many."""
-        client = self._known(client_id)
+        client = self._known(call.client)
         client.settings = settings
-        if exchange not in client.exchanges:
-            client.exchanges.append(exchange)
+        client.exchanges[exchange] = call
         return client
 
-    def claim(self, client_id: str, group: str) -> None:
+    async def find_exchange(self, client: ConnectedClient, rpc: str, request: Any) -> Exchange | None:
+        """Return the newest stream of a client whose user may get something by it now; None for none.
+
+        The user may if it may call an rpc with a request: what is sent needs the same permissions.
+        """
+        for exchange, call in reversed(list(client.exchanges.items())):
+            try:
+                await self._admit(rpc, request, call)
+            except CometMQError as error:
+                _log.info("nothing is sent to client %r: %s", client.client_id, error)
+            else:
+                if exchange in client.exchanges:  # it may have ended meanwhile
+                    return exchange
+        return None
+
+    def claim(self, key: ClientKey, group: str) -> None:
         """Know a client for which something of a group will be kept. Raises Failure if that is too much."""
-        client = self._known(client_id)
+        client = self._known(key)
         if group not in client.groups and len(client.groups) >= GROUPS_MAX:
             raise Failure(
                 pb.TOO_MANY_REQUESTS,
-                f"client {client_id!r} receives in {GROUPS_MAX} groups: use a client of its own for each",
+                f"client {key.client_id!r} receives in {GROUPS_MAX} groups: use a client of its own for each",
             )
         client.groups.add(group)
 
-    def heard(self, client_id: str) -> None:
+    def heard(self, key: ClientKey) -> None:
         """Record that a client was heard, if it is known."""
-        client = self._by_id.get(client_id)
+        client = self._by_key.get(key)
         if client is not None:
             client.heard_at = asyncio.get_running_loop().time()
 
-    def is_heard(self, client_id: str) -> bool:
+    def is_heard(self, key: ClientKey) -> bool:
         """Return whether a client is known, and has not gone without a word."""
-        client = self._by_id.get(client_id)
+        client = self._by_key.get(key)
         return client is not None and not client.is_silent
 
-    def end(self, client_id: str, exchange: Exchange) -> None:
+    def end(self, key: ClientKey, exchange: Exchange) -> None:
         """Forget a stream that has ended."""
-        client = self._by_id.get(client_id)
-        if client is not None and exchange in client.exchanges:
-            client.exchanges.remove(exchange)
+        client = self._by_key.get(key)
+        if client is not None:
+            client.exchanges.pop(exchange, None)
 
-    def remove(self, client_id: str) -> None:
+    def remove(self, key: ClientKey) -> None:
         """Forget a client."""
-        self._by_id.pop(client_id, None)
+        self._by_key.pop(key, None)
 
     def silent(self) -> list[ConnectedClient]:
         """Return the clients that have gone without a word."""
-        return [client for client in self._by_id.values() if client.is_silent]
+        return [client for client in self._by_key.values() if client.is_silent]
 
     def has_member(self, group: str) -> bool:
         """Return whether a client is a member of a group, or has received messages in it."""
-        return any(client.group == group or group in client.groups for client in self._by_id.values())
+        return any(client.group == group or group in client.groups for client in self._by_key.values())
 
-    def _known(self, client_id: str) -> ConnectedClient:
+    def _known(self, key: ClientKey) -> ConnectedClient:
         """Return a client that was just heard. Raises Failure if it would be one too many."""
         now = asyncio.get_running_loop().time()
-        client = self._by_id.get(client_id)
+        client = self._by_key.get(key)
         if client is None:
-            if len(self._by_id) >= CLIENTS_MAX:
+            if len(self._by_key) >= CLIENTS_MAX:
                 raise Failure(
                     pb.TOO_MANY_REQUESTS,
                     f"this proxy knows {CLIENTS_MAX} clients already: use another one",
                 )
-            client = self._by_id[client_id] = ConnectedClient(client_id, now)
+            client = self._by_key[key] = ConnectedClient(key, now)
         client.heard_at = now
         return client

@@ -20,7 +20,7 @@ from cometmq.errors import NetworkError
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.calling import RpcCaller
 from cometmq.proxy.messages.receipts import parse_client_receipt
-from cometmq.proxy.transport import GrpcServer, Rpc
+from cometmq.proxy.transport import ClientKey, GrpcServer, Rpc
 
 
 class WorkerPlace(NamedTuple):
@@ -77,24 +77,24 @@ class FellowWorkers:
         number = parse_client_receipt(receipt).worker
         return None if number is None else self._callers.get(number)
 
-    async def hear(self, client_id: str) -> bool:
+    async def hear(self, client: ClientKey) -> bool:
         """Return whether another worker hears a client, or does not answer and so may do it."""
         beat = pb.HeartbeatRequest()
-        answers = await self._ask_all("Heartbeat", beat, client_id)
+        answers = await self._ask_all("Heartbeat", beat, client)
         return any(answer is None or answer.status.code == pb.OK for answer in answers)
 
-    async def tell_end(self, client_id: str) -> bool:
+    async def tell_end(self, client: ClientKey) -> bool:
         """Announce to the others that a client leaves; return whether one of them knew it."""
         end = pb.NotifyClientTerminationRequest()
-        answers = await self._ask_all("NotifyClientTermination", end, client_id)
+        answers = await self._ask_all("NotifyClientTermination", end, client)
         return any(answer is not None and answer.status.code == pb.OK for answer in answers)
 
-    async def _ask_all(self, name: str, request: Any, client_id: str) -> list[Any]:
+    async def _ask_all(self, name: str, request: Any, client: ClientKey) -> list[Any]:
         """Return the answers of all others; None for one that does not answer."""
 
         async def ask(caller: RpcCaller) -> Any:
             try:
-                return await caller.call(name, request, client_id)
+                return await caller.call(name, request, client)
             except NetworkError:
                 return None
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self
 
@@ -21,8 +22,9 @@ from cometmq.net.tls.client import TLS
 from cometmq.net.tls.server import server_tls
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.proxy import messaging_pb2 as pb
-from cometmq.proxy.access import ClientAccess
+from cometmq.proxy.access import Admit, ClientAccess, admit_all
 from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.calling import call_for
 from cometmq.proxy.clients import Clients, ConnectedClient
 from cometmq.proxy.fellow_workers import FellowWorkers, WorkerPlace
 from cometmq.proxy.membership import ProxyMembership
@@ -51,14 +53,7 @@ NO_TLS: Final = TlsSettings()
 UnaryRpc = Callable[[Any, Call], Awaitable[Any]]
 """Answers a request with one answer. Raises CometMQError."""
 
-Admit = Callable[[str, Any, Call], Awaitable[None]]
-"""Checks a call of the rpc with this name, and its request. Raises Failure to refuse it."""
-
 _log = logging.getLogger(__name__)
-
-
-async def admit_all(_rpc: str, _request: Any, _call: Call) -> None:
-    """Admit all calls."""
 
 
 class Proxy:
@@ -104,7 +99,7 @@ class Proxy:
         self._cluster = ClusterAdmin(";".join(name_servers), credentials=credentials, tls=tls)
         self._access = ClientAccess(self._cluster, clock.monotonic_ms) if authenticate else None
         self._admit: Admit = admit_all if self._access is None else self._access.check
-        self._clients = Clients()
+        self._clients = Clients(self._admit)
         self._membership = ProxyMembership(self._brokers)
         self._renewals = Renewals(self._brokers)
         self._transactions = ClientTransactions(self._brokers, self._clients)
@@ -244,23 +239,24 @@ class Proxy:
             "Heartbeat": sessions.is_heard_here,
             "NotifyClientTermination": sessions.forget_here,
         }
-        return {name: _with_status(name, rpc) for name, rpc in rpcs.items()}
+        return {name: _with_status(name, _of_fellow(rpc)) for name, rpc in rpcs.items()}
 
     def _heard(self, rpc: UnaryRpc) -> UnaryRpc:
         """Return an rpc that another worker passes on, whose client is heard by that."""
 
         async def serve(request: Any, call: Call) -> Any:
-            self._clients.heard(call.client_id)
+            self._clients.heard(call.client)
             return await rpc(request, call)
 
         return serve
 
-    async def _admitted(self, name: str, request: Any, call: Call) -> None:
-        """Check a call. Raises Failure if it does not say who calls, or may not be served."""
+    async def _admitted(self, name: str, request: Any, call: Call) -> Call:
+        """Return a call with its user. Raises Failure if it does not say who calls, or may not be served."""
         if not call.client_id:
             raise Failure(pb.CLIENT_ID_REQUIRED, "x-mq-client-id is missing from the metadata of the call")
-        await self._admit(name, request, call)
-        self._clients.heard(call.client_id)
+        admitted = replace(call, user=await self._admit(name, request, call))
+        self._clients.heard(admitted.client)
+        return admitted
 
     async def _identify(self, access: ClientAccess, name: str, call: Call) -> Any:
         """Return the answer to a call that no known user has signed; None if one has. Raises CallRefused."""
@@ -278,8 +274,7 @@ class Proxy:
         """Return an rpc that checks its callers, and is counted."""
 
         async def admitted(request: Any, call: Call) -> Any:
-            await self._admitted(name, request, call)
-            return await rpc(request, call)
+            return await rpc(request, await self._admitted(name, request, call))
 
         answer = _with_status(name, admitted)
 
@@ -297,13 +292,13 @@ class Proxy:
 
         async def serve(request: Any, call: Call) -> Any:
             try:
-                await self._admitted(name, request, call)
+                admitted = await self._admitted(name, request, call)
             except CometMQError as error:
                 status = status_of(error)
                 self.counts.add(name, status.code)
                 yield answer(status=status)
                 return
-            answers = rpc(request, call)
+            answers = rpc(request, admitted)
             try:
                 async for one in answers:
                     if one.HasField("status"):
@@ -328,6 +323,15 @@ class Proxy:
             self._relayed.handle(connection, command)
         elif command.code != RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             refuse_request(connection, command)
+
+
+def _of_fellow(rpc: UnaryRpc) -> UnaryRpc:
+    """Return an rpc that another worker calls for a client, which it names."""
+
+    async def serve(request: Any, call: Call) -> Any:
+        return await rpc(request, call_for(call))
+
+    return serve
 
 
 def _with_status(name: str, rpc: UnaryRpc) -> UnaryRpc:

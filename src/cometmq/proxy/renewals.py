@@ -18,6 +18,7 @@ from cometmq.errors import CometMQError
 from cometmq.message import StoredMessage
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.messages.receipts import ClientReceipt, parse_client_receipt
+from cometmq.proxy.transport import ClientKey
 
 LOOK_S: Final = 5.0
 """How often the handles are looked at."""
@@ -59,22 +60,22 @@ class Renewals:
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
         self._clock = brokers.clock
-        self._held: defaultdict[tuple[str, str], dict[str, _Held]] = defaultdict(dict)
+        self._held: defaultdict[tuple[ClientKey, str], dict[str, _Held]] = defaultdict(dict)
 
-    def add(self, client_id: str, group: str, message: StoredMessage, receipt: ClientReceipt) -> None:
+    def add(self, client: ClientKey, group: str, message: StoredMessage, receipt: ClientReceipt) -> None:
         """Begin to prolong the invisible time of a message that was delivered to a client with a handle."""
         now_ms = self._clock.monotonic_ms()
         held = _Held(message, receipt, now_ms, now_ms + receipt.handle.invisible_ms)
-        self._held[client_id, group][str(receipt)] = held
+        self._held[client, group][str(receipt)] = held
 
     @asynccontextmanager
-    async def present(self, client_id: str, group: str, text: str) -> AsyncIterator[ClientReceipt]:
+    async def present(self, client: ClientKey, group: str, text: str) -> AsyncIterator[ClientReceipt]:
         """Provide the present handle for the one that a client has, to end its time or to change it.
 
         It is not prolonged meanwhile, nor any more once that has succeeded. Raises Failure if it is none, or
         has expired.
         """
-        of_owner = self._held.get((client_id, group), {})
+        of_owner = self._held.get((client, group), {})
         if (held := of_owner.get(text)) is None:
             yield self._valid(parse_client_receipt(text))
             return
@@ -97,20 +98,20 @@ class Renewals:
         ]
         await asyncio.gather(*(self._renew(*one, now_ms) for one in due))
 
-    def owners(self) -> set[tuple[str, str]]:
-        """Return the ids of the clients that are handling messages, each with the group."""
+    def owners(self) -> set[tuple[ClientKey, str]]:
+        """Return the clients that are handling messages, each with the group."""
         return set(self._held)
 
-    async def release(self, client_id: str, group: str) -> None:
+    async def release(self, client: ClientKey, group: str) -> None:
         """Show the messages of a client that has gone to others soon."""
-        held = self._held.pop((client_id, group), {}).values()
+        held = self._held.pop((client, group), {}).values()
         await asyncio.gather(*(self._release(group, one) for one in held))
 
     async def _release(self, group: str, held: _Held) -> None:
         async with held.changing:
             await self._change(group, held, RELEASE_MS)
 
-    async def _renew(self, owner: tuple[str, str], text: str, held: _Held, now_ms: int) -> None:
+    async def _renew(self, owner: tuple[ClientKey, str], text: str, held: _Held, now_ms: int) -> None:
         async with held.changing:
             of_owner = self._held.get(owner, {})
             if of_owner.get(text) is not held:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
@@ -45,6 +45,8 @@ REQUEST_BYTES_MAX: Final = 16 << 20
 ARRIVING_BYTES_MAX: Final = 256 << 20
 """Largest size of all requests together that have begun to arrive."""
 BACKLOG: Final = 1_024
+CLIENT_ID: Final = "x-mq-client-id"
+"""The header with the id of the client."""
 ALPN: Final = ("h2",)
 """The name of HTTP/2 in TLS handshakes."""
 _HEAD: Final = struct.Struct(">?I")
@@ -67,6 +69,17 @@ class CallRefused(Exception):
         self.status = status
 
 
+class ClientKey(NamedTuple):
+    """What tells clients apart: those of two users may have the same id, and are two clients.
+
+    Attributes:
+        user: who signs its calls; empty if calls need no signature.
+    """
+
+    user: str
+    client_id: str
+
+
 def _stay(_reason: str) -> None:
     """Close nothing: the call has no connection."""
 
@@ -80,17 +93,24 @@ class Call:
         peer: ``ip:port`` of the client.
         deadline: when the client stops waiting, by the event loop's clock; None if it waits for ever.
         hang_up: closes the client's connection at once, and logs the reason.
+        user: who has signed it, once that was checked; empty if calls need no signature.
     """
 
     metadata: Mapping[str, str]
     peer: str
     deadline: float | None = None
     hang_up: Callable[[str], None] = _stay
+    user: str = ""
 
     @property
     def client_id(self) -> str:
         """The client's id; empty if it has sent none."""
-        return self.metadata.get("x-mq-client-id", "").strip()
+        return self.metadata.get(CLIENT_ID, "").strip()
+
+    @property
+    def client(self) -> ClientKey:
+        """The client that calls."""
+        return ClientKey(self.user, self.client_id)
 
     def left_ms(self) -> int | None:
         """Return how long the client still waits; None for ever."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.access.test_needs import BODIES, fields_with_names
 from tests.broker.auth.signing import ANN, ROOT, allow, checking, client_of
-from tests.broker.conftest import bodies, pull_header, send_header
+from tests.broker.conftest import Client, bodies, pull_header, send_header
 
 from cometmq.access.needs import NAMELESS
 from cometmq.access.users import UserStatus
@@ -14,8 +14,9 @@ from cometmq.broker.auth.guarding import newcomer_limits
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import NetworkError
 from cometmq.format.properties import MAX_LENGTH
+from cometmq.message import MessageQueue
 from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, Credentials, signature_of, signed_content
-from cometmq.wire.bodies import Body, Heartbeat, encode
+from cometmq.wire.bodies import Body, Heartbeat, LockRequest, LockResponse, decode, encode
 from cometmq.wire.bodies.heartbeat import ProducerData
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import FRAME_LENGTH_MAX, ONEWAY_FLAG, Command
@@ -193,23 +194,48 @@ async def test_a_producer_is_asked_for_transactions_of_topics_that_its_user_may_
 ) -> None:
     async with checking(tmp_path) as broker, client_of(broker, ANN) as ann:
         assert (await ann.ask(RequestCode.HEART_BEAT, NoFields(), PRODUCING)).code == ResponseCode.SUCCESS
-        (session,) = broker.server.sessions
-        assert not broker.parts.transaction_check.may_ask(session, "orders")
+        ((session, member),) = broker.parts.producers.members("pg").items()
+        may_ask = broker.parts.transaction_check.may_ask
+        assert not may_ask(session, member, "orders")
         allow(broker, "Topic:orders", "Pub")
-        assert broker.parts.transaction_check.may_ask(session, "orders")
-        assert not broker.parts.transaction_check.may_ask(session, "secret")
+        assert may_ask(session, member, "orders")
+        assert not may_ask(session, member, "secret")
+        session.user = "root"  # by a later request, which does not make the producer root's
+        assert not may_ask(session, member, "secret")
 
 
-async def test_nobody_is_sent_the_replies_to_another_users_client(tmp_path: Path) -> None:
+async def test_nobody_is_sent_the_replies_to_another_users_client(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with checking(tmp_path) as broker, client_of(broker, ROOT) as root, client_of(broker, ANN) as ann:
         for _ in range(2):
             assert (
                 await root.ask(RequestCode.HEART_BEAT, NoFields(), PRODUCING)
             ).code == ResponseCode.SUCCESS
-        refused = await ann.ask(RequestCode.HEART_BEAT, NoFields(), PRODUCING)
-        assert (refused.code, refused.remark) == (NO_PERMISSION, "client id c is in use by another user")
-        other = PRODUCING.replace(b'"c"', b'"d"')
-        assert (await ann.ask(RequestCode.HEART_BEAT, NoFields(), other)).code == ResponseCode.SUCCESS
+        (roots,) = broker.parts.producers.members("pg")
+        answer = await ann.ask(RequestCode.HEART_BEAT, NoFields(), PRODUCING)
+        assert answer.code == ResponseCode.SUCCESS, "both are producers"
+        assert len(broker.parts.producers.members("pg")) == 2
+        assert broker.parts.producers.find("c") is roots
+    assert "under a client id of another user, the last under 'c' by user 'ann'" in caplog.text
+
+
+async def test_two_users_clients_of_one_id_have_locks_of_their_own(tmp_path: Path) -> None:
+    body = encode(LockRequest("c", "g", [MessageQueue("orders", "b", 0)]), standard=True)
+    async with checking(tmp_path) as broker, client_of(broker, ROOT) as root, client_of(broker, ANN) as ann:
+        allow(broker, "Group:g", "Sub")
+        allow(broker, "Topic:orders", "Sub")
+
+        async def granted(client: Client) -> int:
+            answer = await client.ask(RequestCode.LOCK_BATCH_MQ, NoFields(), body)
+            assert answer.code == ResponseCode.SUCCESS
+            return len(decode(LockResponse, answer.body).queues)
+
+        assert [await granted(root), await granted(ann), await granted(root)] == [1, 0, 1]
+        answer = await ann.ask(RequestCode.UNLOCK_BATCH_MQ, NoFields(), body)
+        assert answer.code == ResponseCode.SUCCESS and await granted(ann) == 0
+        await root.ask(RequestCode.UNLOCK_BATCH_MQ, NoFields(), body)
+        assert [await granted(ann), await granted(root)] == [1, 0]
 
 
 async def test_nobody_writes_check_points_not_even_who_may_send_to_all_topics(tmp_path: Path) -> None:

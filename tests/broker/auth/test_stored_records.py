@@ -1,5 +1,6 @@
 """Whoever may read one topic cannot read another by the places of its messages."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tests.broker.conftest import Client, bodies, send_header
 from cometmq.broker.broker import Broker
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command
+from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
     ConsumeDirectlyHeader,
     EndTransactionHeader,
@@ -116,3 +117,32 @@ async def test_without_authorization_places_are_not_looked_at(tmp_path: Path) ->
         secret = await sent_by(ann, "secret")
         seen = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(place(secret)))
         assert bodies(seen) == [b"secret"]
+
+
+async def test_a_message_is_passed_on_to_a_consumer_whose_user_may_receive_it(tmp_path: Path) -> None:
+    async with checking(tmp_path) as broker, client_of(broker, ROOT) as root, client_of(broker, ANN) as ann:
+        allow_mine(broker)
+        mine, secret = await sent_by(root, "mine"), await sent_by(root, "secret")
+        assert (await ann.heartbeat("g", "mine", client_id="a")).code == ResponseCode.SUCCESS
+
+        def passed_on(message_id: str) -> "asyncio.Future[Command]":
+            header = ConsumeDirectlyHeader("g", client_id="a", message_id=message_id)
+            return root.ask_later(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+
+        async def got(client: Client) -> Command:
+            while (command := await client.told.get()).code != RequestCode.CONSUME_MESSAGE_DIRECTLY:
+                pass
+            client.connection.send(response(command))
+            return command
+
+        refused = await passed_on(secret)
+        assert refused.code == NO_PERMISSION
+        assert (refused.remark or "").startswith("The Consumer <g> <a> is of a user who may not receive")
+        asked = passed_on(mine)
+        assert bodies(await got(ann)) == [b"mine"] and (await asked).code == ResponseCode.SUCCESS
+        await root.heartbeat("g", "mine", client_id="a")  # another client of the same id
+        asked = passed_on(secret)
+        assert bodies(await got(root)) == [b"secret"] and (await asked).code == ResponseCode.SUCCESS
+        allow(broker, "Topic:mine", "Get")
+        asked = passed_on(mine)
+        assert bodies(await got(root)) == [b"mine"] and (await asked).code == ResponseCode.SUCCESS

@@ -88,6 +88,15 @@ async def test_those_ended_in_one_turn_share_an_op_message(tmp_path: Path) -> No
         assert b"".join(op.body for op in ops) == b"".join(b"%d," % number for number in range(20))
 
 
+@pytest.mark.parametrize("topic", [None, "T", HALF])
+async def test_a_client_names_the_messages_topic_or_that_of_the_question_or_none(
+    tmp_path: Path, topic: str | None
+) -> None:
+    async with serving(tmp_path) as bench:
+        assert (await end(bench, await prepare(bench), topic=topic)).code == ResponseCode.SUCCESS
+        assert committed(bench) == [b"x"]
+
+
 async def test_a_committed_message_waits_for_its_delay(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         half = await prepare(bench, DELAY="2")
@@ -104,6 +113,7 @@ async def test_a_committed_message_waits_for_its_delay(tmp_path: Path) -> None:
     ("changes", "code", "says"),
     [
         ({"producer_group": "other"}, ResponseCode.SYSTEM_ERROR, "producer group wrong: other"),
+        ({"topic": "other"}, ResponseCode.SYSTEM_ERROR, "topic wrong: other, the message is for T"),
         ({"half_offset": 1}, ResponseCode.SYSTEM_ERROR, "state table offset wrong: 1, the message's is 0"),
         ({"physical_offset": 7}, ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed"),
         ({"decision": 4}, ResponseCode.INVALID_PARAMETER, "commitOrRollback 4: 8 commits, 12 rolls back"),

@@ -80,3 +80,24 @@ def test_only_a_change_of_owner_is_written_and_what_expired_is_not(tmp_path: Pat
     locks.lock("g", "b", [Q1])
     locks.save()
     assert locks_of(ManualClock(), tmp_path).lock("g", "c", [Q0, Q1]) == [Q0]
+
+
+def test_two_users_clients_of_one_id_are_two_also_after_a_restart(tmp_path: Path) -> None:
+    locks = locks_of(ManualClock(), tmp_path)
+    assert locks.lock("g", "a", [Q0], "ann") == [Q0]
+    assert locks.lock("g", "a", [Q0, Q1], "bob") == [Q1]
+    locks.unlock("g", "a", [Q0], "bob")
+    locks.save()
+    again = locks_of(ManualClock(), tmp_path)
+    assert again.lock("g", "a", [Q0, Q1], "bob") == [Q1]
+    assert again.lock("g", "a", [Q0, Q1]) == []
+    assert again.lock("g", "a", [Q0, Q1], "ann") == [Q0]
+
+
+def test_an_id_with_a_line_break_is_no_users(tmp_path: Path) -> None:
+    locks = locks_of(ManualClock(), tmp_path)
+    assert locks.lock("g", "a\nann", [Q0]) == [Q0]
+    locks.save()
+    again = locks_of(ManualClock(), tmp_path)
+    assert again.lock("g", "a", [Q0], "ann") == []
+    assert again.lock("g", "a\nann", [Q0]) == [Q0]

@@ -1,10 +1,13 @@
+import pytest
+
+from cometmq.broker.state import producers as state
 from cometmq.broker.state.producers import SILENCE_MS_MAX, ConnectedMember, Producers
 from cometmq.io.clock import ManualClock
 from cometmq.wire.codes import LanguageCode
 
 
-def member(clock: ManualClock, client_id: str = "c") -> ConnectedMember:
-    return ConnectedMember(client_id, LanguageCode.JAVA, 479, clock.monotonic_ms())
+def member(clock: ManualClock, client_id: str = "c", user: str = "") -> ConnectedMember:
+    return ConnectedMember(client_id, LanguageCode.JAVA, 479, clock.monotonic_ms(), user)
 
 
 def test_a_heartbeat_makes_a_member_and_a_goodbye_ends_it() -> None:
@@ -78,3 +81,48 @@ def test_all_groups_are_returned_and_how_long_their_members_are_silent() -> None
     clock.advance(5_000)
     (one,) = producers.groups()["g"].values()
     assert (list(producers.groups()), producers.silence_ms(one)) == (["g"], 5_000)
+
+
+def test_an_id_belongs_to_the_user_who_brings_it_first_until_that_is_long_gone() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    producers.heartbeat("anns", "g", member(clock, "me", "ann"))
+    producers.heartbeat("bobs", "g", member(clock, "me", "bob"))
+    assert list(producers.members("g")) == ["anns", "bobs"] and producers.find("me") == "anns"
+    assert producers.belongs("me", "ann") and not producers.belongs("me", "bob")
+    producers.closed("bobs")
+    assert producers.find("me") == "anns"
+    producers.heartbeat("bobs", "g", member(clock, "me", "bob"))
+    producers.closed("anns")
+    clock.advance(SILENCE_MS_MAX)
+    producers.heartbeat("bobs", "g", member(clock, "me", "bob"))
+    assert producers.find("me") is None, "it is kept for ann"
+    producers.heartbeat("anns", "g", member(clock, "me", "ann"))
+    producers.closed("anns")
+    clock.advance(SILENCE_MS_MAX + 1)
+    producers.heartbeat("bobs", "g", member(clock, "me", "bob"))
+    assert producers.find("me") == "bobs"
+
+
+def test_few_ids_are_kept_for_users_and_none_without_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "KEPT_IDS_MAX", 2)
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    for client_id in ("one", "two", "three"):
+        producers.heartbeat("anns", "g", member(clock, client_id, "ann"))
+    producers.closed("anns")
+    for client_id, bobs in (("one", "bobs"), ("three", None)):
+        producers.heartbeat("bobs", "g", member(clock, client_id, "bob"))
+        assert producers.find(client_id) == bobs
+    producers.heartbeat("nobodys", "g", member(clock, "four"))
+    producers.closed("nobodys")
+    producers.heartbeat("bobs", "g", member(clock, "four", "bob"))
+    assert producers.find("four") == "bobs"
+
+
+def test_a_connection_that_another_user_takes_over_is_that_users_client() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    producers.heartbeat("channel", "g", member(clock, "me", "ann"))
+    producers.heartbeat("channel", "g", member(clock, "me", "bob"))
+    assert producers.find("me") is None and producers.members("g")["channel"].user == "bob"

@@ -61,10 +61,10 @@ async def test_a_producer_that_may_not_send_to_the_topic_is_not_asked(tmp_path: 
     async with serving(tmp_path) as bench:
         await produce(bench)
         await prepare(bench)
-        bench.parts.transaction_check.may_ask = lambda _, topic: topic != "T"
+        bench.parts.transaction_check.may_ask = lambda _, __, topic: topic != "T"
         await check(bench)
         assert bench.told.empty()
-        bench.parts.transaction_check.may_ask = lambda _, topic: topic == "T"
+        bench.parts.transaction_check.may_ask = lambda _, __, topic: topic == "T"
         await check(bench)
         await asked(bench)
 

@@ -9,15 +9,27 @@ import pytest
 from grpclib.client import Stream
 from tests.proxy.conftest import Front
 from tests.proxy.rpcs.test_sessions import consumer
+from tests.proxy.test_clients import call_of, nothing
 
+from cometmq.access.decision import Permission
 from cometmq.admin import groups, messages
 from cometmq.admin.cluster import ClusterAdmin
-from cometmq.errors import RemoteError
+from cometmq.errors import NotFound, RemoteError
+from cometmq.io.clock import SystemClock
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.access import needs_of
+from cometmq.proxy.brokers import Brokers
+from cometmq.proxy.clients import Clients
+from cometmq.proxy.membership import ProxyMembership
+from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.rpcs import relayed
+from cometmq.proxy.rpcs.relayed import RelayedRequests
+from cometmq.proxy.transport import Call, Exchange
 from cometmq.wire.bodies.running import ConsumeResult
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import RunningInfoHeader
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import RunningInfoHeader, fields
+from cometmq.wire.requests import Action, Resource
 
 Telemetry = Stream[Any, Any]
 
@@ -106,3 +118,79 @@ async def test_the_proxy_shows_its_clients_and_their_stacks(front: Front) -> Non
         trace = pb.ThreadStackTrace(nonce=nonce, thread_stack_trace="at main()")
         await stream.send_message(pb.TelemetryCommand(thread_stack_trace=trace))
         assert b"client-1:\\nat main()\\n" in (await asked).body
+
+
+class Members:
+    """Push consumers of group G under one id, each of another user; ``admitted`` may receive now."""
+
+    def __init__(self, *users: str) -> None:
+        self.admitted = set(users)
+        self.asked: list[tuple[str, Any]] = []
+        self.is_sent = asyncio.Event()
+        self.sent: dict[str, list[pb.TelemetryCommand]] = {user: [] for user in users}
+        self.clients = Clients(self._admit)
+        self.relayed = RelayedRequests(self.clients, ProxyMembership(Brokers([], SystemClock())))
+        for user in users:
+
+            async def send(command: pb.TelemetryCommand, user: str = user) -> None:
+                self.sent[user].append(command)
+                self.is_sent.set()
+
+            self.clients.update(
+                call_of("c", user), consumer(kind=pb.PUSH_CONSUMER), Exchange(nothing(), send)
+            )
+
+    async def _admit(self, rpc: str, request: Any, call: Call) -> str:
+        self.asked.append((rpc, request))
+        if call.user not in self.admitted:
+            raise Failure(pb.UNAUTHORIZED, "no permission")
+        return call.user
+
+
+async def test_a_message_goes_to_a_member_whose_user_may_receive_it_now() -> None:
+    members = Members("ann", "bob")
+    members.admitted.remove("bob")
+    for _ in range(2):
+        client, _ = await members.relayed._push_consumer("G", "%RETRY%G_T")
+        assert client.key.user == "ann"
+    rpc, request = members.asked[-1]
+    assert rpc == "ReceiveMessage" and needs_of(rpc, request) == [
+        Permission(Resource.GROUP, "G", (Action.SUB,)),
+        Permission(Resource.TOPIC, "T", (Action.SUB,)),
+    ]
+    members.admitted.clear()
+    with pytest.raises(
+        NotFound, match="no push consumer of group 'G' at this proxy is one of a user who may"
+    ):
+        await members.relayed._push_consumer("G", "T")
+    assert members.sent == {"ann": [], "bob": []}
+
+
+async def test_only_members_whose_users_may_be_members_are_asked_for_their_stacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relayed, "ANSWER_S", 0.01)
+    members = Members("ann", "bob")
+    members.admitted.remove("bob")
+    header = RunningInfoHeader("G", "proxy", with_stacks=True)
+    info = await members.relayed._running_info(Command(0, ext_fields=fields(header)))
+    assert "c: its user may not be a member of group 'G' any more" in (info.stacks or "")
+    assert [len(commands) for commands in members.sent.values()] == [1, 0]
+
+
+async def test_an_answer_of_another_users_client_is_dropped() -> None:
+    members = Members("ann", "bob")
+    ann, bob = (client.key for client in members.clients)
+    client, exchange = await members.relayed._push_consumer("G", "T")
+    assert client.key == ann
+    asked = asyncio.create_task(
+        members.relayed._ask(
+            client, exchange, lambda nonce: pb.TelemetryCommand(status=pb.Status(message=nonce))
+        )
+    )
+    await members.is_sent.wait()
+    nonce = members.sent["ann"][0].status.message
+    for key in (bob, ann):
+        answer = pb.TelemetryCommand(status=pb.Status(message=key.user))
+        members.relayed.settle(key, nonce, answer)
+    assert (await asked).status.message == "ann"

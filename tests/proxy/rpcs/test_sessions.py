@@ -5,7 +5,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
-from tests.proxy.conftest import Front, receive_request
+from tests.proxy.conftest import Front, key_of, receive_request
 from tests.proxy.rpcs.test_receiving import pop_is_held
 
 from cometmq.admin.cluster import ClusterAdmin
@@ -134,14 +134,14 @@ async def test_a_client_without_settings_that_has_gone_has_its_messages_handed_o
     await front.create_topic("T", queues=1)
     await front.send("T", b"x")
     (message,) = await front.receive("T", "G", 1, auto_renew=True)
-    client = front.proxy._clients.find("client-1")
+    client = front.proxy._clients.find(key_of("client-1"))
     assert client is not None and len(await members(front, "G")) == 1
     client.heard_at -= SILENT_S_MAX + 1
     beat = pb.HeartbeatRequest(client_type=pb.PUSH_CONSUMER)
     answer = await front.client.call("Heartbeat", beat)
     assert answer.status.code == pb.UNRECOGNIZED_CLIENT_TYPE, "so that it sends its settings"
     await front.proxy._sessions.forget_silent()
-    assert front.proxy._renewals.owners() == {("client-1", "G")}, "it was heard"
+    assert front.proxy._renewals.owners() == {(key_of("client-1"), "G")}, "it was heard"
     client.heard_at -= SILENT_S_MAX + 1
     await front.proxy._sessions.forget_silent()
     assert front.proxy._renewals.owners() == set()
@@ -158,7 +158,7 @@ async def test_what_a_client_gets_that_has_left_meanwhile_is_handed_on(front: Fr
     await front.client.call("NotifyClientTermination", pb.NotifyClientTerminationRequest())
     await front.send("T", b"x")
     _, (message,) = await receiving
-    assert message.body == b"x" and front.proxy._renewals.owners() == {("client-1", "G")}
+    assert message.body == b"x" and front.proxy._renewals.owners() == {(key_of("client-1"), "G")}
     await front.proxy._sessions.forget_silent()
     assert front.proxy._renewals.owners() == set()
     assert await bodies_soon(front) == [b"x"]

@@ -9,6 +9,7 @@ from cometmq.broker.auth.checked_bulk import CheckedBulk
 from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.state.producers import ConnectedMember
 from cometmq.io.clock import Clock
 from cometmq.net.guarded import Guarded
 from cometmq.net.newcomers import NewcomerLimits
@@ -57,10 +58,10 @@ def newcomer_limits(settings: AuthSettings, message_size_max: int) -> NewcomerLi
     )
 
 
-def may_be_asked(guard: Guard, session: Session, topic: str) -> bool:
+def may_be_asked(guard: Guard, session: Session, member: ConnectedMember, topic: str) -> bool:
     """Return whether a producer may be asked for a transaction of a topic: with it comes the half message."""
     need = Permission(Resource.TOPIC, topic, (Action.PUB,))
-    return guard.may(session.user, RequestCode.END_TRANSACTION, need, session.peer[0])
+    return guard.may(member.user, RequestCode.END_TRANSACTION, need, session.peer[0])
 
 
 def serve(server: Server, handler: RequestHandler, bulk: BulkHandler | None, guard: Guard | None) -> None:

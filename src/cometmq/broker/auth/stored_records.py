@@ -11,6 +11,7 @@ from typing import Any, Final
 from cometmq.access.guard import Guard
 from cometmq.broker.handlers import Handler, Handlers
 from cometmq.broker.reads import Reads
+from cometmq.broker.state.producers import ConnectedMember
 from cometmq.cluster.system_names import CHECK_MAX_TIME_TOPIC
 from cometmq.errors import AccessError, FormatError
 from cometmq.format import properties
@@ -69,6 +70,13 @@ class StoredRecords:
             return handle(session, command, header)
 
         return self._reads.answer(session, command, self._store.readings.record(offset), check)
+
+
+def may_be_sent(
+    guard: Guard, session: Session, member: ConnectedMember, command: Command, record: bytes
+) -> bool:
+    """Return whether a consumer may be sent the message of a CONSUME_MESSAGE_DIRECTLY."""
+    return guard.may_receive(member.user, command, _topic_of(record), session.peer[0])
 
 
 def _topic_of(data: bytes) -> str:

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
@@ -25,6 +26,7 @@ from cometmq.format.java import fastjson
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.io.clock import Clock
 from cometmq.net.boundary import attempt
+from cometmq.net.occasional_log import OccasionalLog
 from cometmq.net.server import Session
 from cometmq.wire.bodies import (
     ClientConfigCheck,
@@ -53,6 +55,8 @@ NOTIFIED_MAX: Final = 500
 """Most members that one turn of the loop notifies of a change of their group."""
 IDS: Final = wire_name(ConsumerIds, "ids")
 
+_log = logging.getLogger(__name__)
+
 
 class ClientRequests:
     """Registers producers and consumers, and notifies consumers when their group changes."""
@@ -80,6 +84,8 @@ class ClientRequests:
         self._empty_ms_max = settings.subscription_expired_timeout
         self._bodies = RequestBodies(settings.body_limits)
         self._opaque = count()
+        self._strangers_id = ("", "")
+        self._strangers = OccasionalLog(self._log_strangers)
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -102,22 +108,17 @@ class ClientRequests:
             self._bodies.check_count(
                 f"subscriptions of group {consumer.group}", consumer.subscriptions, command
             )
-        if beat.producers:
-            self._check_client_id(session, beat.client_id)
         member = ConnectedMember(
-            beat.client_id, command.language, command.version, self._clock.monotonic_ms()
+            beat.client_id, command.language, command.version, self._clock.monotonic_ms(), session.user
         )
         for producer in beat.producers:
             self._producers.heartbeat(session, producer.group, member)
+        if beat.producers and not self._producers.belongs(beat.client_id, session.user):
+            self._strangers_id = beat.client_id, session.user
+            self._strangers.add()
         weights = [GROUP_WEIGHT + len(consumer.subscriptions) for consumer in beat.consumers]
         parts = [beat.consumers[part] for part in slices(weights, SLICE_WEIGHT)]
         return self._register_consumers(session, command, member, parts, [])
-
-    def _check_client_id(self, session: Session, client_id: str) -> None:
-        """Check that no other user's producer has an id: replies go to the id. Raises Refused."""
-        other = self._producers.find(client_id)
-        if other is not None and other.user != session.user:
-            raise Refused(ResponseCode.NO_PERMISSION, f"client id {client_id} is in use by another user")
 
     def _register_consumers(
         self,
@@ -209,6 +210,14 @@ class ClientRequests:
         self._notify(self._consumers.heartbeat(session, data, member))
         self._filters.register(data.group, data.subscriptions)
         return creation
+
+    def _log_strangers(self, number: int) -> None:
+        _log.warning(
+            "%d heartbeats of producers under a client id of another user, the last under %.130r by user "
+            "%.130r, who gets no replies to requests: give each client an instance name of its own",
+            number,
+            *self._strangers_id,
+        )
 
     def _notify(self, notify: Notify[Session] | None) -> None:
         if notify is None or not self.notify_enabled:

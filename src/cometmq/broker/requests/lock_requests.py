@@ -39,7 +39,7 @@ class LockRequests:
         if self._stopping:
             raise Refused(ResponseCode.SYSTEM_BUSY, "the broker is stopping: try again")
         body = self._bodies.decode(LockRequest, command)
-        granted = self._locks.lock(body.consumer_group, body.client_id, body.queues)
+        granted = self._locks.lock(body.consumer_group, body.client_id, body.queues, session.user)
         answer = response(command, body=encode(LockResponse(granted)))
         if command.is_oneway or not (self._locks.changed or self._saving):
             return answer
@@ -47,10 +47,10 @@ class LockRequests:
         self._save_soon()
         return None
 
-    def unlock(self, _session: Session, command: Command, _header: NoFields) -> Command:
+    def unlock(self, session: Session, command: Command, _header: NoFields) -> Command:
         """UNLOCK_BATCH_MQ: unlock queues of a client."""
         body = self._bodies.decode(LockRequest, command)
-        self._locks.unlock(body.consumer_group, body.client_id, body.queues)
+        self._locks.unlock(body.consumer_group, body.client_id, body.queues, session.user)
         self._save_soon()
         return response(command)
 

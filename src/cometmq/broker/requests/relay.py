@@ -4,6 +4,7 @@
 """
 
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from cometmq.broker.client_calls import ClientCalls, NoAnswer
@@ -12,6 +13,7 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.state.consumers import Consumers
+from cometmq.broker.state.producers import ConnectedMember
 from cometmq.errors import FormatError
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.net.server import Session
@@ -27,7 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 class Relay:
-    """Forwards requests to members of consumer groups, and their answers back."""
+    """Forwards requests to members of consumer groups, and their answers back.
+
+    Attributes:
+        may_send: returns whether a member, by its connection, may be sent the record that a command names.
+    """
 
     def __init__(
         self,
@@ -45,6 +51,7 @@ class Relay:
         self._calls = calls
         self._bodies = bodies
         self._broker_name = broker_name
+        self.may_send: Callable[[Session, ConnectedMember, Command, bytes], bool] = lambda *_: True
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -56,14 +63,16 @@ class Relay:
 
     def running_info(self, session: Session, command: Command, header: RunningInfoHeader) -> None:
         """GET_CONSUMER_RUNNING_INFO: forward it to a consumer."""
-        self._forward(session, command, header.consumer_group, header.client_id, b"")
+        group, client_id = header.consumer_group, header.client_id
+        member = next(iter(self._members(group, client_id)))
+        self._forward(session, command, member, client_id, b"")
 
     def consume_directly(
         self, session: Session, command: Command, header: ConsumeDirectlyHeader
     ) -> Command | None:
         """CONSUME_MESSAGE_DIRECTLY: forward it with a message, which the consumer handles at once."""
         group, client_id = header.consumer_group, header.client_id or ""
-        self._member(group, client_id)
+        self._members(group, client_id)
         try:
             where = parse_offset_message_id(header.message_id or "")
         except FormatError as error:
@@ -74,7 +83,15 @@ class Relay:
                 raise Refused(
                     ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {where.physical_offset}"
                 )
-            self._forward(session, command, group, client_id, record)
+            for member, known in self._members(group, client_id).items():
+                if self.may_send(member, known, command, record):
+                    self._forward(session, command, member, client_id, record)
+                    return
+            raise Refused(
+                ResponseCode.NO_PERMISSION,
+                f"The Consumer <{group}> <{client_id}> is of a user who may not receive the message: "
+                "name another member, or allow its user Sub on the group and the message's topic",
+            )
 
         return self._reads.answer(session, command, self._store.readings.record(where.physical_offset), make)
 
@@ -113,19 +130,21 @@ class Relay:
             request = Command(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, ext_fields=question)
             self._calls.call(session, command, member, request, partial(make, client_id))
 
-    def _forward(self, session: Session, command: Command, group: str, client_id: str, body: bytes) -> None:
-        member = self._member(group, client_id)
+    def _forward(
+        self, session: Session, command: Command, member: Session, client_id: str, body: bytes
+    ) -> None:
         named = command.ext_fields | {"brokerName": self._broker_name}
         request = Command(command.code, ext_fields=named, body=body)
         self._calls.call(session, command, member, request, partial(_forwarded_answer, client_id))
 
-    def _member(self, group: str, client_id: str) -> Session:
-        """Return the connection of a group's member. Raises Refused if it is not connected."""
+    def _members(self, group: str, client_id: str) -> dict[Session, ConnectedMember]:
+        """Return a group's members with a client id, which several users may have. Raises Refused."""
         known = self._consumers.find(group)
-        for session, member in known.members.items() if known is not None else ():
-            if member.client_id == client_id:
-                return session
-        raise Refused(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
+        members = {} if known is None else known.members
+        found = {session: member for session, member in members.items() if member.client_id == client_id}
+        if not found:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
+        return found
 
 
 def _forwarded_answer(client_id: str, command: Command, answer: Command | NoAnswer) -> Command:

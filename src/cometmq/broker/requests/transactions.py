@@ -22,7 +22,7 @@ from cometmq.cluster.transaction import CheckRules
 from cometmq.errors import CometMQError, FormatError
 from cometmq.format import properties
 from cometmq.format.message_id import parse_offset_message_id
-from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP
+from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP, REAL_TOPIC
 from cometmq.format.record import Record, decode
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
 from cometmq.format.transaction import HALF_TOPIC
@@ -135,7 +135,12 @@ class Transactions:
                 ResponseCode.SYSTEM_ERROR, f"the record at {header.physical_offset} is no half message"
             )
         self._refuse_late(header, waiting)
-        group = properties.decode(waiting.properties).get(PRODUCER_GROUP)
+        named = properties.decode(waiting.properties)
+        group, topic = named.get(PRODUCER_GROUP), named.get(REAL_TOPIC)
+        if header.topic and header.topic not in (topic, HALF_TOPIC):  # clients name the latter if asked
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"The topic wrong: {header.topic}, the message is for {topic}"
+            )
         if group != header.producer_group:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,

@@ -2,7 +2,10 @@
 
 ::
 
-    {"lockTable": {group: {client id: [{"topic": "T", "brokerName": "a", "queueId": 0}]}}}     queueLocks.json
+    {"lockTable": {group: {client: [{"topic": "T", "brokerName": "a", "queueId": 0}]}}}        queueLocks.json
+
+Two users' clients may have the same id, and are two clients: in the file the id is followed by a line break
+and the user, if requests are signed.
 
 A client renews its locks every 20 s, and relies on them for 30 s. So they outlive the broker: after a restart
 the first client to reconnect would otherwise get locks that others rely on. The file has the owner of a lock,
@@ -12,7 +15,7 @@ memory only; the file is our own.)
 
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import field
 
@@ -25,10 +28,22 @@ from cometmq.wire.bodies import Body, to_plain
 
 LOCK_LIFETIME_MS = 60_000
 """How long after its last renewal a lock expires."""
+_USER: Final = "\n"
+"""What stands before the user in the name of a client."""
+
+
+class _Owner(NamedTuple):
+    user: str
+    client_id: str
+
+    def __str__(self) -> str:
+        """Return the client's name in the file."""
+        is_plain = not self.user and _USER not in self.client_id
+        return self.client_id if is_plain else f"{self.client_id}{_USER}{self.user}"
 
 
 class _Lock(NamedTuple):
-    client_id: str
+    owner: _Owner
     taken_ms: int
 
 
@@ -47,20 +62,20 @@ class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
         now = self._clock.monotonic_ms()
         for group, by_client in ({} if content is None else content.locks).items():
             self._groups[group] = {
-                queue: _Lock(client_id, now) for client_id, queues in by_client.items() for queue in queues
+                queue: _Lock(_owner_of(name), now) for name, queues in by_client.items() for queue in queues
             }
         self._by_time = {(group, queue): None for group, locks in self._groups.items() for queue in locks}
         self._add_loaded(self._groups)
 
-    def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-        """Lock each of ``queues`` that is free, expired or the client's own; return those."""
-        now = self._clock.monotonic_ms()
+    def lock(
+        self, group: str, client_id: str, queues: Iterable[MessageQueue], user: str = ""
+    ) -> list[MessageQueue]:
+        """Lock each of ``queues`` that is free, expired or the own one of a user's client; return those."""
+        owner, now = _Owner(user, client_id), self._clock.monotonic_ms()
         self._remove_expired(now)
         locks = self._groups.get(group, {})
-        granted = [
-            queue for queue in queues if (lock := locks.get(queue)) is None or lock.client_id == client_id
-        ]
-        taken, by_time = _Lock(client_id, now), self._by_time
+        granted = [queue for queue in queues if (lock := locks.get(queue)) is None or lock.owner == owner]
+        taken, by_time = _Lock(owner, now), self._by_time
         for queue in granted:
             if queue in locks:
                 del by_time[group, queue]
@@ -72,11 +87,11 @@ class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
             self._groups[group] = locks
         return granted
 
-    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
-        """Unlock each of ``queues`` that the client holds."""
-        locks = self._groups.get(group, {})
+    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue], user: str = "") -> None:
+        """Unlock each of ``queues`` that a user's client holds."""
+        owner, locks = _Owner(user, client_id), self._groups.get(group, {})
         for queue in queues:
-            if queue in locks and locks[queue].client_id == client_id:
+            if queue in locks and locks[queue].owner == owner:
                 self._remove(group, queue)
 
     def is_orderly(self, group: str) -> bool:
@@ -106,7 +121,7 @@ class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
     def _plain(self, entry: dict[MessageQueue, _Lock]) -> Any:
         by_client: dict[str, list[MessageQueue]] = {}
         for queue, lock in entry.items():
-            by_client.setdefault(lock.client_id, []).append(queue)
+            by_client.setdefault(str(lock.owner), []).append(queue)
         return to_plain(by_client)
 
     def _whole(self, entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,6 +130,12 @@ class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
     @staticmethod
     def _expired(lock: _Lock, now: int) -> bool:
         return now - lock.taken_ms > LOCK_LIFETIME_MS
+
+
+def _owner_of(name: str) -> _Owner:
+    """Return the client that has a name in the file."""
+    client_id, _, user = name.rpartition(_USER) if _USER in name else (name, "", "")
+    return _Owner(user, client_id)
 
 
 class _LockTable(Body):

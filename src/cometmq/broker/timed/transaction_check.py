@@ -19,7 +19,7 @@ from typing import Final
 from cometmq.broker.reads import read
 from cometmq.broker.settings import Settings
 from cometmq.broker.state.deleted_topics import DeletedTopics
-from cometmq.broker.state.producers import Producers
+from cometmq.broker.state.producers import ConnectedMember, Producers
 from cometmq.broker.state.topics import Topics
 from cometmq.broker.timed.half_message import check_record, facts, given_up, put_back
 from cometmq.broker.timed.op_queue import OpQueue
@@ -55,7 +55,7 @@ class TransactionCheck:
         broker_name: of this broker, for the producers.
 
     Attributes:
-        may_ask: returns whether a producer may be asked for a half message of a topic.
+        may_ask: returns whether a producer, by its connection, may be asked for a half message of a topic.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TransactionCheck:
         *,
         broker_name: str,
     ) -> None:
-        self.may_ask: Callable[[Session, str], bool] = lambda _session, _topic: True
+        self.may_ask: Callable[[Session, ConnectedMember, str], bool] = lambda *_: True
         self._store = store
         self._topics = topics
         self._producers = producers
@@ -183,7 +183,11 @@ class TransactionCheck:
         """Ask a producer about a half message that is put back; return False if all of them are congested."""
         named = properties.decode(waiting.properties)
         group, topic = named.get(PRODUCER_GROUP, ""), named.get(REAL_TOPIC, "")
-        members = [session for session in self._producers.members(group) if self.may_ask(session, topic)]
+        members = [
+            session
+            for session, member in self._producers.members(group).items()
+            if self.may_ask(session, member, topic)
+        ]
         if not members:
             return self._wait_for_producer(waiting, group, end)
         free = [session for session in members if not session.congested]

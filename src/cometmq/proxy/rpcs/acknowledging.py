@@ -14,8 +14,8 @@ from cometmq.proxy.fellow_workers import FellowWorkers
 from cometmq.proxy.names import checked_group, checked_invisible_ms, checked_topic
 from cometmq.proxy.outcomes import OK, Failure, code_of_broker, common_status, status_of
 from cometmq.proxy.renewals import Renewals
-from cometmq.proxy.rpcs.dead_letters import forward_to_dead_letters
-from cometmq.proxy.transport import Call
+from cometmq.proxy.rpcs.dead_letters import check_place, forward_to_dead_letters
+from cometmq.proxy.transport import Call, ClientKey
 from cometmq.wire.codes import ResponseCode
 
 
@@ -32,7 +32,7 @@ class Acknowledging:
         group, topic = checked_group(request.group), checked_topic(request.topic)
         if not request.entries:
             raise Failure(pb.INTERNAL_SERVER_ERROR, "an acknowledgement of no message: give it an entry")
-        each = (self._ack(group, topic, entry, call.client_id) for entry in request.entries)
+        each = (self._ack(group, topic, entry, call.client) for entry in request.entries)
         entries = await asyncio.gather(*each)
         status = common_status([entry.status for entry in entries])
         return pb.AckMessageResponse(status=status, entries=entries)
@@ -45,12 +45,12 @@ class Acknowledging:
         invisible_ms = checked_invisible_ms(request.invisible_duration, 0)
         if (holder := self._fellows.holder_of(request.receipt_handle)) is not None:
             answer: pb.ChangeInvisibleDurationResponse = await holder.call(
-                "ChangeInvisibleDuration", request, call.client_id
+                "ChangeInvisibleDuration", request, call.client
             )
             return answer
         pops = self._brokers.pops(group)
         try:
-            async with self._renewals.present(call.client_id, group, request.receipt_handle) as receipt:
+            async with self._renewals.present(call.client, group, request.receipt_handle) as receipt:
                 handle = await pops.change_invisible(
                     topic, receipt.handle, invisible_ms, counts=not request.suspend
                 )
@@ -69,25 +69,27 @@ class Acknowledging:
         group, topic = checked_group(request.group), checked_topic(request.topic)
         if (holder := self._fellows.holder_of(request.receipt_handle)) is not None:
             answer: pb.ForwardMessageToDeadLetterQueueResponse = await holder.call(
-                "ForwardMessageToDeadLetterQueue", request, call.client_id
+                "ForwardMessageToDeadLetterQueue", request, call.client
             )
             return answer
-        async with self._renewals.present(call.client_id, group, request.receipt_handle) as receipt:
+        async with self._renewals.present(call.client, group, request.receipt_handle) as receipt:
+            if call.user:
+                await check_place(self._brokers, group, topic, receipt)
             await forward_to_dead_letters(self._brokers, group, topic, receipt, request.message_id)
         status = pb.Status(code=code_of_broker(ResponseCode.SUCCESS), message=str(ResponseCode.SUCCESS.value))
         return pb.ForwardMessageToDeadLetterQueueResponse(status=status)
 
     async def _ack(
-        self, group: str, topic: str, entry: pb.AckMessageEntry, client_id: str
+        self, group: str, topic: str, entry: pb.AckMessageEntry, client: ClientKey
     ) -> pb.AckMessageResultEntry:
         status = OK
         try:
             if (holder := self._fellows.holder_of(entry.receipt_handle)) is not None:
                 names = {"group": pb.Resource(name=group), "topic": pb.Resource(name=topic)}
                 request = pb.AckMessageRequest(entries=[entry], **names)
-                answer: pb.AckMessageResponse = await holder.call("AckMessage", request, client_id)
+                answer: pb.AckMessageResponse = await holder.call("AckMessage", request, client)
                 return answer.entries[0]
-            async with self._renewals.present(client_id, group, entry.receipt_handle) as receipt:
+            async with self._renewals.present(client, group, entry.receipt_handle) as receipt:
                 await self._brokers.pops(group).ack(topic, receipt.handle)
         except CometMQError as error:
             status = status_of(error)

@@ -33,7 +33,7 @@ from cometmq.proxy.names import (
 )
 from cometmq.proxy.outcomes import OK, Failure, status_of
 from cometmq.proxy.rpcs.dead_letters import forward_to_dead_letters
-from cometmq.proxy.transport import Call
+from cometmq.proxy.transport import Call, ClientKey
 from cometmq.wire.bodies.group import GroupConfig
 from cometmq.wire.bodies.heartbeat import SubscriptionData
 
@@ -46,7 +46,7 @@ ANSWER_MS: Final = 1_500
 HAND_BACK_MS: Final = 1_000
 """How soon messages are delivered again that could not be given to the client."""
 
-OnReceived = Callable[[str, str, StoredMessage, ClientReceipt], None]
+OnReceived = Callable[[ClientKey, str, StoredMessage, ClientReceipt], None]
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +57,8 @@ class Receiving:
     Args:
         clients: know those for which a group is joined, or messages are hidden for longer.
         fellows: this worker's number among them is told in the handles of such messages.
-        on_received: called with the client's id, the group, the message and its handle for each whose
-            invisible time shall be prolonged until it is handled.
+        on_received: called with the client, the group, the message and its handle for each whose invisible
+            time shall be prolonged until it is handled.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class Receiving:
             group, topic = checked_group(request.group), checked_topic(request.message_queue.topic)
             queue = await self._queue(request.message_queue, topic)
             wanted = subscription_of(topic, request.filter_expression, self._brokers.clock.now_ms())
-            settings = await self._group(group, wanted, call.client_id)
+            settings = await self._group(group, wanted, call.client)
             options = _options(request, call, settings)
             if request.auto_renew:
-                self._clients.claim(call.client_id, group)
+                self._clients.claim(call.client, group)
             result = await self._pop(group, queue, wanted, options)
             messages = await self._chosen(group, settings, result)
             if not messages:
@@ -113,19 +113,19 @@ class Receiving:
                 )
                 given += 1
                 if request.auto_renew:
-                    self._on_received(call.client_id, group, message, receipt)
+                    self._on_received(call.client, group, message, receipt)
             now = timestamp_of(self._brokers.clock.now_ms())
             yield pb.ReceiveMessageResponse(delivery_timestamp=now)
         finally:
             if given < len(messages):
                 self._hand_back_soon(group, messages[given:])
 
-    async def _group(self, group: str, wanted: SubscriptionData, client_id: str) -> GroupConfig:
+    async def _group(self, group: str, wanted: SubscriptionData, client: ClientKey) -> GroupConfig:
         """Return a group's settings; a client may receive before its stream has created the group."""
         try:
             return await self._brokers.group(group, wanted.topic)
         except Failure:
-            self._clients.claim(client_id, group)
+            self._clients.claim(client, group)
             await self._membership.join(group, [wanted])
             return await self._brokers.group(group, wanted.topic)
 

@@ -47,7 +47,7 @@ class Sessions:
         transactions: ClientTransactions,
         relayed: RelayedRequests,
         fellows: FellowWorkers,
-        admit: Callable[[str, pb.Settings, Call], Awaitable[None]],
+        admit: Callable[[str, pb.Settings, Call], Awaitable[Call]],
     ) -> None:
         self._brokers = brokers
         self._clients = clients
@@ -67,20 +67,22 @@ class Sessions:
             status = pb.Status(code=pb.CLIENT_ID_REQUIRED, message="x-mq-client-id is missing")
             await exchange.send(pb.TelemetryCommand(status=status))
             return
+        admitted: Call | None = None
         try:
             async for command in exchange.requests:
                 if (kind := command.WhichOneof("command")) != "settings":
-                    if kind in _ANSWERS:
-                        self._relayed.settle(getattr(command, kind).nonce, command)
+                    if kind in _ANSWERS and admitted is not None:
+                        self._relayed.settle(admitted.client, getattr(command, kind).nonce, command)
                     continue
                 try:
-                    await self._admit(TELEMETRY, command.settings, call)
-                    merged = await self._accept(command.settings, exchange, call)
+                    admitted = await self._admit(TELEMETRY, command.settings, call)
+                    merged = await self._accept(command.settings, exchange, admitted)
                 except CometMQError as error:
                     raise settings_refused(error) from None
                 await exchange.send(pb.TelemetryCommand(status=OK, settings=merged))
         finally:
-            self._clients.end(call.client_id, exchange)
+            if admitted is not None:
+                self._clients.end(admitted.client, exchange)
 
     async def heartbeat(self, request: pb.HeartbeatRequest, call: Call) -> pb.HeartbeatResponse:
         """Keep a client that is alive."""
@@ -88,7 +90,7 @@ class Sessions:
             raise Failure(
                 pb.UNRECOGNIZED_CLIENT_TYPE, f"clients of type {request.client_type} are not served"
             )
-        client = self._clients.find(call.client_id)
+        client = self._clients.find(call.client)
         if client is None or not client.has_settings:
             raise _unknown(call)
         return pb.HeartbeatResponse(status=OK)
@@ -100,7 +102,7 @@ class Sessions:
 
         Raises Failure if none knows it.
         """
-        is_known_elsewhere = await self._fellows.tell_end(call.client_id)
+        is_known_elsewhere = await self._fellows.tell_end(call.client)
         try:
             return await self.forget_here(request, call)
         except Failure:
@@ -112,7 +114,7 @@ class Sessions:
         self, _request: pb.NotifyClientTerminationRequest, call: Call
     ) -> pb.NotifyClientTerminationResponse:
         """Forget a client at this worker. Raises Failure if it is not known."""
-        client = self._clients.find(call.client_id)
+        client = self._clients.find(call.client)
         if client is None:
             raise _unknown(call)
         await self._forget(client)
@@ -120,7 +122,7 @@ class Sessions:
 
     async def is_heard_here(self, _request: pb.HeartbeatRequest, call: Call) -> pb.HeartbeatResponse:
         """Answer OK to another worker if a client has not gone without a word here."""
-        if not self._clients.is_heard(call.client_id):
+        if not self._clients.is_heard(call.client):
             raise Failure(pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id!r} is not heard here")
         return pb.HeartbeatResponse(status=OK)
 
@@ -139,21 +141,18 @@ class Sessions:
     async def forget_silent(self) -> None:
         """Forget the clients that have gone without a word, and that no other worker hears."""
         for client in self._clients.silent():
-            if await self._fellows.hear(client.client_id):
+            if await self._fellows.hear(client.key):
                 continue
-            if client.is_silent and self._clients.find(client.client_id) is client:
+            if client.is_silent and self._clients.find(client.key) is client:
                 await self._forget(client)
-        for (
-            client_id,
-            group,
-        ) in self._renewals.owners():  # one may leave while messages are on their way to it
-            if self._clients.find(client_id) is None and not await self._fellows.hear(client_id):
-                await self._renewals.release(client_id, group)
+        for key, group in self._renewals.owners():  # one may leave while messages are on their way to it
+            if self._clients.find(key) is None and not await self._fellows.hear(key):
+                await self._renewals.release(key, group)
 
     async def _forget(self, client: ConnectedClient) -> None:
-        self._clients.remove(client.client_id)
+        self._clients.remove(client.key)
         for group in client.all_groups:
-            await self._renewals.release(client.client_id, group)
+            await self._renewals.release(client.key, group)
         await self._drop(client.settings, client.groups)
 
     async def _drop(self, settings: pb.Settings, groups: Iterable[str] = ()) -> None:
@@ -167,9 +166,9 @@ class Sessions:
     async def _accept(self, settings: pb.Settings, exchange: Exchange, call: Call) -> pb.Settings:
         """Check a client's settings, keep them, and return the merged ones. Raises Failure."""
         _check_kind(settings)
-        known = self._clients.find(call.client_id)
+        known = self._clients.find(call.client)
         former = pb.Settings() if known is None else known.settings
-        client = self._clients.update(call.client_id, settings, exchange)  # so that the rest ends with it
+        client = self._clients.update(call, settings, exchange)  # so that the rest ends with it
         group = None
         try:
             if settings.HasField("subscription"):

@@ -1,7 +1,8 @@
 """EndTransaction, and brokers' checks of transactions that no client has ended.
 
 The producer group of a topic's transactions has the name of the topic: this proxy is a member of it, so that
-brokers ask it. It asks one of the clients that publish the topic, by its telemetry stream.
+brokers ask it. It asks one of the clients that publish the topic, by its telemetry stream, and whose user may
+send to it: with the question comes the message.
 
 Source: RocketMQ ``proxy/grpc/v2/transaction/EndTransactionActivity.java`` and
 ``proxy/service/transaction/ClusterTransactionService.java``.
@@ -95,6 +96,9 @@ class ClientTransactions:
         header = parse(CheckTransactionStateHeader, command.ext_fields)
         message = readable_message(decode_record(command.body))
         topic = message.properties.get(properties.PRODUCER_GROUP, "")
+        if (real_topic := message.properties.get(properties.REAL_TOPIC, topic)) != topic:
+            _log.info("producer group %r is not of topic %r: nobody is asked", topic, real_topic)
+            return
         broker_name = header.broker_name or self._broker_at(topic, connection.address)
         if broker_name is None:
             raise FormatError(
@@ -114,14 +118,19 @@ class ClientTransactions:
 
     async def _ask(self, topic: str, command: pb.TelemetryCommand) -> None:
         """Ask one of the clients that publish a topic; without one the broker asks again later."""
-        streams = [one for client in self._clients if client.publishes(topic) for one in client.exchanges]
-        if not streams:
-            _log.info("no client publishes %s, whose transactions a broker checks", topic)
+        clients = [client for client in self._clients if client.publishes(topic)]
+        start = next(self._turn) % max(1, len(clients))
+        ending = pb.EndTransactionRequest(topic=pb.Resource(name=topic))
+        for client in clients[start:] + clients[:start]:
+            exchange = await self._clients.find_exchange(client, "EndTransaction", ending)
+            if exchange is None or not client.publishes(topic):
+                continue
+            try:
+                await exchange.send(command)
+            except NetworkError as error:
+                _log.info("the broker asks again about a transaction of %s: %s", topic, error)
             return
-        try:
-            await streams[next(self._turn) % len(streams)].send(command)
-        except NetworkError as error:
-            _log.info("the broker asks again about a transaction of %s: %s", topic, error)
+        _log.info("no client that may publishes %s, whose transactions a broker checks", topic)
 
     def _is_published(self, topic: str) -> bool:
         return any(client.publishes(topic) for client in self._clients)
