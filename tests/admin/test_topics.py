@@ -7,10 +7,14 @@ from tests.live import BROKER, serving
 
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.client import Producer, PullConsumer
-from cometmq.errors import IllegalName, NetworkError, NoBroker, NoRoute, RemoteError
+from cometmq.errors import FormatError, IllegalName, NetworkError, NoBroker, NoRoute, RemoteError
 from cometmq.message import Message, MessageQueue
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.address import free_port
+from cometmq.wire.bodies import Registration, TopicConfig, TopicTable
+from cometmq.wire.bodies.body import LIMITS, encode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import RegisterBrokerHeader
 
 
 async def test_a_topic_is_made_with_its_queues_and_can_be_used_at_once(tmp_path: Path) -> None:
@@ -110,3 +114,31 @@ async def test_those_that_brokers_make_by_themselves_can_be_left_out(tmp_path: P
         everything = {line.topic for line in await admin.lines()}
         assert {line.topic for line in await admin.lines(own_only=True)} == {"orders", "reminders"}
         assert len(everything) > 10
+
+
+async def test_a_topic_of_more_queues_than_can_be_is_left_out_of_lists() -> None:
+    name_server = NameServer(port=0, limits=LIMITS._replace(topic_queues=2**31 - 1, route_queues=2**40))
+    await name_server.start()
+    try:
+        topics = {"Orders": TopicConfig("Orders", 1, 1), "Bills": TopicConfig("Bills", 2**31 - 1, 1)}
+        header = RegisterBrokerHeader("a", "192.0.2.1:1", "c", 0, "192.0.2.1:2")
+        name_server.routes.register(header, Registration([], TopicTable(topics=topics)), "link", 0)
+        async with TopicAdmin(name_server.address) as admin:
+            assert await admin.lines() == [TopicOnBroker("Orders", "a", 1, 1, 6)]
+            with pytest.raises(FormatError, match="topic 'Bills' has 2147483647 queues to read"):
+                await admin.route("Bills")
+    finally:
+        await name_server.stop()
+
+
+async def test_settings_of_more_queues_than_can_be_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(*_: object, **__: object) -> dict[str, Command]:
+        return {BROKER: response(Command(1), body=encode(TopicConfig("Orders", 4, 2**31 - 1)))}
+
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("Orders")
+        monkeypatch.setattr(admin, "ask_each", answer)
+        with pytest.raises(FormatError, match="topic 'Orders' has 2147483647 queues to write"):
+            await admin.update("Orders", queues=8)

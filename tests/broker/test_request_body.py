@@ -20,7 +20,7 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 
 VERSION = b'{"counter":5}'
-USUAL, LIST, ITEMS, NONSTANDARD, _ = BodyLimits()
+USUAL, LIST, ITEMS, NONSTANDARD, *_ = BodyLimits()
 BODIES = RequestBodies(BodyLimits())
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.live import serving
 
 from cometmq.client.routes import GONE_S, REFRESH_S, RETRY_S, Routes
-from cometmq.errors import NetworkError, NoRoute, RemoteError, WrongServer
+from cometmq.errors import FormatError, NetworkError, NoRoute, RemoteError, WrongServer
 from cometmq.net.address import free_port
 from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
@@ -102,6 +102,27 @@ async def test_a_route_is_asked_for_once_and_again_when_it_is_old(monkeypatch: p
         server.known["Orders"] = on_broker("bb")
         turn(REFRESH_S)
         assert (await routes.get("Orders")).master("bb") == "10.0.0.1:2"
+
+
+async def test_a_route_of_more_queues_than_a_client_can_hold_is_refused_and_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = turn_clock(monkeypatch)
+    server = FakeNameServer()
+    server.known["Orders"] = on_broker("a", queues=2**31 - 1)
+    async with listening(server) as address, routes_by(address) as routes:
+        for _ in range(2):
+            with pytest.raises(FormatError, match="2147483647 queues to read on broker 'a'"):
+                await routes.get("Orders")
+        server.known["Orders"] = on_broker("a")
+        known = await routes.get("Orders")
+        server.known["Orders"] = on_broker("a", queues=65_536)
+        turn(REFRESH_S)
+        for _ in range(2):
+            assert await routes.get("Orders") is known
+            turn(RETRY_S)
+    first, second = (record.getMessage() for record in caplog.records)
+    assert "'Orders'" in first and "2147483647" in first and "65536" in second
 
 
 async def test_a_route_without_a_master_is_asked_for_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.cluster.route import READ, WRITE, QueueCounts, Route, choose_queue, queue_of_key
+from cometmq.errors import FormatError
+from cometmq.format.layout import QUEUE_COUNT_MAX
 from cometmq.message import MessageQueue
 
 ADDRESSES = {"a": {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}, "b": {1: "10.0.0.3:10911"}}
@@ -79,3 +81,22 @@ def test_the_chosen_queue_is_one_of_them_and_avoided_only_if_all_are(
     chosen = choose_queue(queues, turn, avoided)
     assert chosen in queues
     assert chosen.broker_name not in avoided or all(queue.broker_name in avoided for queue in queues)
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        ([(2**31 - 1, 4)], "2147483647 queues to read on broker 'a', not 0 to 65535"),
+        ([(4, 65_536)], "65536 queues to write on broker 'a', not 0 to 65535"),
+        ([(4, 4), (-1, 4)], "-1 queues to read on broker 'b', not 0 to 65535"),
+        ([(65_535, 1), (1, 65_535), (3, 0)], "131073 queues on all brokers, more than 131072"),
+    ],
+)
+def test_a_route_of_more_queues_than_a_client_can_hold_is_none(
+    counts: list[tuple[int, int]], says: str
+) -> None:
+    queues = [QueueCounts(name, *of, READ | WRITE) for name, of in zip("abc", counts, strict=False)]
+    with pytest.raises(FormatError, match=f"topic 'Orders' has {says}: set fewer"):
+        route(*queues)
+    most = route(QueueCounts("a", QUEUE_COUNT_MAX, 0, READ), QueueCounts("b", 0, QUEUE_COUNT_MAX, WRITE))
+    assert len(most.subscribe_queues()) == QUEUE_COUNT_MAX

@@ -346,6 +346,7 @@ async def test_each_limit_is_a_setting(code: RequestCode, body: bytes, says: str
     assert refused.code == ResponseCode.SYSTEM_ERROR and says in (refused.remark or "")
     told = await connection.request(Command(RequestCode.GET_NAMESRV_CONFIG))
     assert {b"requestBodyBytesMax=100", b"registrationTopicsMax=5"} <= set(told.body.splitlines())
+    assert b"routeQueuesMax=131072" in told.body.splitlines()
     await connection.close()
     await name_server.stop()
 

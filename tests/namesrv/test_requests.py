@@ -144,6 +144,32 @@ def test_a_route_names_the_order_of_queues_only_where_that_is_enabled() -> None:
         assert ('"orderTopicConf":"broker-a:4"' in route_body(here, Version.V5_3_3)) is enabled
 
 
+@pytest.mark.parametrize(
+    "order", ["broker-a:2147483647", "b:+131073", "a:65536;b:65537", "b:99999999999999999999:4"]
+)
+def test_an_order_of_more_queues_than_a_topic_can_have_is_refused(order: str) -> None:
+    here = Scene(order_messages=True)
+    here.register()
+    put = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": order}
+    refused = here.ask(RequestCode.PUT_KV_CONFIG, put)
+    assert refused.code == ResponseCode.INVALID_PARAMETER
+    assert "at most 131072 queues are possible (routeQueuesMax)" in (refused.remark or "")
+    assert "orderTopicConf" not in route_body(here, Version.V5_3_3)
+    assert here.ask(RequestCode.PUT_KV_CONFIG, put | {"namespace": "OTHERS"}).code == 0
+    assert here.ask(RequestCode.PUT_KV_CONFIG, put | {"value": "a:65536;b:x;c;b:65535"}).code == 0
+
+
+def test_topics_that_are_left_out_are_named_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    here = Scene()
+    topics = {f"T{n}": TopicConfig(f"T{n}", 2**31 - 1, 4) for n in range(12)}
+    body = encode(Registration([], TopicTable(DataVersion(1, 0, 7), topics)))
+    for _ in range(2):
+        assert here.ask(RequestCode.REGISTER_BROKER, REGISTER, body).code == 0
+    (line,) = (record.getMessage() for record in caplog.records if record.levelno == logging.WARNING)
+    assert "broker broker-a: 12 topics are left out: topic 'T0': 2147483647 queues to read" in line
+    assert line.count("topicQueuesMax") == 10 and line.endswith("; …")
+
+
 def test_a_broker_learns_the_order_of_topics_when_it_registers() -> None:
     here = Scene()
     assert here.register().body == b""
@@ -199,7 +225,7 @@ def test_one_changed_topic_of_an_unknown_broker_is_refused() -> None:
 def test_a_topic_with_an_illegal_name_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         registered("T", "../../etc\n")
-    assert "illegal: '../../etc\\n'" in caplog.text
+    assert "1 topics are left out: topic '../../etc\\n': its name is illegal" in caplog.text
 
 
 def test_a_broker_unregisters() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cometmq.errors import IllegalName
+from cometmq.errors import FormatError, IllegalName
 from cometmq.namesrv.routes import HEARTBEAT_TIMEOUT_MS, RegistrationResult, RemovedBroker, RouteTable
 from cometmq.wire.bodies import (
     BrokerData,
@@ -16,6 +16,7 @@ from cometmq.wire.bodies import (
     TopicRoute,
     TopicTable,
 )
+from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.headers import BrokerHeader, RegisterBrokerHeader
 
 MASTER = "192.0.2.1:10911"
@@ -373,7 +374,9 @@ def test_a_host_name_can_name_a_broker() -> None:
 def test_a_topic_with_an_illegal_name_is_passed_over_and_the_others_are_not() -> None:
     routes = RouteTable()
     answer = routes.register(header(), registration("T", "../U", "V" * 300, "%RETRY%g+T"), "link", 0)
-    assert answer == RegistrationResult(new=True, refused=("../U", "V" * 300))
+    illegal = "its name is illegal"
+    left_out = f"topic '../U': {illegal}", f"topic '{'V' * 79}: {illegal}"
+    assert answer == RegistrationResult(new=True, left_out=left_out)
     assert sorted(routes.topics()) == ["%RETRY%g+T", "T"]
 
 
@@ -477,3 +480,108 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
 
 TestAnyOrderOfEvents = AnyOrderOfEvents.TestCase
 TestAnyOrderOfEvents.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+ABSURD = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "says"),
+    [
+        (ABSURD, 4, "2147483647 queues to read on broker 'broker-a', not 0 to 65535 (topicQueuesMax)"),
+        (4, 65_536, "65536 queues to write on broker 'broker-a', not 0 to 65535 (topicQueuesMax)"),
+        (-1, 4, "-1 queues to read on broker 'broker-a', not 0 to 65535 (topicQueuesMax)"),
+    ],
+)
+def test_a_topic_of_too_many_queues_is_left_out_and_named_once(read: int, write: int, says: str) -> None:
+    routes = RouteTable()
+    body = registration("T", TopicConfig("U", read, write))
+    assert routes.register(header(), body, "link", 0) == RegistrationResult(
+        new=True, left_out=(f"topic 'U': {says}",)
+    )
+    assert routes.topics() == ["T"] and routes.route("U") is None
+    assert routes.register(header(), body, "link", 1) == RegistrationResult()
+
+
+def test_a_topic_that_gets_too_many_queues_stays_as_it_was() -> None:
+    routes = known()
+    result = routes.register(header(), registration("T", TopicConfig("U", ABSURD, 4), counter=2), "link", 0)
+    assert result is not None and len(result.left_out) == 1
+    assert route_of(routes, "U").queues == [QueueData("broker-a", 6, 4, 8)]
+
+
+def test_an_illegal_name_is_named_once() -> None:
+    routes, body = RouteTable(), registration("T", "../U")
+    first = routes.register(header(), body, "link", 0)
+    assert first is not None and first.left_out == ("topic '../U': its name is illegal",)
+    assert routes.register(header(), body, "link", 0) == RegistrationResult()
+
+
+def test_the_queues_of_all_brokers_have_a_limit() -> None:
+    routes = RouteTable(limits=LIMITS._replace(route_queues=20))
+    routes.register(header(), registration("T", "U"), "link", 0)  # 8 queues each
+    routes.register(header("192.0.2.3:10911", name="broker-b"), registration("T", "U"), "b", 0)
+    third = header("192.0.2.4:10911", name="broker-c")
+    result = routes.register(third, registration("T", TopicConfig("U", 4, 4)), "c", 0)
+    assert result == RegistrationResult(
+        new=True, left_out=("topic 'T': 24 queues on all brokers, more than 20 (routeQueuesMax)",)
+    )
+    assert [queue.broker_name for queue in route_of(routes, "T").queues] == ["broker-a", "broker-b"]
+    assert len(route_of(routes, "U").queues) == 3
+    routes.disconnect("b")
+    routes.register(third, registration("T", TopicConfig("U", 4, 4)), "c", 0)
+    assert [queue.broker_name for queue in route_of(routes, "T").queues] == ["broker-a", "broker-c"]
+
+
+def test_the_topics_of_all_brokers_have_a_limit() -> None:
+    routes = RouteTable(limits=LIMITS._replace(route_topics=3))
+    routes.register(header(), registration("T", "U"), "link", 0)
+    other = header("192.0.2.3:10911", name="broker-b")
+    result = routes.register(other, registration("T", "U", "V"), "b", 0)
+    no_place = "no place, as brokers have 3 topics already (routeTopicsMax)"
+    assert result == RegistrationResult(
+        new=True, left_out=(f"topic 'U': {no_place}", f"topic 'V': {no_place}")
+    )
+    routes.register(header(), registration("T", "U", counter=2), "link", 0)  # those that are there may change
+    routes.delete_topic("T")
+    routes.register(other, registration("T", "U", "V"), "b", 0)
+    assert [queue.broker_name for queue in route_of(routes, "U").queues] == ["broker-a", "broker-b"]
+    with pytest.raises(FormatError, match="no place"):
+        routes.add_topic("W", [QueueData("broker-a", 6, 1, 1)])
+    routes.disconnect("link")
+    assert routes.add_topic("W", [QueueData("broker-b", 6, 1, 1)])
+
+
+def test_a_topic_of_too_many_queues_cannot_be_added() -> None:
+    routes = known()
+    with pytest.raises(FormatError, match="topic New has 2147483647 queues to write on broker 'broker-a'"):
+        routes.add_topic("New", [QueueData("broker-a", 6, 1, ABSURD)])
+    assert routes.route("New") is None
+
+
+@pytest.mark.parametrize(
+    ("mapping", "says"),
+    [
+        ({"totalQueues": ABSURD}, "2147483647 mapped queues, not 0 to 65535 (topicQueuesMax)"),
+        ({"totalQueues": -1}, "-1 mapped queues"),
+        ({"totalQueues": "x"}, "'x' mapped queues"),
+        ({"currIdMap": dict.fromkeys(map(str, range(65_536)), 0)}, "more than 65535 queues"),
+        ({"currIdMap": [1]}, "is no object"),
+        ({"currIdMap": {"0": [[]]}}, "nested deeper"),
+        ({"more": {}}, "nested deeper"),
+        ([], "no object"),
+    ],
+)
+def test_a_static_topic_that_cannot_be_is_left_out(mapping: object, says: str) -> None:
+    routes, body = RouteTable(), registration("T", "U")
+    body.table.mapping_infos = {"T": mapping, "U": {"totalQueues": 1, "currIdMap": {"0": 0}}}
+    result = routes.register(header(), body, "link", 0)
+    assert result is not None and len(result.left_out) == 1 and says in result.left_out[0]
+    assert route_of(routes, "T").mappings is None and route_of(routes, "U").mappings is not None
+
+
+def test_a_static_topic_needs_its_topic() -> None:
+    routes, body = RouteTable(), registration("T", "U")
+    body.table.mapping_infos = {"V": {"totalQueues": 1}}
+    result = routes.register(header(), body, "link", 0)
+    assert result is not None and result.left_out == ("static topic 'V': the broker has no such topic",)

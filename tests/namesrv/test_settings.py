@@ -49,3 +49,10 @@ def test_a_value_of_no_use_is_refused_with_those_allowed() -> None:
 def test_no_name_is_in_two_places() -> None:
     names = [*STOPPING, *DIFFERING, *WITHOUT_EFFECT, *NameServerSettings.__struct_encode_fields__]
     assert len(names) == len(set(names))
+
+
+def test_how_many_queues_and_topics_there_may_be_are_settings() -> None:
+    limits = load(None, {"topicQueuesMax": "10", "routeQueuesMax": 20, "routeTopicsMax": 30}).body_limits
+    assert (limits.topic_queues, limits.route_queues, limits.route_topics) == (10, 20, 30)
+    with pytest.raises(SettingsError, match="topicQueuesMax"):
+        load(None, {"topicQueuesMax": 65_536})

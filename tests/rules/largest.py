@@ -24,10 +24,10 @@ from tests.broker.conftest import Bench, serving
 from tests.broker.desk import USUAL, Wire
 
 from cometmq.broker import client_calls
-from cometmq.broker.state.topics import QUEUE_COUNT_MAX
 from cometmq.broker.topic_routes import _KnownRoute
 from cometmq.cluster.route import READ, WRITE, QueueCounts, Route
 from cometmq.format.host import pack_host
+from cometmq.format.layout import QUEUE_COUNT_MAX
 from cometmq.namesrv.name_server import CONFIG_CHANGES, NameServer
 from cometmq.net.server import Server, Session
 from cometmq.store import NewMessage

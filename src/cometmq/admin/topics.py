@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, one_of, or_none
-from cometmq.cluster.route import MASTER
+from cometmq.cluster.route import MASTER, QueueCounts
 from cometmq.cluster.system_names import is_user_topic
-from cometmq.errors import NoRoute, SettingsError
+from cometmq.errors import FormatError, NoRoute, SettingsError
 from cometmq.format.layout import REPLY_SUFFIX, valid_topic
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.route import ClusterInfo
@@ -165,8 +165,8 @@ class TopicAdmin(ClusterAdmin):
         for name in await (self.own_topics() if own_only else self.topics()):
             try:
                 route = await self.routes.get(name)
-            except NoRoute:
-                continue  # it was deleted in between
+            except (NoRoute, FormatError):
+                continue  # it was deleted in between, or is no route, which was logged
             found += [
                 TopicOnBroker(name, counts.broker_name, counts.read_count, counts.write_count, counts.perm)
                 for counts in route.queues
@@ -185,10 +185,13 @@ class TopicAdmin(ClusterAdmin):
         )
 
     async def configs(self, topic: str) -> dict[str, tuple[str, TopicConfig]]:
-        """Return the address and the topic's settings of each broker that has the topic, by broker name."""
+        """Return the address and the topic's settings of each broker that has the topic, by broker name.
+
+        Raises like ``queues``; FormatError for settings with a number of queues that no topic can have.
+        """
         addresses = await self._addresses_of(topic)
         answers = await self.ask_each(addresses, RequestCode.GET_TOPIC_CONFIG, TopicHeader(topic))
-        return {name: (addresses[name], decode(TopicConfig, answer.body)) for name, answer in answers.items()}
+        return {name: (addresses[name], _config(name, answer.body)) for name, answer in answers.items()}
 
     async def _addresses_of(self, topic: str) -> dict[str, str]:
         """Return the masters' addresses that have a topic. Raises NoRoute if one of them is unknown."""
@@ -202,6 +205,14 @@ class TopicAdmin(ClusterAdmin):
                 )
             found[counts.broker_name] = address
         return found
+
+
+def _config(broker_name: str, body: bytes) -> TopicConfig:
+    config = decode(TopicConfig, body)
+    counts = QueueCounts(broker_name, config.read_queue_count, config.write_queue_count, config.perm)
+    if (fault := counts.fault()) is not None:
+        raise FormatError(f"topic {config.topic!r:.300} has {fault}: set fewer: cometmq topic create")
+    return config
 
 
 def user_topics(topics: Iterable[str], info: ClusterInfo) -> list[str]:

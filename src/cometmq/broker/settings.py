@@ -156,6 +156,7 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
             single request can delay all others for longer.
         request_list_bytes_max: most bytes of a heartbeat or a list of topics.
         request_list_items_max: most groups, subscriptions of a group, or topics in these.
+        topic_queues_max: most queues that a request may give a topic, to read and to write each.
         nonstandard_body_bytes_max: most bytes of a body that is not standard JSON.
         channel_expired_timeout: silence after the last heartbeat of a client from which it counts as gone.
         subscription_expired_timeout: how long the subscriptions of a group without members are kept.
@@ -248,6 +249,7 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
     request_body_bytes_max: BodySize = LIMITS.usual_bytes
     request_list_bytes_max: BodySize = LIMITS.list_bytes
     request_list_items_max: Annotated[int, Meta(ge=1, le=1_000_000)] = LIMITS.list_items
+    topic_queues_max: Annotated[int, Meta(ge=1, le=LIMITS.topic_queues)] = LIMITS.topic_queues
     nonstandard_body_bytes_max: BodySize = LIMITS.nonstandard_bytes
     channel_expired_timeout: Milliseconds = 120_000
     subscription_expired_timeout: Milliseconds = 600_000
@@ -297,6 +299,7 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
             self.request_list_bytes_max,
             self.request_list_items_max,
             self.nonstandard_body_bytes_max,
+            topic_queues=self.topic_queues_max,
         )
 
     @property

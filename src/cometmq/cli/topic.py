@@ -15,9 +15,9 @@ from cometmq.cli.output import (
 )
 from cometmq.cli.topic_shrink import shrink
 from cometmq.errors import SettingsError
+from cometmq.format.layout import QUEUE_COUNT_MAX
 from cometmq.wire.bodies.topic import MESSAGE_TYPES
 
-QUEUES_MAX = 65_535
 PERMISSIONS = {"read-write": 6, "write-only": 2, "read-only": 4}
 PERM_NAMES = {perm: name for name, perm in PERMISSIONS.items()} | {7: "read-write, pattern", 1: "pattern"}
 """Bit 1 marks a pattern, from which a send creates new topics."""
@@ -34,7 +34,7 @@ topic.add_command(shrink)
 @topic.command("create")
 @click.argument("name")
 @click.option(
-    "--queues", type=click.IntRange(1, QUEUES_MAX), default=8, show_default=True, help="Per broker."
+    "--queues", type=click.IntRange(1, QUEUE_COUNT_MAX), default=8, show_default=True, help="Per broker."
 )
 @click.option(
     "--perm",
@@ -90,7 +90,7 @@ def list_topics(everything: bool, namesrv: str, as_json: bool) -> None:
 
 @topic.command("update")
 @click.argument("name")
-@click.option("--queues", type=click.IntRange(1, QUEUES_MAX), help="Per broker; not fewer: see shrink.")
+@click.option("--queues", type=click.IntRange(1, QUEUE_COUNT_MAX), help="Per broker; not fewer: see shrink.")
 @click.option("--perm", type=click.Choice(list(PERMISSIONS)), help="What clients may do.")
 @namesrv_option
 @json_option

@@ -1,6 +1,7 @@
 """Routes of topics: queried from the name servers and cached for a while."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.cluster.route import MASTER, QueueCounts, Route
 from cometmq.errors import (
     CometMQError,
+    FormatError,
     NetworkError,
     NoRoute,
     WrongServer,
@@ -30,6 +32,9 @@ GONE_S = 60.0
 restarted name server knows a broker only when that registers next, which Java brokers do each 30 s."""
 NEW_TOPIC_QUEUES = 4
 """Most queues that a producer requests for a new topic."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class _CachedRoute(NamedTuple):
@@ -57,6 +62,7 @@ class Routes:
         self._name_servers = list(name_servers)
         self._cached: dict[str, _CachedRoute] = {}
         self._refreshing: dict[str, asyncio.Task[Route]] = {}
+        self._unusable: dict[str, str] = {}  # by topic: why its route is none, as it was logged
 
     async def get(self, topic: str) -> Route:
         """Return a topic's route, at most 30 s old if a name server knows it, 1 s if a master is missing.
@@ -165,6 +171,8 @@ class Routes:
         try:
             route = await self._query(topic)
         except CometMQError as error:
+            if isinstance(error, FormatError):
+                self._log_once(topic, str(error))
             if (cached := self._cached.get(topic)) is None:
                 raise
             if isinstance(error, NoRoute):
@@ -177,10 +185,17 @@ class Routes:
             return cached.route
         finally:
             del self._refreshing[topic]
+        self._unusable.pop(topic, None)
         has_masters = all(route.master(counts.broker_name) is not None for counts in route.queues)
         fresh_until = now() + (REFRESH_S if has_masters else RETRY_S)
         self._cached[topic] = _CachedRoute(route, fresh_until, None, asyncio.get_running_loop())
         return route
+
+    def _log_once(self, topic: str, reason: str) -> None:
+        """Log why a topic's route cannot be used, unless that was logged and no route has come since."""
+        if self._unusable.get(topic) != reason:
+            self._unusable[topic] = reason
+            _log.warning("no route of topic %.300r can be used: %s", topic, reason)
 
     async def _query(self, topic: str) -> Route:
         header = GetRouteHeader(topic=topic, standard_json_only=True)
@@ -226,7 +241,7 @@ def master_address(route: Route, queue: MessageQueue) -> str:
 
 
 def route_of(topic: str, body: TopicRoute) -> Route:
-    """Return a topic's route, as a name server has sent it."""
+    """Return a topic's route, as a name server has sent it. Raises FormatError for a count of queues."""
     counts = (
         QueueCounts(queue.broker_name, queue.read_queue_count, queue.write_queue_count, queue.perm)
         for queue in body.queues

@@ -8,7 +8,9 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cometmq.errors import FormatError
 from cometmq.format.java.java_hash import java_hash
+from cometmq.format.layout import QUEUE_COUNT_MAX, ROUTE_QUEUES_MAX
 from cometmq.message import MessageQueue
 
 READ: Final = 4
@@ -26,6 +28,13 @@ class QueueCounts:
     write_count: int
     perm: int
 
+    def fault(self, most: int = QUEUE_COUNT_MAX) -> str | None:
+        """Return what is wrong with the numbers of queues; None if both are 0 to ``most``."""
+        for count, use in ((self.read_count, "read"), (self.write_count, "write")):
+            if not 0 <= count <= most:
+                return f"{count} queues to {use} on broker {self.broker_name!r:.80}, not 0 to {most}"
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -34,11 +43,25 @@ class Route:
     Attributes:
         queues: the number of queues on each broker.
         addresses: ``ip:port`` by broker name and broker id.
+
+    Raises:
+        FormatError: the topic has a negative number of queues, or more than a client can hold.
     """
 
     topic: str
     queues: tuple[QueueCounts, ...]
     addresses: dict[str, dict[int, str]]
+
+    def __post_init__(self) -> None:
+        fault = next((fault for counts in self.queues if (fault := counts.fault()) is not None), None)
+        total = sum(max(counts.read_count, counts.write_count) for counts in self.queues)
+        if fault is None and total > ROUTE_QUEUES_MAX:
+            fault = f"{total} queues on all brokers, more than {ROUTE_QUEUES_MAX}"
+        if fault is not None:
+            raise FormatError(
+                f"topic {self.topic!r:.300} has {fault}: set fewer, by cometmq topic create for example, or "
+                "find out who registers it so"
+            )
 
     def publish_queues(self) -> list[MessageQueue]:
         """Return the queues that can be written: those of brokers whose master is known."""

@@ -43,6 +43,10 @@ REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 GROUP_LENGTH_MAX: Final = SYSTEM_TOPIC_LENGTH_MAX - len(RETRY_PREFIX)
 """Leaves room for the retry topic's prefix. RocketMQ's brokers allow 120, its old clients 255."""
 
+QUEUE_COUNT_MAX: Final = 65_535
+"""Most queues of a topic in one store, to read and to write each."""
+ROUTE_QUEUES_MAX: Final = 131_072
+"""Most queues of a topic in all stores of a cluster: a client holds an object for each."""
 FILE_NAME_SIZE_MAX: Final = 255
 """Longest file name that file systems allow, in bytes."""
 BACKUP_SUFFIX: Final = ".bak"
@@ -113,10 +117,15 @@ def index_name(time_ms: int, tz: tzinfo | None = None) -> str:
     return f"{second:%Y%m%d%H%M%S}{time_ms % 1000:03d}"
 
 
+def is_index_name(name: str) -> bool:
+    """Check whether a file name has the form of an index file's."""
+    return _INDEX_NAME.fullmatch(name) is not None
+
+
 def parse_index_name(name: str, tz: tzinfo | None = None) -> int:
     """Return the time in an index file's name, ms since the epoch. Raises FormatError if it is not a time."""
     error = FormatError(f"index file name {name!r}: must be a time as yyyyMMddHHmmssSSS")
-    if not _INDEX_NAME.fullmatch(name):
+    if not is_index_name(name):
         raise error
     try:
         second = datetime.strptime(name[:14], "%Y%m%d%H%M%S").replace(tzinfo=tz)

@@ -47,7 +47,7 @@ class NameServer:
             operator's change at run time, saved in the file, comes first.
         acting_masters: whether a slave is the master of routes, for readers, while there is none (RocketMQ:
             ``supportActingMaster``), if its brokers have ``enableSlaveActingMaster``.
-        limits: the limits of request bodies.
+        limits: the limits of request bodies, and of what brokers register.
         access: who may use it; by default everybody who reaches it, which is this machine.
         tls: whether connections are TLS, and with which certificate.
         idle_ms_max: silence after which a connection is closed.
@@ -78,7 +78,7 @@ class NameServer:
         self.host = host
         self.port = port
         self._clock = clock or SystemClock()
-        self.routes = RouteTable(acting_masters=acting_masters)
+        self.routes = RouteTable(acting_masters=acting_masters, limits=limits)
         self._kv_config = KvConfig(kv_config_path, files)
         changed = self._kv_config.get(SETTINGS_NAMESPACE, ORDER_SETTING)
         self._settings = _settings(limits, access) | {
@@ -224,6 +224,9 @@ def _settings(limits: BodyLimits, access: NameServerAccess) -> dict[str, str]:
         "requestBodyBytesMax": str(limits.usual_bytes),
         "nonstandardBodyBytesMax": str(limits.nonstandard_bytes),
         "registrationTopicsMax": str(limits.registration_topics),
+        "topicQueuesMax": str(limits.topic_queues),
+        "routeQueuesMax": str(limits.route_queues),
+        "routeTopicsMax": str(limits.route_topics),
         "authenticationEnabled": str(access.has_users).lower(),
         "closedRoutes": str(access.closed_routes).lower(),
         "insecure": str(access.insecure).lower(),

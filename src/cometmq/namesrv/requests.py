@@ -68,6 +68,8 @@ ZLIB: Final = b"\x78"
 """The first byte of a zlib stream; JSON never begins with it."""
 IN_LOOP_MAX: Final = 64 * 1024
 """Largest registration, in bytes, that is decoded in the event loop; larger ones are decoded in a thread."""
+LEFT_OUT_SHOWN_MAX: Final = 10
+"""Most topics that a line of the log names."""
 UNIT_FLAG: Final = 1
 UNIT_SUBSCRIPTION_FLAG: Final = 2
 
@@ -143,6 +145,12 @@ class NameServerRequests:
             return self._change_settings(command, when_saved)
         if command.code == RequestCode.PUT_KV_CONFIG:
             header = parse(PutConfigHeader, command.ext_fields)
+            if header.namespace == ORDER_TOPIC_CONFIG and self._has_too_many_queues(header.value):
+                remark = (
+                    f"order {header.value[:80]!r}: at most {self._limits.route_queues} queues are possible "
+                    "(routeQueuesMax)"
+                )
+                return response(command, ResponseCode.INVALID_PARAMETER, remark)
             self._kv_config.put(header.namespace, header.key, header.value, when_saved)
         else:
             key = parse(ConfigKeyHeader, command.ext_fields)
@@ -179,8 +187,12 @@ class NameServerRequests:
                 "running they have the same name, or a stranger takes its place, which --users prevents",
                 *(header.broker_name, header.broker_id, registered.displaced, header.broker_addr, source),
             )
-        for topic in registered.refused:
-            _log.warning("broker %s has a topic whose name is illegal: %.80r", header.broker_name, topic)
+        if left_out := registered.left_out:
+            _log.warning(
+                "broker %s: %d topics are left out: %s%s",
+                *(header.broker_name, len(left_out), "; ".join(left_out[:LEFT_OUT_SHOWN_MAX])),
+                "; …" if len(left_out) > LEFT_OUT_SHOWN_MAX else "",
+            )
         return response(
             command,
             ext_fields=fields(
@@ -329,6 +341,12 @@ class NameServerRequests:
 
         self._kv_config.put(SETTINGS_NAMESPACE, ORDER_SETTING, changes[ORDER_SETTING], apply)
         return None
+
+    def _has_too_many_queues(self, order: str) -> bool:
+        """Check whether Java clients would create too many queues for an order, ``broker-a:4;broker-b:4``."""
+        counts = (part.split(":")[1].strip().lstrip("+") for part in order.split(";") if ":" in part)
+        numbers = (int(count[:10]) for count in counts if count[:10].isdecimal())
+        return sum(numbers) > self._limits.route_queues
 
     # Bodies
 

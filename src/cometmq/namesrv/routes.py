@@ -15,17 +15,19 @@ RocketMQ: ``RouteInfoManager.java``.
 """
 
 import re
-from collections.abc import Generator, Hashable, Iterable
+from collections.abc import Generator, Hashable, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from cometmq.errors import IllegalName, SettingsError
+from cometmq.cluster.route import QueueCounts
+from cometmq.errors import FormatError, IllegalName, SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.net.address import parse_address
 from cometmq.wire.bodies import (
+    BodyLimits,
     BrokerData,
     ClusterInfo,
     DataVersion,
@@ -34,6 +36,7 @@ from cometmq.wire.bodies import (
     TopicConfig,
     TopicRoute,
 )
+from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.headers import BrokerHeader, RegisterBrokerHeader
 
 HEARTBEAT_TIMEOUT_MS: Final = 120_000
@@ -57,14 +60,15 @@ class RegistrationResult(NamedTuple):
         ha_server_addr: the address from which a slave replicates, if its master is known.
         master_addr: the master's address for clients.
         new: whether the broker was unknown before.
-        refused: topics with illegal names, which were ignored.
+        left_out: topics that were ignored, each with the reason; again only once the broker's table has
+            changed.
         displaced: the address of another broker of this name and id that was registered until now, if any.
     """
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
     new: bool = False
-    refused: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     displaced: str | None = None
 
 
@@ -81,10 +85,13 @@ class RouteTable:
 
     Args:
         acting_masters: whether routes have acting masters, of brokers that allow it.
+        limits: how many queues a topic may have, and how many topics there may be.
     """
 
-    def __init__(self, *, acting_masters: bool = False) -> None:
+    def __init__(self, *, acting_masters: bool = False, limits: BodyLimits = LIMITS) -> None:
         self._acting_masters = acting_masters
+        self._limits = limits
+        self._entry_count = 0  # of ``_topics``: topics, counted once for each broker
         self._topics: dict[str, dict[str, QueueData]] = {}  # topic → broker name → its queues
         self._brokers: dict[str, BrokerData] = {}  # broker name → addresses by broker id
         self._live: dict[tuple[str, str], _Live] = {}  # cluster and address → last registration
@@ -144,7 +151,7 @@ class RouteTable:
             bool(header.enable_acting_master),
             header.zone_name,
         )
-        refused: tuple[str, ...] = ()
+        left_out: list[str] = []
         stands_in = header.enable_acting_master is not None and broker_id == min(addrs)
         if broker_id == MASTER_ID or stands_in:
             changed = new or self.data_version(*key) != table.data_version
@@ -152,17 +159,16 @@ class RouteTable:
             wiped = WRITE if broker_id != MASTER_ID and header.enable_acting_master else 0
             topics = iter(table.topics.values())
             while part := tuple(islice(topics, PART_MAX)):
-                refused += self._add_topics(name, part, everything=changed, wiped=wiped)
+                left_out += self._add_topics(name, part, everything=changed, wiped=wiped)
                 if len(part) == PART_MAX:
                     yield
             if changed:
-                for topic, mapping in (table.mapping_infos or {}).items():
-                    self._mappings.setdefault(topic, {})[name] = mapping
+                left_out += self._add_mappings(name, table.mapping_infos or {})
         self._record_alive(key, header, table.data_version, source, now_ms)
         master = self._live.get((header.cluster_name, addrs.get(MASTER_ID, "")))
         if broker_id == MASTER_ID or master is None:
-            return RegistrationResult(new=new, refused=refused, displaced=displaced)
-        return RegistrationResult(master.ha_server_addr, addrs[MASTER_ID], new, refused, displaced)
+            return RegistrationResult(new=new, left_out=tuple(left_out), displaced=displaced)
+        return RegistrationResult(master.ha_server_addr, addrs[MASTER_ID], new, tuple(left_out), displaced)
 
     def heartbeat(self, cluster: str, addr: str, now_ms: int) -> None:
         """Record a heartbeat of a broker."""
@@ -244,12 +250,16 @@ class RouteTable:
 
         Raises:
             IllegalName: the topic's name cannot be used.
+            FormatError: it would have too many queues.
         """
         valid_topic(topic)
         added = {queue.broker_name: queue for queue in queues}
         if not added or not added.keys() <= self._brokers.keys():
             return False
-        self._topics.setdefault(topic, {}).update(added)
+        for queue in added.values():
+            if (fault := self._fault(topic, queue)) is not None:
+                raise FormatError(f"topic {topic} has {fault}")
+            self._put(topic, queue)
         return True
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
@@ -312,25 +322,64 @@ class RouteTable:
 
     def _add_topics(
         self, name: str, configs: Iterable[TopicConfig], *, everything: bool, wiped: int
-    ) -> tuple[str, ...]:
-        """Add a broker's topics, or only those unknown so far; return those with illegal names."""
-        refused = []
+    ) -> list[str]:
+        """Add a broker's topics, or only those unknown so far; return those that cannot be, with the reason.
+
+        One of these that was known stays as it was.
+        """
+        left_out = []
         for config in configs:
+            if not everything and name in self._topics.get(config.topic, ()):
+                continue
+            counts = config.read_queue_count, config.write_queue_count
+            queue = QueueData(name, config.perm & ~wiped, *counts, config.sys_flag)
             try:
                 valid_topic(config.topic)
             except IllegalName:
-                refused.append(config.topic)
-                continue
-            queues = self._topics.setdefault(config.topic, {})
-            if everything or name not in queues:
-                queues[name] = QueueData(
-                    name,
-                    config.perm & ~wiped,
-                    config.read_queue_count,
-                    config.write_queue_count,
-                    config.sys_flag,
-                )
-        return tuple(refused)
+                fault: str | None = "its name is illegal"
+            else:
+                fault = self._fault(config.topic, queue)
+            if fault is None:
+                self._put(config.topic, queue)
+            elif everything:
+                left_out.append(f"topic {config.topic!r:.80}: {fault}")
+        return left_out
+
+    def _fault(self, topic: str, queue: QueueData) -> str | None:
+        """Return why a topic cannot have these queues; None if it can."""
+        limits, known, most = self._limits, self._topics.get(topic), self._limits.topic_queues
+        read, write = queue.read_queue_count, queue.write_queue_count
+        if not (0 <= read <= most and 0 <= write <= most):
+            return f"{QueueCounts(queue.broker_name, read, write, queue.perm).fault(most)} (topicQueuesMax)"
+        total = max(read, write)
+        for name, other in known.items() if known else ():
+            if name != queue.broker_name:
+                total += max(other.read_queue_count, other.write_queue_count)
+        if total > limits.route_queues:
+            return f"{total} queues on all brokers, more than {limits.route_queues} (routeQueuesMax)"
+        is_new = known is None or queue.broker_name not in known
+        if is_new and self._entry_count >= limits.route_topics:
+            return f"no place, as brokers have {limits.route_topics} topics already (routeTopicsMax)"
+        return None
+
+    def _put(self, topic: str, queue: QueueData) -> None:
+        queues = self._topics.setdefault(topic, {})
+        self._entry_count += queue.broker_name not in queues
+        queues[queue.broker_name] = queue
+
+    def _add_mappings(self, name: str, mappings: Mapping[str, Any]) -> list[str]:
+        """Add where a broker has queues of static topics; return those that cannot be, with the reason."""
+        left_out = []
+        for topic, mapping in mappings.items():
+            if name not in self._topics.get(topic, ()):
+                fault: str | None = "the broker has no such topic"
+            else:
+                fault = _mapping_fault(mapping, self._limits.topic_queues)
+            if fault is None:
+                self._mappings.setdefault(topic, {})[name] = mapping
+            else:
+                left_out.append(f"static topic {topic!r:.80}: {fault}")
+        return left_out
 
     def _forget_all(self, keys: list[tuple[str, str]]) -> list[RemovedBroker]:
         gone = []
@@ -358,11 +407,28 @@ class RouteTable:
             self._remove_queues(topic, name)
 
     def _remove_queues(self, topic: str, broker_name: str) -> None:
+        self._entry_count -= broker_name in self._topics.get(topic, ())
         for table in (self._topics, self._mappings):
             entries = table.get(topic, {})
             entries.pop(broker_name, None)
             if not entries:
                 table.pop(topic, None)
+
+
+def _mapping_fault(mapping: Any, most: int) -> str | None:
+    """Return what is wrong with a TopicQueueMappingInfo, which clients read; None if nothing is."""
+    if not isinstance(mapping, dict):
+        return "its mapping is no object"
+    total, ids = mapping.get("totalQueues", 0), mapping.get("currIdMap") or {}
+    if not isinstance(total, int) or not 0 <= total <= most:
+        return f"{total!r:.80} mapped queues, not 0 to {most} (topicQueuesMax)"
+    if not isinstance(ids, dict) or len(ids) > most:
+        return f"its currIdMap has more than {most} queues (topicQueuesMax), or is no object"
+    if any(
+        isinstance(value, dict | list) for value in (*ids.values(), *mapping.values()) if value is not ids
+    ):
+        return "its mapping is nested deeper than RocketMQ's"
+    return None
 
 
 def _acting(broker: BrokerData, perm: int) -> BrokerData:

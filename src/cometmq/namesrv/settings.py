@@ -37,6 +37,9 @@ class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel")
         server_channel_max_idle_time_seconds: silence after which a connection is closed, s.
         registration_topics_max: most topics that a broker may register uncompressed. Not RocketMQ's, nor is
             what follows.
+        topic_queues_max: most queues of a topic on one broker, to read and to write each.
+        route_queues_max: most queues of a topic on all brokers.
+        route_topics_max: most topics of all brokers; one that several have counts for each.
         request_body_bytes_max: most bytes of any other request's body.
         nonstandard_body_bytes_max: most bytes of a body that is not standard JSON.
         insecure: whether it may listen where other machines reach it without users.
@@ -49,6 +52,9 @@ class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel")
     support_acting_master: bool = False
     server_channel_max_idle_time_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 120
     registration_topics_max: Annotated[int, Meta(ge=1)] = LIMITS.registration_topics
+    topic_queues_max: Annotated[int, Meta(ge=1, le=LIMITS.topic_queues)] = LIMITS.topic_queues
+    route_queues_max: Annotated[int, Meta(ge=1, le=LIMITS.route_queues)] = LIMITS.route_queues
+    route_topics_max: Annotated[int, Meta(ge=1)] = LIMITS.route_topics
     request_body_bytes_max: BodySize = LIMITS.usual_bytes
     nonstandard_body_bytes_max: BodySize = LIMITS.nonstandard_bytes
     insecure: bool = False
@@ -58,6 +64,9 @@ class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel")
         """The limits of requests' bodies."""
         return LIMITS._replace(
             registration_topics=self.registration_topics_max,
+            topic_queues=self.topic_queues_max,
+            route_queues=self.route_queues_max,
+            route_topics=self.route_topics_max,
             usual_bytes=self.request_body_bytes_max,
             nonstandard_bytes=self.nonstandard_body_bytes_max,
         )

@@ -95,6 +95,13 @@ async def test_a_topic_that_cannot_be_is_refused(
         assert bench.parts.topics.data_version.counter == 0
 
 
+async def test_how_many_queues_a_request_may_give_a_topic_is_a_setting(tmp_path: Path) -> None:
+    async with serving(tmp_path, topic_queues_max=4) as bench:
+        assert (await bench.ask(CREATE, replace(WANTED, read_queue_count=4, write_queue_count=4))).code == 0
+        refused = await bench.ask(CREATE, replace(WANTED, read_queue_count=5))
+        assert "readQueueNums 5 is not in 0 to 4 (topicQueuesMax)" in (refused.remark or "")
+
+
 @pytest.mark.parametrize("topic", ["..", "SELF_TEST_TOPIC"])
 async def test_only_a_topic_of_users_can_be_deleted(tmp_path: Path, topic: str) -> None:
     async with serving(tmp_path / "store") as bench:

@@ -18,7 +18,7 @@ from cometmq.errors import IllegalName, StoreDamaged, StoreNotWritable
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 SETTINGS = BrokerSettings(broker_name="broker-a")
@@ -283,6 +283,15 @@ def test_absurd_counts_and_perms_in_the_file_are_not_passed_on(
     assert topic is not None
     assert (topic.read_queue_count, topic.write_queue_count, topic.perm) == mended
     assert f"topic T has readQueueNums {counts[0]}, writeQueueNums {counts[1]} and perm {perm}" in caplog.text
+
+
+async def test_absurd_counts_of_a_master_are_not_taken_over(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    entry = TopicConfig("T", 2**31 - 1, -1)
+    topics.follow_master(TopicTable(DataVersion(9, 0, 9), {"T": entry}))
+    topic = topics.find("T")
+    assert topic is not None and (topic.read_queue_count, topic.write_queue_count) == (65_535, 0)
+    await topics.settled()
 
 
 async def test_a_groups_absurd_count_makes_no_absurd_topic(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """Which queues there are and where they end: from CometMQ, and from servers that know less."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from tests.live import in_thread
@@ -12,7 +13,8 @@ from tests.spark.live.conftest import Topics, counted, queue
 
 from cometmq.broker.admin.topics import TopicRequests
 from cometmq.broker.refused import Refused
-from cometmq.errors import RemoteError
+from cometmq.cluster.route import READ, QueueCounts, Route
+from cometmq.errors import FormatError, RemoteError
 from cometmq.message import MessageQueue
 from cometmq.net.address import free_port
 from cometmq.spark.live import survey
@@ -169,3 +171,29 @@ def test_a_read_right_after_a_restart_waits_for_the_first_broker(
         options = parse({"namesrv": empty.name_server, "subscribe": "restarted"})
         reader = LiveReader(options, ("body",))
         assert reader.partitions() == [] and asked == [False]
+
+
+class OneUnusable:
+    """The routes of two topics, of which one has more queues than can be."""
+
+    async def topics(self) -> list[str]:
+        return ["orders", "others"]
+
+    def expire(self, topic: str) -> None:
+        pass
+
+    async def get(self, topic: str) -> Route:
+        return Route(topic, (QueueCounts("a", 1 if topic == "orders" else 2**31 - 1, 1, READ),), {})
+
+
+@pytest.mark.parametrize("named", ["subscribe", "subscribePattern"])
+def test_a_topic_of_more_queues_than_can_be_is_left_out_of_a_pattern_and_refused_by_name(named: str) -> None:
+    options = parse({"namesrv": "192.0.2.1:9876", named: "orders,others" if named == "subscribe" else "o.*"})
+    nobody: Any = None
+    routes: Any = OneUnusable()
+    look = Survey(options, routes, nobody, at_one_time=False).queues()
+    if named == "subscribePattern":
+        assert asyncio.run(look) == {MessageQueue("orders", "a", 0)}
+        return
+    with pytest.raises(FormatError, match="topic 'others' has 2147483647 queues to read"):
+        asyncio.run(look)

@@ -18,7 +18,6 @@ from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.pop.retry_topics import PopRetryTopics
 from cometmq.broker.state.producers import ConnectedMember, Producers
-from cometmq.broker.state.topics import QUEUE_COUNT_MAX
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock
@@ -97,6 +96,7 @@ class GroupAdmin:
         self._reads = reads
         self._clock = clock
         self._retry_topics = retry_topics
+        self._queues_max = settings.topic_queues_max
         self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
@@ -131,11 +131,11 @@ class GroupAdmin:
 
     def _checked(self, group: GroupConfig) -> GroupConfig:
         """Check a group, and return it with its attributes changed. Raises Refused."""
-        if not 0 <= group.retry_queue_count <= QUEUE_COUNT_MAX:
+        if not 0 <= group.retry_queue_count <= self._queues_max:
             raise Refused(
                 ResponseCode.INVALID_PARAMETER,
                 f"group {group.group}: retryQueueNums {group.retry_queue_count} "
-                f"is not in 0 to {QUEUE_COUNT_MAX}",
+                f"is not in 0 to {self._queues_max} (topicQueuesMax)",
             )
         try:
             valid_group(group.group)

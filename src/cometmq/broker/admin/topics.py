@@ -15,7 +15,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.pop.retry_topics import PopRetryTopics
-from cometmq.broker.state.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
+from cometmq.broker.state.topics import Topics, is_system_topic
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
 from cometmq.net.server import Session
@@ -78,6 +78,7 @@ class TopicRequests:
         self._retry_topics = retry_topics
         self._broker_name = settings.broker_name
         self._deletes_retry_topics = settings.clear_retry_topic_when_delete_topic
+        self._queues_max = settings.topic_queues_max
         self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
@@ -169,14 +170,15 @@ class TopicRequests:
         """Check a topic, and return it with its attributes changed. Raises Refused."""
         _checked_name(topic.topic)
         for what, number, most in (
-            ("readQueueNums", topic.read_queue_count, QUEUE_COUNT_MAX),
-            ("writeQueueNums", topic.write_queue_count, QUEUE_COUNT_MAX),
+            ("readQueueNums", topic.read_queue_count, self._queues_max),
+            ("writeQueueNums", topic.write_queue_count, self._queues_max),
             ("perm", topic.perm, PERM_MAX),
         ):
             if not 0 <= number <= most:
+                setting = "" if most == PERM_MAX else " (topicQueuesMax)"
                 raise Refused(
                     ResponseCode.INVALID_PARAMETER,
-                    f"topic {topic.topic}: {what} {number} is not in 0 to {most}",
+                    f"topic {topic.topic}: {what} {number} is not in 0 to {most}{setting}",
                 )
         if topic.filter_type not in FILTER_TYPES:
             raise Refused(

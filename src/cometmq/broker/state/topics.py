@@ -26,15 +26,13 @@ from cometmq.cluster.system_names import (
 )
 from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC
-from cometmq.format.layout import REPLY_SUFFIX, valid_topic
+from cometmq.format.layout import QUEUE_COUNT_MAX, REPLY_SUFFIX, valid_topic
 from cometmq.format.pop.names import REVIVE_PREFIX, revive_topic
 from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.format.transaction import HALF_OP_TOPIC, HALF_TOPIC
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
-
-QUEUE_COUNT_MAX: Final = 65_535
 
 PERM_READ: Final = 4
 PERM_WRITE: Final = 2
@@ -114,13 +112,13 @@ class Topics:
             if name == AUTO_CREATE_TOPIC:  # the settings decide whether it exists, and its size
                 corrected |= boot.get(name) != named
                 continue
-            self._topics[name] = loaded = self._corrected(named, boot.get(name))
+            self._topics[name] = loaded = _with_inheritance(self._corrected(named), boot.get(name))
             corrected |= loaded != named
         if corrected:  # name servers compare versions
             self.data_version = self.data_version.next(self._clock.now_ms())
 
-    def _corrected(self, topic: TopicConfig, boot: TopicConfig | None) -> TopicConfig:
-        """Return a loaded topic with its numbers cut to their limits, and the inherit bit of the settings."""
+    def _corrected(self, topic: TopicConfig) -> TopicConfig:
+        """Return a topic of a file, or of a master, with its numbers cut to their limits."""
         read_count, write_count = (
             min(max(count, 0), QUEUE_COUNT_MAX) for count in (topic.read_queue_count, topic.write_queue_count)
         )
@@ -134,9 +132,7 @@ class Topics:
                 *(topic.read_queue_count, topic.write_queue_count, topic.perm),
                 *(read_count, write_count, perm, QUEUE_COUNT_MAX, INHERITED),
             )
-        if boot is None:
-            return within
-        return replace(within, perm=within.perm & ~PERM_INHERIT | boot.perm & PERM_INHERIT)
+        return within
 
     def find(self, name: str) -> TopicConfig | None:
         """Return a topic, or None if there is none of this name."""
@@ -248,7 +244,9 @@ class Topics:
             return
         changes: dict[str, TopicConfig | None] = dict.fromkeys(self._topics.keys() - table.topics.keys())
         changes |= {
-            name: replace(topic, topic=name) for name, topic in table.topics.items() if is_legal(name)
+            name: self._corrected(replace(topic, topic=name))
+            for name, topic in table.topics.items()
+            if is_legal(name)
         }
         changed = {name: topic for name, topic in changes.items() if self._topics.get(name) != topic}
         self.data_version = table.data_version
@@ -285,6 +283,13 @@ class Topics:
 def _at_once(action: Callable[[], None]) -> None:
     """Call ``action`` at once: there are no name servers."""
     action()
+
+
+def _with_inheritance(topic: TopicConfig, boot: TopicConfig | None) -> TopicConfig:
+    """Return a loaded topic with the inherit bit of the boot topic of its name, which the settings decide."""
+    if boot is None:
+        return topic
+    return replace(topic, perm=topic.perm & ~PERM_INHERIT | boot.perm & PERM_INHERIT)
 
 
 def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:

@@ -17,7 +17,7 @@ from cometmq.client.consumer.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import READ, QueueCounts, Route
 from cometmq.cluster.system_names import is_user_topic
-from cometmq.errors import CometMQError, NoRoute, RemoteError
+from cometmq.errors import CometMQError, FormatError, NoRoute, RemoteError
 from cometmq.message import MessageQueue
 from cometmq.spark.live.options import LiveOptions, TopicChoice
 from cometmq.spark.live.retries import ask_each, is_retriable, with_retries
@@ -184,6 +184,10 @@ class Survey:
         try:
             return await self._ask_name_server(f"the route of topic {topic}", self._routes.get, topic)
         except NoRoute:
+            return None
+        except FormatError:  # the routes have logged it: a pattern's other topics are read
+            if self._options.subscription.pattern is None:
+                raise
             return None
 
     async def _has_brokers(self) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 
 from cometmq.errors import FormatError
 from cometmq.format.java import fastjson
+from cometmq.format.layout import QUEUE_COUNT_MAX, ROUTE_QUEUES_MAX
 from cometmq.message import Buffer, MessageQueue
 
 LENIENT_LENGTH_MAX: Final = 4 * 1024 * 1024
@@ -38,6 +39,9 @@ class BodyLimits(NamedTuple):
         nonstandard_bytes: largest body that is not standard JSON.
         registration_topics: most topics in a registration at a name server that is not compressed; each JSON
             object counts as one.
+        topic_queues: most queues of a topic on one broker, to read and to write each.
+        route_queues: most queues of a topic on all brokers that a name server knows.
+        route_topics: most topics that a name server knows; each counts once for each broker that has it.
     """
 
     usual_bytes: int = 96 * 1024
@@ -45,6 +49,9 @@ class BodyLimits(NamedTuple):
     list_items: int = 4_000
     nonstandard_bytes: int = 24 * 1024
     registration_topics: int = 40_000
+    topic_queues: int = QUEUE_COUNT_MAX
+    route_queues: int = ROUTE_QUEUES_MAX
+    route_topics: int = 1_000_000
 
 
 LIMITS: Final = BodyLimits()
