@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +111,37 @@ def test_a_change_that_cannot_be_used_is_logged_once_and_the_users_stay(
     assert "the users stay as they were" in record.getMessage()
 
 
-def test_when_the_file_is_gone_nobody_is_a_user(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gone", ["users.json", "acls.json"])
+def test_when_a_file_is_gone_that_was_there_the_users_stay_until_it_is_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, gone: str
+) -> None:
+    entry = {"resource": "Topic:T*", "actions": ["Sub"], "sources": [], "decision": "Allow"}
+    acl: dict[str, Any] = {"Custom": [entry], "Default": []}
+    write(tmp_path / "acls.json", {"acls": {"admin": acl}})
+    files = UserFiles(users_of(tmp_path, ADMIN))
+    (tmp_path / gone).rename(tmp_path / "away")
+    for _ in range(2):
+        files.refresh()
+    assert [user.name for user in files.directory.users()] == ["admin"]
+    assert [one.user for one in files.directory.acls()] == ["admin"]
+    (record,) = caplog.records
+    assert f"{gone}: is missing, and was there" in record.getMessage()
+    (tmp_path / "away").rename(tmp_path / gone)
+    users_of(tmp_path, READER)
+    files.refresh()
+    assert [user.name for user in files.directory.users()] == ["reader"]
+
+
+def test_a_file_that_waits_for_a_writer_or_is_nested_without_end_is_one_that_cannot_be_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = users_of(tmp_path, ADMIN)
     files = UserFiles(path)
-    path.unlink()
+    path.write_text('{"users":' * 100_000)
     files.refresh()
-    assert files.directory.users() == []
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    files.refresh()
+    assert [user.name for user in files.directory.users()] == ["admin"]
+    broken, waiting = (record.getMessage() for record in caplog.records)
+    assert "write {" in broken and "is a FIFO, not a regular file" in waiting

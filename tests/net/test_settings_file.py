@@ -20,6 +20,8 @@ def test_lines_and_toml_have_the_same_names(tmp_path: Path) -> None:
         ("a.conf", "brokerName=\\u12", "not key=value"),
         ("a.toml", "brokerName =", "not TOML"),
         ("a.toml", "[broker]\nbrokerName = 'x'", "top level"),
+        ("a.toml", "brokerName = " + "[" * 5_000 + "]" * 5_000, r"a\.toml is nested too deep"),
+        ("a.toml", "brokerName = " + "{a=" * 5_000, r"a\.toml is nested too deep"),
     ],
 )
 def test_a_file_that_cannot_be_understood_is_named(tmp_path: Path, file: str, text: str, says: str) -> None:

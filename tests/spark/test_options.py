@@ -58,6 +58,7 @@ def test_every_option_is_understood_in_any_case() -> None:
         ("frobnicate", "1", "option frobnicate is not known: use some of path, paths"),
         ("path", "", "option path is missing: give the store directory to load()"),
         ("paths", "a, b", 'option paths a, b: write ["a/store", "b/store"]'),
+        ("paths", "[" * 100_000, 'write ["a/store", "b/store"]'),
         ("topic", "a/b", "option topic a/b: topic 'a/b': use only the characters"),
         ("topic", " , ", "option topic is empty: give one name or more"),
         ("columns", "topic,bodi", "there is no column bodi, use some of topic, broker"),

@@ -1,24 +1,31 @@
-"""Directories that are not the store's own, in each of its folders: they are passed over."""
+"""Directories of others are passed over; what has the name of a store's file and is none is named."""
 
 import logging
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from cometmq.errors import StoreDamaged
 from cometmq.format import layout
 from cometmq.io.files import Disk
+from cometmq.io.regular import NotRegularFile
 from cometmq.message import Message
 from cometmq.store import MessageStore
 from cometmq.store.folders import LOST_AND_FOUND, files_in, queues_in, topics_in
 from cometmq.store.inspect import summarize
+from cometmq.store.inspect.file import open_file
 from cometmq.store.offline.clean import clean
 from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.offline.salvage import salvage
 from cometmq.store.offline.status import StoreState, status_of
 from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.settings import StoreSettings
-from cometmq.store.verify import verify
+from cometmq.store.tables import JsonTable
+from cometmq.store.verify import State, verify
 
 SETTINGS = StoreSettings(
     mapped_file_size_commit_log=64 * 1024, mapped_file_size_consume_queue=20 * 50, timer_wheel_enable=True
@@ -107,3 +114,98 @@ def test_what_is_passed_over_is_logged_but_for_lost_and_found_and_what_is_being_
     assert [record.args for record in caplog.records] == [(tmp_path / "no topic",)]
     (tmp_path / "17").mkdir()
     assert list(queues_in(Disk(), tmp_path)) == ["17", "no.file"]
+
+
+NO_FILES: dict[str, Callable[[Path], object]] = {
+    "a directory": Path.mkdir,
+    "a FIFO": os.mkfifo,
+    "a link to a character device": lambda path: path.symlink_to("/dev/zero"),
+}
+LOG = "commitlog/00000000000000065536"
+
+
+def put(path: Path, kind: str) -> Path:
+    """Put something that is no file where one may be."""
+    path.unlink(missing_ok=True)
+    NO_FILES[kind](path)
+    return path
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize(
+    "place",
+    [
+        LOG,
+        "consumequeue/Orders/0/00000000000000001000",
+        "index/20260101000000000",
+        "config/topics.json",
+        "config/topics.json.bak",
+        "checkpoint",
+    ],
+)
+def test_verify_names_what_has_the_name_of_a_file_and_is_none(root: Path, place: str, kind: str) -> None:
+    path = put(root / place, kind)
+    verified = verify(root)
+    assert verified.state is State.DAMAGED
+    assert [(one.path, one.what) for one in verified.findings if one.path == path] == [
+        (path, f"is {kind}, not a regular file")
+    ]
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_all_tools_name_what_has_the_name_of_a_log_file_and_is_none(
+    root: Path, tmp_path: Path, kind: str
+) -> None:
+    path = put(root / LOG, kind)
+    says = f"{path}: is {kind}, not a regular file"
+    with StoreDirectory(root) as store:
+        assert [str(one) for one in status_of(store).findings if says in str(one)]
+        assert [str(one) for one in summarize(store).findings if says in str(one)]
+    for use in (partial(clean, dry_run=True), rebuild, partial(MessageStore.open, settings=SETTINGS)):
+        with pytest.raises(StoreDamaged, match=re.escape(says)):
+            use(root)
+    with pytest.raises(NotRegularFile):
+        open_file(Disk(), path)
+    target = tmp_path / "target"
+    assert [lost.reason for lost in salvage(root, target).lost if lost.path == path] == [
+        f"is {kind}, not a regular file"
+    ]
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize("place", ["lock", "checkpoint", LOG])
+def test_a_store_is_not_opened_with_what_has_the_name_of_a_file_and_is_none(
+    root: Path, place: str, kind: str
+) -> None:
+    path = put(root / place, kind)
+    with pytest.raises((StoreDamaged, NotRegularFile), match=f"is {kind}, not a regular file") as caught:
+        MessageStore.open(root, SETTINGS)
+    assert str(path) in str(caught.value)
+
+
+def test_an_index_file_that_is_none_is_set_aside_and_the_index_built_anew(root: Path) -> None:
+    path = put(root / "index/20260101000000000", "a FIFO")
+    with MessageStore.open(root, SETTINGS) as store:
+        assert [message.body for message in store.messages_by_key("Orders", "k")] == [b"x"]
+    assert not path.exists()
+
+
+def test_where_a_queue_should_be_a_file_is_named(root: Path) -> None:
+    path = put(root / "consumequeue" / "Orders" / "7", "a FIFO")
+    assert [(one.path, one.what) for one in verify(root).findings] == [(path, "no queue's directory")]
+
+
+def test_a_log_that_is_linked_is_sound(root: Path, tmp_path: Path) -> None:
+    (root / "commitlog").rename(tmp_path / "elsewhere")
+    (root / "commitlog").mkdir()
+    for file in (tmp_path / "elsewhere").glob("0*"):
+        (root / "commitlog" / file.name).symlink_to(file)
+    assert verify(root).state is State.SOUND
+
+
+def test_a_table_that_is_no_file_is_read_from_its_backup(root: Path) -> None:
+    table = JsonTable(Disk(), put(root / "config" / "topics.json", "a FIFO"))
+    (root / "config" / "topics.json.bak").write_text('{"a":1}')
+    assert table.load() == {"a": 1}
+    with pytest.raises(StoreDamaged, match=r"is broken \(is a FIFO"):
+        table.load_latest()

@@ -9,6 +9,8 @@ import struct
 from pathlib import Path
 from typing import Final
 
+from cometmq.io.regular import regular_stat
+
 _LOCKED: Final[dict[int, tuple[int, int]]] = {}
 """Device and inode of the files that this process has locked, by descriptor."""
 _FLOCK: Final = struct.Struct("hhqqi4x")
@@ -19,9 +21,9 @@ def lock(path: Path) -> int | None:
     """Lock the first byte of ``path`` exclusively; return a token for ``unlock``, or None if it is locked.
 
     Such a lock belongs to the whole process and is released when any descriptor of the file is closed: so
-    this process must not open the file again while it holds the lock.
+    this process must not open the file again while it holds the lock. Raises NotRegularFile, OSError.
     """
-    if path.exists() and _identity(path.stat()) in _LOCKED.values():
+    if path.exists() and _identity(regular_stat(path)) in _LOCKED.values():
         return None
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -44,10 +46,13 @@ def unlock(token: int) -> None:
 
 
 def lock_holder(path: Path) -> int | None:
-    """Return the id of the process that holds the lock on ``path``; None if no process does."""
+    """Return the id of the process that holds the lock on ``path``; None if no process does.
+
+    Raises NotRegularFile, OSError.
+    """
     if not path.exists():
         return None
-    if _identity(path.stat()) in _LOCKED.values():
+    if _identity(regular_stat(path)) in _LOCKED.values():
         return os.getpid()  # closing another descriptor of the file would release our lock
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -18,6 +18,7 @@ from cometmq.io.clock import boot_id
 from cometmq.io.descriptors import SPARES
 from cometmq.io.disk_file import DiskFile, write_all
 from cometmq.io.mapped import MappedPages
+from cometmq.io.regular import regular_stat
 from cometmq.message import Buffer
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -151,7 +152,11 @@ class File(Protocol):
 
 
 class FileLayer(Protocol):
-    """The operations on names and on whole files of a file system."""
+    """The operations on names and on whole files of a file system.
+
+    Only regular files, and links to them, are opened or have a size: for anything else ``open``, ``load``,
+    ``size`` and ``lock`` raise ``NotRegularFile``.
+    """
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
         """Create a sparse file of ``size`` zero bytes, atomically: it exists complete or not at all.
@@ -274,6 +279,7 @@ class Disk:
 
     def open(self, path: Path, *, writable: bool) -> File:
         """Open an existing file at its present length."""
+        regular_stat(path)
         fd = SPARES.open(path, os.O_RDWR if writable else os.O_RDONLY)
         return DiskFile(path, fd, self._pages)
 
@@ -306,6 +312,7 @@ class Disk:
 
     def load(self, path: Path) -> bytes:
         """Return the content of a small file."""
+        regular_stat(path)
         fd = SPARES.open(path, os.O_RDONLY)
         try:
             with os.fdopen(fd, "rb", closefd=False) as file:
@@ -323,7 +330,7 @@ class Disk:
 
     def size(self, path: Path) -> int:
         """Return the length of the file at ``path`` in bytes."""
-        return path.stat().st_size
+        return regular_stat(path).st_size
 
     def modified_ms(self, path: Path) -> int:
         """Return when the file at ``path`` was last written, ms since the epoch."""

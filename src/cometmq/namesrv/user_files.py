@@ -20,6 +20,7 @@ import msgspec
 from cometmq.access.directory import Directory
 from cometmq.access.users import UserType
 from cometmq.errors import FormatError, SettingsError
+from cometmq.io.regular import regular_stat
 from cometmq.wire.acl import Credentials
 
 USERS: Final = "users"
@@ -31,6 +32,9 @@ _log = logging.getLogger(__name__)
 
 class UserFiles:
     """Reads users and what they may do, again whenever the files have changed.
+
+    A file that was there and is missing counts as one that cannot be used, as a disk that is not mounted and
+    a copy under way look like that: to remove users, save a file without them.
 
     Args:
         path: the file of the users, which only its owner may read. It may be missing if there are ``supers``.
@@ -52,6 +56,7 @@ class UserFiles:
         if path is not None and not self._supers and not path.exists():
             raise SettingsError(f"file of users {path}: No such file or directory")
         self._stamps = self._current_stamps()
+        self._were_there: set[str] = set()
         self._read()
 
     def refresh(self) -> None:
@@ -71,12 +76,19 @@ class UserFiles:
         return [_stamp(path) for path in self._paths]
 
     def _read(self) -> None:
-        read = {name: _member(path, name) for path, name in zip(self._paths, (USERS, ACLS), strict=False)}
+        read = {}
+        for path, name in zip(self._paths, (USERS, ACLS), strict=False):
+            member = _member(path, name)
+            if member is None and name in self._were_there:
+                raise SettingsError(f"file of {name} {path}: is missing, and was there: put it back")
+            if member is not None:
+                read[name] = member
         users, acls = self._supers | read.get(USERS, {}), read.get(ACLS, {})
         try:
             self.directory.restore(users, {name: acl for name, acl in acls.items() if name in users})
         except FormatError as error:
             raise SettingsError(f"files of users {' and '.join(map(str, self._paths))}: {error}") from None
+        self._were_there = set(read)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -88,14 +100,15 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode
 
 
-def _member(path: Path, name: str) -> dict[str, Any]:
-    """Return the only member of a file; nothing if there is no file. Raises SettingsError."""
+def _member(path: Path, name: str) -> dict[str, Any] | None:
+    """Return the only member of a file; None if there is no file. Raises SettingsError."""
     try:
+        regular_stat(path)
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             content = file.read()
     except FileNotFoundError:
-        return {}
+        return None
     except OSError as error:
         raise SettingsError(f"file of {name} {path}: {error.strerror}") from None
     if os.name == "posix" and mode & 0o077:
@@ -104,5 +117,5 @@ def _member(path: Path, name: str) -> dict[str, Any]:
         )
     try:
         return msgspec.json.decode(content, type=dict[str, dict[str, Any]])[name]
-    except (msgspec.DecodeError, KeyError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError):
         raise SettingsError(f'file of {name} {path}: write {{"{name}": {{"NAME": {{…}}}}}}') from None

@@ -22,6 +22,10 @@ def _toml(path: Path, text: str) -> dict[str, Any]:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"settings file {path} is not TOML: {error}") from None
+    except RecursionError:
+        raise SettingsError(
+            f"settings file {path} is nested too deep: put settings at the top level"
+        ) from None
     for name, value in values.items():
         if isinstance(value, dict):
             raise SettingsError(f"settings file {path}: table [{name}]: put settings at the top level")

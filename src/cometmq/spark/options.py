@@ -119,6 +119,6 @@ def _path(_: str, text: str) -> tuple[Path, ...]:
 def _paths(name: str, text: str) -> tuple[Path, ...]:
     try:
         found = msgspec.json.decode(text, type=list[str])
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise SettingsError(f'option {name} {text}: write ["a/store", "b/store"]: {error}') from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise SettingsError(f'option {name} {text:.1000}: write ["a/store", "b/store"]: {error}') from None
     return tuple(path_of(path) for path in found if path)

@@ -250,8 +250,8 @@ def json_tree(name: str, text: str) -> Any:
     """Parse JSON."""
     try:
         return json.loads(text)
-    except ValueError as error:
-        raise SettingsError(f"option {name} {text}: no JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"option {name} {text:.1000}: no JSON: {error}") from None
 
 
 def flag(name: str, text: str) -> bool:

@@ -9,7 +9,7 @@ Source: RocketMQ ``store/MappedFileQueue.java``.
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from cometmq.errors import FormatError, StoreDamaged
 from cometmq.format import layout
 from cometmq.io.files import TEMPORARY_SUFFIX, File
 from cometmq.io.open_files import OpenFiles
+from cometmq.io.regular import NotRegularFile
 from cometmq.message import Buffer
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.folders import files_in
@@ -251,13 +252,14 @@ class FileChain:
         return Path(self._directory, name)
 
     def _drop_unsynced(self, drop: Callable[[Path], object]) -> None:
-        layer, is_synced = self.files.layer, True
+        is_synced = True
         self.starts = []
         for name in self._names():
             path = self._place(name)
-            if layer.is_directory(path) or not layout.is_offset_name(name):
+            size = self._size(name)
+            if size is None or not layout.is_offset_name(name):
                 continue  # ``load`` reports it
-            is_synced = is_synced and (self._check(name) is None or layer.size(path) > self.file_size)
+            is_synced = is_synced and (self._check(name) is None or size > self.file_size)
             if not is_synced:
                 log.warning("%s: was not yet on the disk when the power failed; it is created again", path)
                 drop(path)
@@ -269,7 +271,13 @@ class FileChain:
     def _is_unfinished(self, name: str, *, is_last: bool) -> bool:
         if name.endswith(TEMPORARY_SUFFIX) or not is_last:
             return name.endswith(TEMPORARY_SUFFIX)
-        return self.files.layer.size(self._place(name)) == 0
+        return self._size(name) == 0
+
+    def _size(self, name: str) -> int | None:
+        """Return the length of a file that ``_names`` has found; None if it is no regular file."""
+        with suppress(NotRegularFile):
+            return self.files.layer.size(self._place(name))
+        return None
 
     def _check(self, name: str) -> Finding | None:
         """Add the file ``name`` to the chain and return None, or return what is wrong with it.
@@ -281,9 +289,10 @@ class FileChain:
         except FormatError as error:
             return _damage(self._place(name), str(error), "move it out of the store")
         path = self.path(start)
-        size = self.files.layer.size(path)
-        if size != self.file_size and self.files.layer.is_directory(path):
-            return None
+        try:
+            size = self.files.layer.size(path)
+        except NotRegularFile as error:
+            return _damage(path, error.strerror, "move it out of the store")
         if size != self.file_size:
             return _damage(
                 path,

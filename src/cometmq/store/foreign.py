@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from cometmq.errors import FormatError, SettingsError
 from cometmq.format.java import fastjson
 from cometmq.io.files import FileLayer
+from cometmq.io.regular import NotRegularFile
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ def _is_rocksdb(layer: FileLayer, path: Path) -> bool:
 def _has_stored(layer: FileLayer, path: Path) -> bool:
     """Check whether a folder is that of a RocksDB store in which something was stored."""
     return _is_rocksdb(layer, path) and any(
-        _ROCKSDB_TABLE.fullmatch(name) or (_ROCKSDB_LOG.fullmatch(name) and layer.size(path / name))
+        _ROCKSDB_TABLE.fullmatch(name) or (_ROCKSDB_LOG.fullmatch(name) and _length(layer, path / name))
         for name in layer.names(path)
     )
 
@@ -41,9 +42,17 @@ def _has_stored(layer: FileLayer, path: Path) -> bool:
 def _has_files(layer: FileLayer, path: Path) -> bool:
     """Check whether a folder, or one in it, has a file that is not empty."""
     return any(
-        _has_files(layer, path / name) if layer.is_directory(path / name) else layer.size(path / name)
+        _has_files(layer, path / name) if layer.is_directory(path / name) else _length(layer, path / name)
         for name in layer.names(path)
     )
+
+
+def _length(layer: FileLayer, path: Path) -> int:
+    """Return the length of a file; 0 if it is no regular file, which holds nothing."""
+    try:
+        return layer.size(path)
+    except NotRegularFile:
+        return 0
 
 
 def _has_members(layer: FileLayer, path: Path) -> bool:
@@ -52,6 +61,8 @@ def _has_members(layer: FileLayer, path: Path) -> bool:
         value = fastjson.loads(layer.load(path))
     except FormatError:
         return True
+    except NotRegularFile:
+        return False
     return isinstance(value, dict) and any(isinstance(member, dict) and member for member in value.values())
 
 

@@ -8,12 +8,15 @@ Source: RocketMQ ``common/ConfigManager.java`` (file names and format; the order
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cometmq.errors import FormatError, StoreDamaged
 from cometmq.format import layout
 from cometmq.format.java import fastjson
 from cometmq.io.files import FileLayer
+from cometmq.io.regular import NotRegularFile
+
+SUFFIX: Final = ".json"
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +82,10 @@ class JsonTable:
 
     def _read(self, path: Path) -> dict[str, Any]:
         """Read one of the files. Raises FormatError, FileNotFoundError."""
-        data = self._layer.load(path)
+        try:
+            data = self._layer.load(path)
+        except NotRegularFile as error:
+            raise FormatError(error.strerror) from None
         try:
             value = fastjson.loads(data.decode())
         except UnicodeDecodeError as error:
@@ -88,3 +94,8 @@ class JsonTable:
             raise FormatError("not a JSON object")
         self._verified = data
         return value
+
+
+def is_table_name(name: str) -> bool:
+    """Check whether a file name is that of a table or of its backup."""
+    return name.removesuffix(layout.BACKUP_SUFFIX).endswith(SUFFIX)

@@ -16,6 +16,7 @@ from random import Random
 from typing import Self
 
 from cometmq.io.files import File, Usage, WriteWindow
+from cometmq.io.regular import not_regular
 from cometmq.message import Buffer
 
 BLOCK_SIZE = 4096
@@ -345,6 +346,8 @@ class MemoryDisk:
         try:
             return self._files[path]
         except KeyError:
+            if path in self._directories:
+                raise not_regular(path, "directory") from None
             raise os_error(errno.ENOENT, path) from None
 
     def _need_parent(self, path: Path) -> None:

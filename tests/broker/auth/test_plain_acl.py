@@ -261,3 +261,11 @@ def test_what_was_undone_is_applied_again(tmp_path: Path) -> None:
 def test_the_longer_sample_is_read_too(tmp_path: Path) -> None:
     put(tmp_path, SAMPLE)
     assert [one.admin for one in read_accounts(tmp_path)] == [False, True]
+
+
+def test_a_file_that_waits_for_a_writer_is_not_opened(tmp_path: Path) -> None:
+    path = put(tmp_path, "")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(SettingsError, match="cannot be read: is a FIFO, not a regular file"):
+        read_accounts(tmp_path)

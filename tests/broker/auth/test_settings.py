@@ -68,6 +68,7 @@ def test_accounts_of_4_x_are_either_followed_or_migrated() -> None:
         ("initAuthenticationUser", '{"username":"admin","password":""}'),
         ("innerClientAuthenticationCredentials", '{"accessKey":"inner","secretKey":["hidden"]}'),
         ("innerClientAuthenticationCredentials", FIRST),
+        ("innerClientAuthenticationCredentials", '{"a":' * 100_000),
     ],
 )
 def test_a_value_that_cannot_be_used_stops_the_start_without_being_shown(name: str, value: str) -> None:

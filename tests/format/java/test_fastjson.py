@@ -201,6 +201,14 @@ def test_nesting_has_a_limit(opening: str) -> None:
         loads(opening * 100_000)
 
 
+def test_standard_json_has_the_same_limit() -> None:
+    with pytest.raises(FormatError, match=f"deeper than {DEPTH_MAX} levels"):
+        loads("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
+    with pytest.raises(FormatError, match=f"deeper than {DEPTH_MAX} levels"):
+        loads('{"a":' * (DEPTH_MAX + 1) + "[]" + "}" * (DEPTH_MAX + 1))
+    assert loads("[" * DEPTH_MAX + "]" * DEPTH_MAX) is not None
+
+
 def test_nesting_up_to_the_limit_is_read() -> None:
     value = loads("[" * (DEPTH_MAX - 1) + "{0:1}" + "]" * (DEPTH_MAX - 1))
     assert dumps(value).count("[") == DEPTH_MAX - 1

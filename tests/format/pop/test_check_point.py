@@ -95,7 +95,7 @@ def test_long_names_are_read_too() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *(b"", b"[]", b"{}", b"\xff"),
+        *(b"", b"[]", b"{}", b"\xff", b'{"a":' * 100_000),
         CHECK_POINT.replace(b'"so":0', b'"so":"x"'),
         CHECK_POINT.replace(b'"so":0', b'"so":9223372036854775808'),
         CHECK_POINT.replace(b'"d":[0]', b'"d":[2147483648]'),

@@ -10,8 +10,9 @@ from tests.counted import CountedFiles
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout
+from cometmq.io.regular import NotRegularFile
 from cometmq.spark.files.log_reader import LogReader
-from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.remote import opened, path_of
 from cometmq.spark.files.splits import LogFile, gaps, log_files, pieces_of, plain, splits
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.store import MessageStore
@@ -156,3 +157,34 @@ def test_pieces_reach_a_task_as_they_were_planned(path: str) -> None:
 def test_missing_files_are_seen() -> None:
     assert gaps([log_file(0, 1000), log_file(1000, 1000)]) == []
     assert gaps([log_file(1000, 1000), log_file(3000, 1000)]) == [(2000, 3000)]
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a directory", "a link to a character device"])
+def test_what_has_the_name_of_a_file_and_is_none_is_named(tmp_path: Path, kind: str) -> None:
+    (tmp_path / layout.offset_name(0)).write_bytes(b"x")
+    path = tmp_path / layout.offset_name(1)
+    if kind == "a FIFO":
+        os.mkfifo(path)
+    elif kind == "a directory":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(NotRegularFile, match=f"is {kind}, not a regular file"):
+        log_files(tmp_path)
+    if kind != "a directory":
+        with pytest.raises(NotRegularFile):
+            log_files(path)
+    with pytest.raises(NotRegularFile):
+        opened(path, 1, 1)
+
+
+def test_a_remote_folder_with_the_name_of_a_file_is_named() -> None:
+    CountedFiles.start({f"lake/commitlog/{layout.offset_name(0)}/x": 1})
+    with pytest.raises(NotRegularFile, match="is a folder"):
+        log_files(path_of("counted://lake"))
+
+
+def test_links_to_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / layout.offset_name(0)).symlink_to("file")
+    assert [file.size for file in log_files(tmp_path)] == [1]

@@ -108,6 +108,7 @@ def test_positions_have_names(text: str, position: object) -> None:
         ({"subscribePattern": "x"}, "give one of them, not subscribe and subscribePattern"),
         ({"startingOffsets": "first"}, "give earliest, latest, group:NAME, or offsets as JSON"),
         ({"startingOffsets": "{"}, "no JSON"),
+        ({"startingOffsets": '{"a":' * 100_000}, "no JSON"),
         ({"startingOffsets": "latest", "startingTimestamp": "1"}, "give one of them"),
         ({"startingOffsets": "group:a b"}, "option startingOffsets: "),
         ({"tags": "||"}, "option tags: tag expression"),

@@ -30,6 +30,7 @@ from cometmq.access.users import User, UserType
 from cometmq.broker.auth import simple_yaml
 from cometmq.errors import FormatError, SettingsError
 from cometmq.format.layout import RETRY_PREFIX
+from cometmq.io.regular import regular_stat
 from cometmq.wire.requests import Action, Resource
 
 FOLLOW_MS: Final = 500
@@ -223,6 +224,7 @@ def read_accounts(home: Path) -> list[Account]:
 def _read(path: Path) -> AccountFile:
     """Read one file, and check all permissions in it. Raises SettingsError."""
     try:
+        regular_stat(path)
         plain = simple_yaml.loads(path.read_text(encoding="utf-8"))
         content = msgspec.convert({} if plain is None else plain, AccountFile, strict=False)
         for account in content.accounts or ():

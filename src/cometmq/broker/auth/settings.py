@@ -147,6 +147,6 @@ def _credentials(setting: str, text: str, keys: tuple[str, str]) -> Credentials 
     try:
         values = msgspec.json.decode(text, type=dict[str, str])
         return Credentials(values[name], values[secret])
-    except (msgspec.DecodeError, KeyError, SettingsError):  # their texts may hold the secret
+    except (msgspec.DecodeError, RecursionError, KeyError, SettingsError):  # their texts may hold the secret
         wanted = f'{{"{name}":"NAME","{secret}":"SECRET"}}'
         raise SettingsError(f"setting {setting} cannot be read: write {wanted}, both not empty") from None

@@ -36,7 +36,7 @@ from cometmq.errors import FormatError
 from cometmq.message import Buffer
 
 DEPTH_MAX: Final = 128
-"""Deepest nesting of non-standard JSON; standard JSON may nest as deep as the interpreter allows."""
+"""Deepest nesting: all that goes through a decoded value may then recurse."""
 
 
 class ObjectKey(tuple[tuple[Any, Any], ...]):
@@ -80,15 +80,34 @@ def loads(data: str | Buffer) -> Any:
     Raises FormatError with the position in characters if there is none or if it is nested too deep.
     """
     try:
-        return msgspec.json.decode(data)
+        value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         pass  # not standard JSON: the lenient reader decodes it or raises the error
+    else:
+        _check_depth(value)
+        return value
     if isinstance(data, str):
         return _JsonReader(data).value()
     try:
         return _JsonReader(str(data, "utf-8")).value()
     except UnicodeDecodeError as error:
         raise FormatError(f"JSON is not UTF-8 at byte {error.start}: {error.reason}") from None
+
+
+def _check_depth(value: Any) -> None:
+    """Raise FormatError for a value that is nested too deep, level by level."""
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        level = [
+            item
+            for one in level
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return
+    raise FormatError(f"JSON: nested deeper than {DEPTH_MAX} levels")
 
 
 quoted = json.encoder.encode_basestring

@@ -313,7 +313,7 @@ def _decode(body: Buffer, kind: type[BodyT]) -> BodyT:
         members = msgspec.json.decode(body, type=dict[str, object])
         named = {_LONG_NAMES.get(name, name): value for name, value in members.items() if value is not None}
         return msgspec.convert(named, kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(
             f"{bytes(body[:_SHOWN_LENGTH])!r} is no check point or acknowledgement: {error}"
         ) from None

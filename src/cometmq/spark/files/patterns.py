@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from cometmq.errors import SettingsError
+from cometmq.io.regular import NotRegularFile
 from cometmq.spark.files.remote import Listed, listing, path_of
 
 ANY_DEPTH: Final = "**"
@@ -82,7 +83,7 @@ def _expanded(base: Path, parts: tuple[str, ...]) -> Iterator[Listed]:
 def _children(folder: Path) -> list[Listed]:
     try:
         return [one for one in listing(folder) if one.path != folder]
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, NotRegularFile):
         return []
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from cometmq.errors import SettingsError
 from cometmq.io.files import Disk
+from cometmq.io.regular import regular_stat
 from cometmq.io.sparse_view import map_as_it_is
 from cometmq.message import Buffer
 
@@ -198,17 +199,23 @@ def spark_path(path: Path) -> str:
 
 
 def file_at(path: Path) -> Listed | None:
-    """Return the name and size of the file at ``path``; None if there is no file."""
+    """Return the name and size of the file at ``path``; None if there is no file.
+
+    Raises NotRegularFile if a FIFO, device or socket is there.
+    """
     if isinstance(path, RemotePath):
         return path.file()
-    return Listed(path, path.stat().st_size, is_file=True) if path.is_file() else None
+    if path.is_dir() or not path.exists():
+        return None
+    return Listed(path, regular_stat(path).st_size, is_file=True)
 
 
 def listing(path: Path) -> list[Listed]:
     """List a folder, in no order; the file itself if ``path`` is one.
 
     Names and sizes of a remote folder come from its listing alone: S3 has a thousand in a request.
-    Raises FileNotFoundError or NotADirectoryError if there is none, SettingsError if access is refused.
+    Raises FileNotFoundError if there is none, NotRegularFile if it is neither, SettingsError if access is
+    refused.
     """
     if isinstance(path, RemotePath):
         return path.listing()
@@ -252,6 +259,7 @@ class MappedWindow:
     """The bytes of a local file; a part is mapped. Raises OSError if it cannot be opened."""
 
     def __init__(self, path: Path, size: int) -> None:
+        regular_stat(path)
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._fd)
         self._size = size

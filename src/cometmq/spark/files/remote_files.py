@@ -14,6 +14,7 @@ from typing import Final
 from cometmq.io.disk_file import DiskFile
 from cometmq.io.files import Disk, File, FileLayer, WriteWindow
 from cometmq.io.mapped import MappedPages
+from cometmq.io.regular import not_regular
 from cometmq.message import Buffer
 from cometmq.spark.files.remote import BLOCK, RemotePath, path_of
 
@@ -56,6 +57,8 @@ class RemoteFiles(Disk):
         if not self._is_listed(remote):
             return remote.length()
         if remote not in self._sizes:
+            if remote in self._names:
+                raise not_regular(remote, "folder")
             raise FileNotFoundError(f"{remote}: there is no such file")
         return self._sizes[remote]
 

@@ -21,6 +21,7 @@ from cometmq.format.layout import (
     lock_path,
     parse_offset_name,
 )
+from cometmq.io.regular import not_regular, regular_stat
 from cometmq.spark.files.remote import Listed, RemotePath, file_at, listing, path_of, written_end
 
 
@@ -64,6 +65,7 @@ def log_files(path: Path) -> list[LogFile]:
 
     Raises:
         SettingsError: it does not exist, holds no CommitLog, or is a file whose name is no offset.
+        NotRegularFile: what has the name of a CommitLog file is none.
         OSError: a folder cannot be read.
     """
     if is_offset_name(path.name) and (one := file_at(path)) is not None:
@@ -72,7 +74,7 @@ def log_files(path: Path) -> list[LogFile]:
         found = listing(commitlog_dir(path))
     except (FileNotFoundError, NotADirectoryError):
         found = _listing_without_folder(path)
-    files = [_planned(one) for one in found if one.is_file and is_offset_name(one.path.name)]
+    files = [_planned(_file(one)) for one in found if is_offset_name(one.path.name)]
     if not files:
         _check_is_empty(path)
     return _without_holes(sorted(files, key=lambda file: file.base_offset))
@@ -174,6 +176,15 @@ def _check_is_empty(path: Path) -> None:
 def _no_offset(path: Path) -> str:
     why = "its name is no offset of 20 digits"
     return f"{path}: {why}, rename it to the offset at which it began in its store"
+
+
+def _file(listed: Listed) -> Listed:
+    """Return what has the name of a CommitLog file. Raises NotRegularFile unless it is a file."""
+    if not listed.is_file:
+        if not isinstance(listed.path, RemotePath):
+            regular_stat(listed.path)
+        raise not_regular(listed.path, "folder")
+    return listed
 
 
 def _planned(listed: Listed) -> LogFile:

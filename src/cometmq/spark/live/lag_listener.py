@@ -121,7 +121,7 @@ def _read(text: str) -> Offsets:
     """Read offsets as this source writes them; none from another source's text, or an empty one."""
     try:
         return offsets.read("", json.loads(text))
-    except (ValueError, SettingsError):
+    except (ValueError, RecursionError, SettingsError):
         return {}
 
 

@@ -20,6 +20,7 @@ from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY
 from cometmq.format.java.java_hash import index_key_hash
 from cometmq.io.files import TEMPORARY_SUFFIX
 from cometmq.io.open_files import OpenFiles
+from cometmq.io.regular import NotRegularFile
 from cometmq.kernels.ops import Ints, Longs
 from cometmq.store.folders import files_in
 from cometmq.store.index.index_file import IndexFile
@@ -69,7 +70,7 @@ class Index:
             try:
                 layout.parse_index_name(name)
                 file.load()
-            except FormatError as error:
+            except (FormatError, NotRegularFile) as error:
                 log.warning("%s; it is set aside and rebuilt from the CommitLog", error)
                 self._set_aside([directory / other for other in names[number:]])
                 self.is_whole = False

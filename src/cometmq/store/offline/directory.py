@@ -19,6 +19,7 @@ from cometmq.format.index import file_size
 from cometmq.format.java import fastjson
 from cometmq.io.files import TEMPORARY_SUFFIX, Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
+from cometmq.io.regular import NotRegularFile
 from cometmq.store import foreign
 from cometmq.store.file_chain import UNFINISHED, FileChain
 from cometmq.store.finding import Finding, Severity
@@ -143,7 +144,11 @@ class StoreDirectory:
                     findings.append(_alien(topics / topic / name, str(error)))
                     continue
                 queue = self.queue(topic, queue_id)
-                findings += queue.chain.find_files()
+                try:
+                    findings += queue.chain.find_files()
+                except NotADirectoryError:
+                    findings.append(_alien(queue.chain.directory, "no queue's directory"))
+                    continue
                 if queue.ext is not None:
                     findings += queue.ext.chain.find_files()
                 yield queue
@@ -179,17 +184,21 @@ class StoreDirectory:
         expected = file_size(slot_count, entry_count)
         paths = []
         directory = layout.index_dir(self.root)
-        for name in files_in(self.layer, directory):
+        for name in files_in(self.layer, directory, layout.is_index_name):
             path = directory / name
             if name.endswith(TEMPORARY_SUFFIX):
                 findings.append(Finding(Severity.RECOVERY, path, None, None, UNFINISHED))
                 continue
             try:
                 layout.parse_index_name(name)
+                size = self.layer.size(path)
             except FormatError as error:
                 findings.append(_alien(path, str(error)))
                 continue
-            if (size := self.layer.size(path)) != expected:
+            except NotRegularFile as error:
+                findings.append(_alien(path, error.strerror))
+                continue
+            if size != expected:
                 what = f"has {size} bytes, expected {expected} ({slot_count} slots, {entry_count} entries)"
                 remedy = f"set maxHashSlotNum and maxIndexNum to what it was written with, or {REBUILD}"
                 findings.append(Finding(Severity.DAMAGE, path, None, None, what, remedy))
@@ -209,7 +218,7 @@ class StoreDirectory:
     def _load_table(self, path: Path) -> dict[str, Any] | None:
         try:
             value = fastjson.loads(self.layer.load(path))
-        except (FormatError, FileNotFoundError):
+        except (FormatError, FileNotFoundError, NotRegularFile):
             return None
         table = value.get("topicConfigTable") if isinstance(value, dict) else None
         return table if isinstance(table, dict) else None
@@ -217,7 +226,7 @@ class StoreDirectory:
     def _load_checkpoint(self) -> Checkpoint | None:
         try:
             return Checkpoint.unpack(self.layer.load(layout.checkpoint_path(self.root)))
-        except (FormatError, FileNotFoundError):
+        except (FormatError, FileNotFoundError, NotRegularFile):
             return None
 
 

@@ -12,6 +12,7 @@ ConsumeQueues and index are rebuilt from that log; queue offsets of lost message
 """
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,6 +34,7 @@ from cometmq.format.record import (
 from cometmq.format.scan import StopReason, check, find_next_record
 from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.io.files import Disk, File, FileLayer
+from cometmq.io.regular import NotRegularFile
 from cometmq.store import foreign
 from cometmq.store.folders import LOST_AND_FOUND, files_in
 from cometmq.store.offline.directory import check_is_store
@@ -45,10 +47,10 @@ from cometmq.store.recovery.replay import Gap
 from cometmq.store.recovery.whereabouts import check_has_log
 from cometmq.store.settings import StoreSettings
 from cometmq.store.spread import LogSpread, in_root, spread_of
+from cometmq.store.tables import SUFFIX, is_table_name
 
 FILLER_TOPIC: Final = "SALVAGED"
 COPY_BYTES: Final = 4 * 1024 * 1024
-TABLE_SUFFIX: Final = ".json"
 
 
 class Lost(NamedTuple):
@@ -182,8 +184,11 @@ class _Copy:
                 start = layout.parse_offset_name(path.name)
             except FormatError:
                 continue
-            if start % self._file_size == 0 and self._layer.size(path):
-                paths[start] = path
+            try:
+                if start % self._file_size == 0 and self._layer.size(path):
+                    paths[start] = path
+            except NotRegularFile as error:
+                self.lost.append(Lost(path, 0, self._file_size, error.strerror))
         return paths
 
     def _copy_file(self, path: Path, start: int, *, is_last: bool) -> None:
@@ -248,7 +253,8 @@ class _Copy:
         file.close()
         self._layer.sync(path)
         missing = self._spread.writable[0] / layout.offset_name(start)
-        self.lost.append(Lost(missing, 0, self._file_size, "the file is missing"))
+        if all(lost.path != missing for lost in self.lost):
+            self.lost.append(Lost(missing, 0, self._file_size, "the file is missing"))
 
     def _copy_bytes(self, old: File, new: File, begin: int, end: int) -> None:
         for at in range(begin, end, COPY_BYTES):
@@ -306,8 +312,8 @@ def _copy_tables(
     """Copy the tables that can be read; return their names, and the names of those that cannot."""
     copied, lost = [], []
     directory = layout.config_dir(source)
-    names = {name.removesuffix(layout.BACKUP_SUFFIX) for name in files_in(layer, directory)}
-    for name in sorted(name for name in names if name.endswith(TABLE_SUFFIX)):
+    names = {name.removesuffix(layout.BACKUP_SUFFIX) for name in files_in(layer, directory, is_table_name)}
+    for name in sorted(name for name in names if name.endswith(SUFFIX)):
         path = directory / name
         if path in left_out:
             continue
@@ -322,7 +328,9 @@ def _copy_tables(
 
 
 def _contents(layer: FileLayer, path: Path) -> Iterator[bytes]:
-    return (layer.load(place) for place in (path, layout.backup_path(path)) if layer.exists(place))
+    for place in (path, layout.backup_path(path)):
+        with suppress(FileNotFoundError, NotRegularFile):
+            yield layer.load(place)
 
 
 def _is_table(data: bytes) -> bool:

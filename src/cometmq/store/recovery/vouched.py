@@ -16,6 +16,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, RecordHead
 from cometmq.format.scan import Stop, StopReason, check
 from cometmq.io.files import File, FileLayer
+from cometmq.io.regular import NotRegularFile
 from cometmq.store.log.commit_log import CommitLog
 
 ALL: Final = 2**63 - 1
@@ -70,5 +71,9 @@ def _record_at(file: File, start: int, position: int, crc: Crc) -> RecordHead | 
 
 def _is_same_boot(layer: FileLayer, root: Path) -> bool:
     """Check that the store is on the same file system, and the machine in the same boot, as when opened."""
-    _, _, life = layer.load(layout.abort_path(root)).decode(errors="replace").partition("\n")
+    try:
+        text = layer.load(layout.abort_path(root)).decode(errors="replace")
+    except NotRegularFile:
+        return False
+    _, _, life = text.partition("\n")
     return life.strip() == layer.life(root) != ""

@@ -11,6 +11,7 @@ from cometmq.errors import FormatError, SettingsError
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.io.files import FileLayer
+from cometmq.io.regular import NotRegularFile
 from cometmq.store import foreign
 from cometmq.store.folders import files_in, queues_in, topics_in
 from cometmq.store.settings import StoreSettings
@@ -66,7 +67,7 @@ def _signs_of_messages(layer: FileLayer, root: Path) -> Iterator[str]:
         yield f"the index file {name}"
     try:
         checkpoint = Checkpoint.unpack(layer.load(layout.checkpoint_path(root)))
-    except (FileNotFoundError, FormatError):
+    except (FileNotFoundError, NotRegularFile, FormatError):
         return
     if checkpoint.physic_msg_timestamp > 0:
         yield f"a checkpoint of messages stored up to {checkpoint.physic_msg_timestamp} ms"

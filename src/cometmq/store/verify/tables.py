@@ -6,11 +6,11 @@ from cometmq.errors import FormatError
 from cometmq.format import layout
 from cometmq.format.checkpoint import SIZE, Checkpoint
 from cometmq.format.java import fastjson
+from cometmq.io.regular import NotRegularFile
 from cometmq.store.folders import files_in
 from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.tables import is_table_name
 from cometmq.store.verify.findings import Findings
-
-TABLE_SUFFIX = ".json"
 
 
 def check_checkpoint(store: StoreDirectory, last_time: int, findings: Findings) -> None:
@@ -21,7 +21,11 @@ def check_checkpoint(store: StoreDirectory, last_time: int, findings: Findings) 
         if store.log.chain.starts:
             findings.note(path, "is not there", "a start after a kill will read the whole log")
         return
-    size = store.layer.size(path)
+    try:
+        size = store.layer.size(path)
+    except NotRegularFile as error:
+        findings.damage(path, None, None, error.strerror, remedy)
+        return
     if size != SIZE:
         findings.damage(path, None, None, f"has {size} bytes, expected {SIZE}", remedy)
     if store.checkpoint is None:
@@ -39,9 +43,8 @@ def check_checkpoint(store: StoreDirectory, last_time: int, findings: Findings) 
 def check_tables(store: StoreDirectory, findings: Findings) -> None:
     """Check that the broker's tables, and their backups, can be read."""
     directory = layout.config_dir(store.root)
-    for name in files_in(store.layer, directory):
-        if name.endswith((TABLE_SUFFIX, TABLE_SUFFIX + layout.BACKUP_SUFFIX)):
-            _check_table(store, directory / name, findings)
+    for name in filter(is_table_name, files_in(store.layer, directory, is_table_name)):
+        _check_table(store, directory / name, findings)
 
 
 def _check_table(store: StoreDirectory, path: Path, findings: Findings) -> None:
@@ -49,7 +52,11 @@ def _check_table(store: StoreDirectory, path: Path, findings: Findings) -> None:
         remedy = "the broker writes it again when the table changes"
     else:
         remedy = f"the broker reads {layout.backup_path(path).name} in its place; copy that over it"
-    data = store.layer.load(path)
+    try:
+        data = store.layer.load(path)
+    except NotRegularFile as error:
+        findings.damage(path, None, None, error.strerror, remedy)
+        return
     if not data.strip():
         findings.damage(path, None, None, "is empty", remedy)
         return

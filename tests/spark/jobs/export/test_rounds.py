@@ -9,6 +9,7 @@ from fsspec import filesystem
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cometmq.errors import FormatError
 from cometmq.spark.jobs.export.rounds import (
     UNIT_BYTES,
     UNITS_MAX,
@@ -125,6 +126,13 @@ def test_a_plan_that_was_made_for_a_round_that_is_over_meanwhile_is_dropped(targ
 def test_what_a_round_did_is_read_by_what_knows_less_of_it(target: JobTarget) -> None:
     target.create(f"{STATE}/{0:020}.done.json", msgspec.json.encode({"begin": 0, "next": 7, "more": [1]}))
     assert DoneRounds(target, STATE, RoundDone).last() == RoundDone(begin=0, next=7)
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[" * 100_000, b"\xff"])
+def test_what_no_job_has_written_is_named(target: JobTarget, content: bytes) -> None:
+    target.create(f"{STATE}/{0:020}.done.json", content)
+    with pytest.raises(FormatError, match=r"0\.done\.json: no job of CometMQ has written this"):
+        DoneRounds(target, STATE, RoundDone).last()
 
 
 @given(st.integers(0, 2**62), st.integers(1, 2**50))

@@ -18,6 +18,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from cometmq.errors import FormatError
 from cometmq.format.layout import offset_name
 from cometmq.spark.jobs.export.targets import JobTarget
 
@@ -46,6 +47,7 @@ class RoundDone(msgspec.Struct, frozen=True, kw_only=True):
     next: int
 
 
+R = TypeVar("R")
 P = TypeVar("P", bound=RoundPlan)
 D = TypeVar("D", bound=RoundDone)
 
@@ -67,7 +69,7 @@ class DoneRounds(Generic[D]):
         """Return the result of the last round; None if there was none."""
         while (name := max(self._names(), default=None)) is not None:
             with suppress(FileNotFoundError):  # another job has finished a later round meanwhile
-                return msgspec.json.decode(self._target.load(f"{self._state}/{name}"), type=self._kind)
+                return _loaded(self._target, f"{self._state}/{name}", self._kind)
         return None
 
     def next_begin(self) -> int:
@@ -129,9 +131,18 @@ def _pinned(
             target.create(name, msgspec.json.encode(planned))
         if next_begin() == begin:  # a second job may have finished this round since it was looked up
             with suppress(FileNotFoundError):
-                return msgspec.json.decode(target.load(name), type=kind)
+                return _loaded(target, name, kind)
         else:
             target.remove(name)
+
+
+def _loaded(target: JobTarget, name: str, kind: type[R]) -> R:
+    """Return the content of a file of a job. Raises FormatError, FileNotFoundError."""
+    data = target.load(name)
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise FormatError(f"{name}: no job of CometMQ has written this: {error}: give a new target") from None
 
 
 def _plan_name(state: str, begin: int) -> str:

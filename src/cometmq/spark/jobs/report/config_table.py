@@ -9,6 +9,7 @@ from cometmq.errors import FormatError
 from cometmq.format import layout
 from cometmq.format.java import fastjson
 from cometmq.io.files import FileLayer
+from cometmq.io.regular import NotRegularFile
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -19,6 +20,6 @@ def load_table(layer: FileLayer, root: Path, name: str, kind: type[T]) -> T:
     for place in (path, layout.backup_path(path)):
         try:
             return msgspec.convert(fastjson.loads(layer.load(place)), kind, strict=False)
-        except (FileNotFoundError, FormatError, msgspec.ValidationError):
+        except (FileNotFoundError, NotRegularFile, FormatError, msgspec.ValidationError):
             continue
     return kind()
