@@ -16,7 +16,6 @@ and calls in a process that was forked from the one that opened it: each process
 """
 
 import inspect
-import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
@@ -28,6 +27,7 @@ from cometmq.client.loop_thread import CLOSED, IN_LOOP, SHARED_LOOP, LoopThread
 from cometmq.client.producer.sending import Where
 from cometmq.client.producer.transaction import Check, Execute, checked_state
 from cometmq.errors import NetworkError, SettingsError
+from cometmq.logs import get_logger
 from cometmq.message import Message, MessageQueue, StoredMessage
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
     "TransactionProducer",
 ]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")

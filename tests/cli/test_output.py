@@ -1,16 +1,18 @@
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cometmq.admin.readable import message_fields
+from cometmq.cli import output
 from cometmq.cli.output import (
-    _short_body,
     print_fields,
     print_json,
+    print_line,
     print_message,
     print_table,
-    printable,
 )
 from cometmq.message import StoredMessage
 
@@ -39,9 +41,10 @@ def test_a_message_is_printed_as_json_with_all_that_it_has(capsys: pytest.Captur
     assert raw["body_hex"] == "00ff" and "body" not in raw
 
 
-def test_what_others_sent_plays_no_tricks_on_a_terminal() -> None:
-    assert printable("plain é ü") == "plain é ü"
-    assert printable("\x1b[31mred\r\n\udcff") == r"\x1b[31mred\r\n\udcff"
+def test_a_line_stays_one_and_does_not_control_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line("group \x1b[31mred\r\n\udcff")
+    print_line("error: a\nb", err=True)
+    assert capsys.readouterr() == ("group \\x1b[31mred\\r\\n\\udcff\n", "error: a\\nb\n")
 
 
 def test_a_table_keeps_a_row_on_a_line_when_no_terminal_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,12 +60,14 @@ def test_a_table_keeps_a_row_on_a_line_when_no_terminal_reads_it(capsys: pytest.
     [
         (b"a\r\nb", "a\nb"),
         (b"safe\rspoof", r"safe\rspoof"),
+        (b"a\tb", "a\tb"),
         (b"\xff" * 40, f"[40 bytes: {'ff' * 32}…]"),
         (b"\xff", "[1 bytes: ff]"),
     ],
 )
-def test_a_body_is_shown_without_harm(body: bytes, shown: str) -> None:
-    assert _short_body(body) == shown
+def test_a_body_is_shown_without_harm(body: bytes, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_message(new_stored(body), as_json=False)
+    assert capsys.readouterr().out.removeprefix("1970-01-01T00:00:00.000Z 0:0 - ") == f"{shown}\n"
 
 
 def test_all_that_a_message_has_is_printed_a_field_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,3 +78,11 @@ def test_all_that_a_message_has_is_printed_a_field_on_a_line(capsys: pytest.Capt
     assert "65 bytes: ff ff" in out and "… 1 bytes more: ask\n" in out
     print_message(message, as_json=False)
     assert capsys.readouterr().out.startswith("1970-01-01T00:00:00.001Z 0:0 - [65 bytes: ffff")
+
+
+def test_all_commands_print_by_these_functions() -> None:
+    folder = Path(output.__file__).parent
+    printing = re.compile(r"\bs?echo\b|(?<![.\w])print\(|sys\.std(out|err)\.write")
+    found = [path for path in folder.rglob("*.py") if printing.search(path.read_text())]
+    printers = {path.relative_to(folder).as_posix() for path in found}
+    assert printers == {"output.py", "completion.py"}  # the latter prints a script of click's

@@ -24,6 +24,8 @@ def test_columns_are_as_wide_as_the_longest_name() -> None:
         )
         assert logger.filter(record)
         assert " orders           | b    | 0123456789 - Received" in handler.format(record)
+        forged = logging.makeLogRecord({"msg": "failed: %s", "args": ("x\n2031 ERROR lost",), "group": "b"})
+        assert logger.filter(forged) and r"failed: x\n2031 ERROR lost" in handler.format(forged)
     finally:
         logger.handlers.clear()
         logger.filters.clear()

@@ -209,3 +209,12 @@ def test_a_table_that_is_no_file_is_read_from_its_backup(root: Path) -> None:
     assert table.load() == {"a": 1}
     with pytest.raises(StoreDamaged, match=r"is broken \(is a FIFO"):
         table.load_latest()
+
+
+def test_a_directory_writes_no_lines_of_its_own_into_the_log(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (root / "consumequeue" / "x\n2031-01-01 00:00:00,000 ERROR cometmq: lost\x1b[2J").mkdir()
+    with caplog.at_level(logging.INFO), MessageStore.open(root, SETTINGS):
+        pass
+    assert r"consumequeue/x\n2031-01-01 00:00:00,000 ERROR cometmq: lost\x1b[2J: is skipped" in caplog.text

@@ -1,7 +1,6 @@
 """The broker: its start, its periodic work and its stop, each in order."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
@@ -34,6 +33,7 @@ from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.write_health import WriteHealth, watched
+from cometmq.logs import get_logger
 from cometmq.net.address import address_text
 from cometmq.net.server import Server
 from cometmq.net.tls.server import server_tls
@@ -65,7 +65,7 @@ ORDERS_SAVE_MS: Final = 10_000
 TIMED: Final = "timed messages"
 REVIVE: Final = "revive"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Broker:

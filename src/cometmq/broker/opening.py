@@ -1,7 +1,6 @@
 """What a broker does with its store before it serves: it opens it, and finds again what a kill has taken."""
 
 import asyncio
-import logging
 from pathlib import Path
 
 from cometmq.broker.assembly import Assembly
@@ -9,11 +8,12 @@ from cometmq.broker.requests.pop.handed_out import restore_offsets
 from cometmq.format import layout
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 from cometmq.replication.copies import SlaveTables
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 async def open_store(root: Path, settings: StoreSettings, files: FileLayer, clock: Clock) -> MessageStore:

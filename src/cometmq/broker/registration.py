@@ -30,6 +30,7 @@ from cometmq.broker.state.topics import READ_WRITE, Topics
 from cometmq.errors import CometMQError, RemoteError, WrongServer
 from cometmq.format.checksum import body_crc
 from cometmq.format.java import fastjson
+from cometmq.logs import get_logger
 from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
@@ -58,7 +59,7 @@ IN_LOOP_MAX: Final = 50
 TABLE: Final = wire_name(Registration, "table")
 TOPICS: Final = wire_name(TopicTable, "topics")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class NameServers:

@@ -15,6 +15,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import read
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import SettingsError
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.net import inproc
 from cometmq.net.client import Connections
@@ -39,7 +40,7 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import NoFields, RegisterBrokerResponseHeader
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Replication:

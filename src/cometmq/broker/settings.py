@@ -4,7 +4,6 @@ One file holds the broker's settings and the store's. What becomes of those of a
 honoured is in ``cometmq.settings.foreign``. A known name with an illegal value stops the start.
 """
 
-import logging
 import socket
 from collections.abc import Collection, Mapping
 from enum import StrEnum
@@ -17,6 +16,7 @@ from msgspec.structs import fields, replace
 
 from cometmq.broker.auth.settings import AuthSettings
 from cometmq.errors import SettingsError
+from cometmq.logs import get_logger
 from cometmq.metrics.labels import labels_of
 from cometmq.net.address import parse_address
 from cometmq.net.flow import (
@@ -39,7 +39,7 @@ from cometmq.wire.bodies import BodyLimits, RequestMode
 from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.frame import FRAME_LENGTH_MAX
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=1, le=10_000)]

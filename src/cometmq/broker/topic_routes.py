@@ -7,7 +7,6 @@ server answers, the last route is used on. A broker without name servers knows i
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
@@ -17,6 +16,7 @@ from cometmq.client.routes import route_of
 from cometmq.cluster.route import READ, QueueCounts, Route
 from cometmq.errors import CometMQError, NetworkError, RemoteError
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.net.client import Connections
 from cometmq.wire.bodies import TopicRoute, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -33,7 +33,7 @@ WAITING_MAX: Final = 10_000
 RouteCallback: TypeAlias = Callable[[Route | None], None]
 """Called with a topic's route; None if no name server knows one, or none answers."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class TopicRoutes:

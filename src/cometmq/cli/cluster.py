@@ -7,7 +7,7 @@ import click
 from cometmq.admin.cluster import BrokerLine, brokers
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.main import EXIT_FAILED
-from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_line, print_table
 
 COLUMNS = (
     "cluster",
@@ -44,10 +44,10 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
         print_table(COLUMNS, map(_row, lines))
     for line in lines:
         if line.warning is not None:
-            click.echo(f"warning: {line.broker_name} at {line.address}: {printable(line.warning)}", err=True)
+            print_line(f"warning: {line.broker_name} at {line.address}: {line.warning}", err=True)
     troubled = [line for line in lines if line.trouble is not None]
     for line in troubled:
-        click.echo(f"error: {line.broker_name} at {line.address}: {printable(str(line.trouble))}", err=True)
+        print_line(f"error: {line.broker_name} at {line.address}: {line.trouble}", err=True)
     if troubled:
         context.exit(EXIT_FAILED)
 

@@ -10,7 +10,7 @@ import click
 
 from cometmq.cli.access import access
 from cometmq.cli.cluster_session import explain_no_route
-from cometmq.cli.output import json_option, namesrv_option, print_message, printable
+from cometmq.cli.output import json_option, namesrv_option, print_line, print_message
 from cometmq.client import PullConsumer
 from cometmq.client.consumer.queue_requests import Pulled
 from cometmq.errors import (
@@ -123,13 +123,13 @@ class Printer:
 
     def skip(self, error: UndecodableBody) -> int:
         """Report a message that cannot be shown; return the queue offset behind it."""
-        click.echo(f"skipped: {printable(str(error))}", err=True)
+        print_line(f"skipped: {error}", err=True)
         return error.message.queue_offset + 1
 
     def report_outage(self, error: CometMQError) -> None:
         """Report an outage once until messages come again, however many queues wait."""
         if not self._is_reported:
-            click.echo(f"{printable(str(error))}; trying again", err=True)
+            print_line(f"{error}; trying again", err=True)
         self._is_reported = True
 
 
@@ -250,7 +250,7 @@ async def begin_when_available(namesrv: str, begin: Callable[[], Awaitable[list[
                 raise
             text = str(error)
         if text != printed:
-            click.echo(f"{printable(text)}; trying again", err=True)
+            print_line(f"{text}; trying again", err=True)
             printed = text
         await asyncio.sleep(RETRY_S)
 

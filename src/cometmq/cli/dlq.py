@@ -16,6 +16,7 @@ from cometmq.cli.output import (
     json_option,
     namesrv_option,
     print_json,
+    print_line,
     print_table,
 )
 from cometmq.errors import NotFound, SettingsError
@@ -104,7 +105,7 @@ def resend(
         return
     for one in sent:
         print_sent(one, as_json=False)
-    click.echo(f"{len(sent)} resent")
+    print_line(f"{len(sent)} resent")
 
 
 @dlq.command("export")

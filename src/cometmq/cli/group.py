@@ -11,7 +11,7 @@ from cometmq.admin.groups import Group
 from cometmq.admin.offsets import GroupProgress, lags, progress_of
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.lag import beginning_lines, print_lags
-from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_line, print_table
 from cometmq.wire.bodies.body import to_plain
 from cometmq.wire.bodies.group import GroupConfig
 from cometmq.wire.bodies.heartbeat import MessageModel
@@ -85,7 +85,7 @@ def member(name: str, client_id: str, namesrv: str, as_json: bool) -> None:
         )
         return
     for key, value in sorted(info.properties.items()):
-        click.echo(f"{printable(key)}: {printable(value)}")
+        print_line(f"{key}: {value}")
     rows = [(*queue, at.commit_offset, at.waiting_count, "yes" if at.locked else "-") for queue, at in queues]
     print_table(("topic", "broker", "queue", "handled up to", "waiting", "locked"), rows)
 
@@ -122,7 +122,7 @@ def create(
     if as_json:
         print_json({"group": name, "retries": retries, "brokers": brokers})
     else:
-        click.echo(f"group {name}: {retries} retries, on {', '.join(brokers)}")
+        print_line(f"group {name}: {retries} retries, on {', '.join(brokers)}")
 
 
 @group.command("delete")
@@ -136,7 +136,7 @@ def delete(name: str, keep_offsets: bool, namesrv: str, as_json: bool) -> None:
     if as_json:
         print_json({"group": name, "deleted_from": brokers})
     else:
-        click.echo(f"group {name}: deleted from {', '.join(brokers)}")
+        print_line(f"group {name}: deleted from {', '.join(brokers)}")
 
 
 async def _fetch(cluster: ClusterAdmin, name: str) -> tuple[Group, GroupProgress]:
@@ -147,31 +147,33 @@ def _print(found: Group, progress: GroupProgress) -> None:
     if found.config is not None:
         state = "consumes" if found.config.consume_enable else "may not consume"
         retries = found.config.retry_max_times
-        click.echo(f"group {found.group}: {state}, {retries} retries, on {', '.join(found.brokers)}")
+        print_line(f"group {found.group}: {state}, {retries} retries, on {', '.join(found.brokers)}")
     if found.model != MessageModel.BROADCASTING:
         _print_lag(progress)
     if not found.members:
-        click.echo("no members now")
+        print_line("no members now")
         return
-    click.echo(f"{len(found.members)} members, {found.consume_type}, {found.model}, {found.start}\n")
+    print_line(f"{len(found.members)} members, {found.consume_type}, {found.model}, {found.start}")
+    print_line()
     rows = [(*member[:-1], ", ".join(member.brokers)) for member in found.members]
     print_table(("client id", "address", "language", "version", "brokers"), rows)
-    click.echo()
+    print_line()
     print_table(("topic", "subscription", "type"), found.subscriptions)
     if found.differences:
-        click.echo("\nwarning: members subscribe differently, so each misses messages that it subscribed to:")
+        print_line()
+        print_line("warning: members subscribe differently, so each misses messages that it subscribed to:")
         wanted = [
             (one.topic, text, ", ".join(ids)) for one in found.differences for text, ids in one.wants.items()
         ]
         print_table(("topic", "subscription", "members"), wanted)
-        click.echo("subscribe all members of a group to the same, or use several groups")
+        print_line("subscribe all members of a group to the same, or use several groups")
 
 
 def _print_lag(progress: GroupProgress) -> None:
     queues = progress.queues
     for line in beginning_lines(queues):
-        click.echo(line)
+        print_line(line)
     if any(queue.is_known for queue in queues):
         in_flight, ready = sum(one.in_flight for one in queues), sum(one.ready for one in queues)
         lag = sum(one.lag for one in queues)
-        click.echo(f"{counted(lag, 'message')} behind: {in_flight} in flight, {ready} ready")
+        print_line(f"{counted(lag, 'message')} behind: {in_flight} in flight, {ready} ready")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from cometmq.cli.output import json_option, print_json
+from cometmq.cli.output import json_option, print_json, print_line
 from cometmq.cli.paths import NamedPath
 from cometmq.errors import SettingsError
 from cometmq.extras import require
@@ -42,9 +42,9 @@ def kernels(output: Path | None, native: bool, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(made), "seconds": round(time.monotonic() - began, 1)})
         return
-    click.echo(f"{made}: {sum(1 for _ in made.iterdir())} kernels, {time.monotonic() - began:.1f} s")
+    print_line(f"{made}: {sum(1 for _ in made.iterdir())} kernels, {time.monotonic() - began:.1f} s")
     if output is not None:
-        click.echo(f"set {SETTING}={output.absolute()} to use them, or the path of a copy")
+        print_line(f"set {SETTING}={output.absolute()} to use them, or the path of a copy")
 
 
 def _compile(output: Path | None, *, native: bool) -> Path:

@@ -20,6 +20,7 @@ from cometmq.cli.output import (
     json_option,
     namesrv_option,
     print_json,
+    print_line,
     print_table,
     table,
 )
@@ -202,9 +203,9 @@ def _print(view: View, before: View | None, *, as_json: bool) -> None:
         return
     print_table(_columns(before), _rows(view, before))
     for line in beginning_lines(view.queues):
-        click.echo(line)
+        print_line(line)
     ahead = f", ahead by {view.ahead} elsewhere: cometmq offset reset moves it back" if view.ahead else ""
-    click.echo(f"group {view.group}: {counted(view.total, 'message')} behind{ahead}")
+    print_line(f"group {view.group}: {counted(view.total, 'message')} behind{ahead}")
 
 
 def _columns(before: View | None) -> Sequence[str]:

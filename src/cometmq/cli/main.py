@@ -164,10 +164,10 @@ def _fail(text: str, code: int) -> NoReturn:
 
 
 def _show(text: str) -> None:
-    from cometmq.cli.output import printable  # noqa: PLC0415 - the help need not wait for it
+    from cometmq.cli.output import print_line  # noqa: PLC0415 - the help need not wait for it
 
     lines = (line.strip() for line in text.splitlines())
-    click.echo(f"error: {printable('; '.join(filter(None, lines)))}", err=True)
+    print_line(f"error: {'; '.join(filter(None, lines))}", err=True)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from cometmq.cli.output import (
     namesrv_option,
     print_fields,
     print_json,
+    print_line,
     print_message,
     print_table,
-    printable,
 )
 from cometmq.cluster.waiting import LATER, SPANS_MS, WaitingKind
 from cometmq.errors import SettingsError
@@ -199,7 +199,7 @@ def waiting(topic: str | None, kinds: Sequence[str], read_max: int, namesrv: str
     ]
     print_table(("kind", "topic", "group", "waiting", *SPANS_MS, LATER, "last due"), rows)
     for one in found.unread:
-        click.echo(
+        print_line(
             f"{one.record_count} records of {one.topic} on {one.broker_name} were not read: raise --read"
         )
 
@@ -209,7 +209,7 @@ def print_sent(sent: ResendResult, *, as_json: bool) -> None:
     if as_json:
         print_json(sent._asdict())
     else:
-        click.echo(f"{sent.topic}: {sent.broker_name} queue {sent.queue_id} offset {sent.queue_offset}")
+        print_line(f"{sent.topic}: {sent.broker_name} queue {sent.queue_id} offset {sent.queue_offset}")
 
 
 async def _first_by_time(
@@ -236,7 +236,7 @@ def _show(one: StoredMessage, *, as_json: bool) -> None:
 
 def _exit_if_empty(found: Sequence[StoredMessage]) -> None:
     if not found:
-        click.echo("not found", err=True)
+        print_line("not found", err=True)
         click.get_current_context().exit(EXIT_NOT_FOUND)
 
 
@@ -256,6 +256,6 @@ def _print_handled(handled: Handled, *, as_json: bool) -> bool:
         )
     else:
         result = outcome.result.value if outcome.result is not None else "no result reported"
-        why = f": {printable(outcome.remark)}" if outcome.remark else ""
-        click.echo(f"{printable(handled.client_id)}: {result} in {outcome.spent_ms} ms{why}")
+        why = f": {outcome.remark}" if outcome.remark else ""
+        print_line(f"{handled.client_id}: {result} in {outcome.spent_ms} ms{why}")
     return good

@@ -13,6 +13,7 @@ from cometmq.cli.output import (
     json_option,
     namesrv_option,
     print_json,
+    print_line,
     print_table,
 )
 from cometmq.errors import SettingsError
@@ -49,7 +50,7 @@ def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
     columns = ("topic", "broker", "queue", "end", "committed", "pulled", "lag", "last handled was stored")
     print_table(columns, rows)
     for line in beginning_lines(found.queues):
-        click.echo(line)
+        print_line(line)
 
 
 @offset.command("reset")
@@ -107,7 +108,7 @@ def clone(source: str, target: str, topic: str | None, namesrv: str, as_json: bo
     if as_json:
         print_json({"source": source, "target": target, "topics": topics})
     else:
-        click.echo(f"group {target} has the offsets of {source} in {', '.join(topics)}")
+        print_line(f"group {target} has the offsets of {source} in {', '.join(topics)}")
 
 
 def _move(
@@ -133,7 +134,7 @@ def _move(
     ]
     print_table(("broker", "queue", "before", "after"), rows)
     if dry_run:
-        click.echo("nothing was changed: --dry-run")
+        print_line("nothing was changed: --dry-run")
 
 
 def _plain(move: OffsetChange) -> dict[str, object]:

@@ -8,6 +8,7 @@ import msgspec
 
 from cometmq.admin.readable import body_text, message_fields, time_text
 from cometmq.cli.access import CommandT, access_options
+from cometmq.escaping import printable
 from cometmq.message import StoredMessage
 
 if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay
@@ -78,12 +79,12 @@ def print_fields(fields: Mapping[str, Any], body: bytes, *, more: str = "") -> N
             text = ", ".join(f"{name}={value}" for name, value in value.items())
         else:
             text = " ".join(value) if name == "keys" else str(value)
-        click.echo(f"{name:>16}  {printable(text)}")
+        print_line(f"{name:>16}  {text}")
     readable = body_text(body)
     if readable is None:
         rest = f" … {len(body) - HEX_SHOWN} bytes more{more}" if len(body) > HEX_SHOWN else ""
         readable = f"{len(body)} bytes: {body[:HEX_SHOWN].hex(' ')}{rest}"
-    click.echo(f"{'body':>16}  {readable}\n")
+    print_text(f"{'body':>16}  {readable}\n")
 
 
 def print_message(message: StoredMessage, *, as_json: bool) -> None:
@@ -93,12 +94,18 @@ def print_message(message: StoredMessage, *, as_json: bool) -> None:
     else:
         where = f"{message.queue_id}:{message.queue_offset}"
         tags = printable(message.tags or "-")
-        click.echo(f"{time_text(message.store_time)} {where} {tags} {_short_body(message.body)}")
+        print_text(f"{time_text(message.store_time)} {where} {tags} {_short_body(message.body)}")
 
 
-def printable(text: str) -> str:
-    """Escape characters that could control a terminal."""
-    return text if text.isprintable() else "".join(map(_shown, text))
+def print_line(text: str = "", *, head: str = "", err: bool = False) -> None:
+    """Print one line. What is not printable is escaped, but for a ``head``: only that controls a terminal."""
+    click.echo(head + printable(text), err=err)
+
+
+def print_text(text: str) -> None:
+    """Print a text as ``print_line``, but with its line breaks and tabs."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    click.echo("\n".join("\t".join(map(printable, line.split("\t"))) for line in lines))
 
 
 def _short_body(body: bytes) -> str:
@@ -106,8 +113,4 @@ def _short_body(body: bytes) -> str:
     if text is None:
         more = "…" if len(body) > HEX_SHORT else ""
         return f"[{len(body)} bytes: {body[:HEX_SHORT].hex()}{more}]"
-    return text.replace("\r\n", "\n").replace("\r", "\\r")
-
-
-def _shown(char: str) -> str:
-    return char if char.isprintable() else ascii(char)[1:-1]
+    return text

@@ -7,7 +7,7 @@ import click
 from cometmq.admin.replicas import ReplicaLine, replicas
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.main import EXIT_FAILED
-from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_line, print_table
 
 COLUMNS: Final = ("broker", "id", "address", "role", "log end", "behind", "slaves", "in sync")
 
@@ -34,7 +34,7 @@ def status(context: click.Context, namesrv: str, as_json: bool) -> None:
         print_table(COLUMNS, map(_row, lines))
     troubled = [line for line in lines if line.problem is not None]
     for line in troubled:
-        click.echo(f"error: {line.broker_name} at {line.address}: {printable(str(line.problem))}", err=True)
+        print_line(f"error: {line.broker_name} at {line.address}: {line.problem}", err=True)
     if troubled:
         context.exit(EXIT_FAILED)
 

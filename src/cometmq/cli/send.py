@@ -10,7 +10,7 @@ import click
 from cometmq.admin.cluster import ClusterAdmin, nearest
 from cometmq.cli.access import access
 from cometmq.cli.cluster_session import explain_no_route
-from cometmq.cli.output import json_option, namesrv_option, print_json
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_line
 from cometmq.client import Producer, SendResult
 from cometmq.errors import NoRoute, SettingsError
 from cometmq.message import Message
@@ -52,7 +52,7 @@ def send(
                     created = runner.run(_creates(namesrv, topic))
                 _print(runner.run(producer.send(Message(topic, content, tags, keys, by_name))), as_json)
                 if created:
-                    click.echo(created, err=True)
+                    print_line(created, err=True)
                     created = ""
         except NoRoute as error:
             raise runner.run(explain_no_route(namesrv, error)) from None
@@ -96,4 +96,4 @@ def _print(result: SendResult, as_json: bool) -> None:
         )
     else:
         where = f"{result.queue.broker_name} queue {result.queue.queue_id} offset {result.queue_offset}"
-        click.echo(f"{result.status.name} {where} id {result.message_id}")
+        print_line(f"{result.status.name} {where} id {result.message_id}")

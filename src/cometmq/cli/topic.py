@@ -11,6 +11,7 @@ from cometmq.cli.output import (
     json_option,
     namesrv_option,
     print_json,
+    print_line,
     print_table,
 )
 from cometmq.cli.topic_shrink import shrink
@@ -60,7 +61,7 @@ def create(name: str, queues: int, perm: str, message_type: str | None, namesrv:
     if as_json:
         print_json({"topic": name, "queues": queues, "perm": PERMISSIONS[perm], "brokers": brokers})
     else:
-        click.echo(f"topic {name}: {queues} queues, {perm}, on {', '.join(brokers)}")
+        print_line(f"topic {name}: {queues} queues, {perm}, on {', '.join(brokers)}")
 
 
 @topic.command("delete")
@@ -73,7 +74,7 @@ def delete(name: str, namesrv: str, as_json: bool) -> None:
     if as_json:
         print_json({"topic": name, "deleted_from": brokers})
     else:
-        click.echo(f"topic {name}: deleted from {', '.join(brokers)}")
+        print_line(f"topic {name}: deleted from {', '.join(brokers)}")
 
 
 @topic.command("list")

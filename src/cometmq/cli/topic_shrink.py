@@ -12,7 +12,8 @@ from cometmq.admin.shrink import shrink as shrink_topic
 from cometmq.admin.times import parse_duration
 from cometmq.admin.topics import TopicAdmin
 from cometmq.cli.cluster_session import run_in_cluster
-from cometmq.cli.output import json_option, namesrv_option, print_json, printable
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_line
+from cometmq.escaping import printable
 
 SHOWN_MAX = 20
 """Most queues and groups shown while it waits."""
@@ -97,16 +98,14 @@ def shrink(
             {"topic": name, "queues": queues, "shrunk": True, "retired": retired, "groups": shrunk.groups}
         )
     else:
-        click.echo(_summary(shrunk))
+        print_line(_summary(shrunk))
 
 
 def _summary(shrunk: ShrinkResult) -> str:
     if not shrunk.retired:
         return f"topic {shrunk.topic}: no broker has more than {shrunk.queues} queues of it, nothing to do"
     who = f"consumed by {', '.join(shrunk.groups)}" if shrunk.groups else "which no group consumes"
-    return (
-        f"topic {shrunk.topic}: {shrunk.queues} queues; {len(shrunk.retired)} are retired, {printable(who)}"
-    )
+    return f"topic {shrunk.topic}: {shrunk.queues} queues; {len(shrunk.retired)} are retired, {who}"
 
 
 @contextmanager
@@ -139,8 +138,8 @@ def _headline(progress: Progress) -> str:
 
 
 def _line(left: Unconsumed) -> str:
-    group = "no group" if left.group is None else f"group {printable(left.group)}"
-    return f"  {left.broker_name} queue {left.queue_id}: {left.messages} left, {group}"
+    group = "no group" if left.group is None else f"group {left.group}"
+    return printable(f"  {left.broker_name} queue {left.queue_id}: {left.messages} left, {group}")
 
 
 class _Lines:
@@ -153,4 +152,4 @@ class _Lines:
         """Print the step if it is a new one."""
         if progress.step is not self._last:
             self._last = progress.step
-            click.echo(_headline(progress), err=True)
+            print_line(_headline(progress), err=True)

@@ -1,11 +1,12 @@
 """Background tasks whose failures are logged: nobody may wait for them."""
 
 import asyncio
-import logging
 from collections.abc import Coroutine
 from typing import Any
 
-_log = logging.getLogger(__name__)
+from cometmq.logs import get_logger
+
+_log = get_logger(__name__)
 
 
 def start_task(work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from cometmq.client.consumer.outcome import DeadLetter, Retry
 from cometmq.format.layout import DLQ_PREFIX
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 
 NAMED_MAX: Final = 10
@@ -25,7 +26,7 @@ REASON_MAX: Final = 1_000
 """Longest text of what a handler raised, in characters."""
 DEAD: Final = "becomes a dead letter"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class FailureLog(NamedTuple):

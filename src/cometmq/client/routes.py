@@ -1,7 +1,6 @@
 """Routes of topics: queried from the name servers and cached for a while."""
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from cometmq.errors import (
     NoRoute,
     WrongServer,
 )
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
@@ -34,7 +34,7 @@ NEW_TOPIC_QUEUES = 4
 """Most queues that a producer requests for a new topic."""
 
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class _CachedRoute(NamedTuple):

@@ -6,7 +6,6 @@ thread than the main one, Windows), nothing is changed.
 """
 
 import asyncio
-import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -15,9 +14,11 @@ from functools import partial
 from types import FrameType
 from typing import Any, Final
 
+from cometmq.logs import get_logger
+
 ENDING: Final = signal.SIGINT, signal.SIGTERM
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _SystemHandler = Callable[[int, FrameType | None], Any] | int | None
 

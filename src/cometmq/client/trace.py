@@ -6,7 +6,6 @@ Source: RocketMQ ``client/trace/AsyncTraceDispatcher.java``.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -19,6 +18,7 @@ from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError
 from cometmq.format.properties import KEY_SEPARATOR
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.message import Message
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.trace import GROUP_PREFIX, TRACE_TOPIC, Trace, encode
@@ -36,7 +36,7 @@ REGION: Final = "DefaultRegion"
 
 Send = Callable[[Message], Awaitable[object]]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class TopicTrace(NamedTuple):

@@ -1,7 +1,6 @@
 """What the console observes of a cluster while it runs, whether anybody visits it or not."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -13,10 +12,11 @@ from cometmq.client.credentials import find_credentials
 from cometmq.console.lag_history import LagHistory
 from cometmq.console.settings import ConsoleSettings
 from cometmq.errors import CometMQError
+from cometmq.logs import get_logger
 
 INTERVAL_S: Final = 30
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = get_logger(__name__)
 
 
 class Observations:

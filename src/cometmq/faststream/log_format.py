@@ -7,6 +7,8 @@ from faststream._internal.context import ContextRepo
 from faststream._internal.logger import DefaultLoggerStorage
 from faststream._internal.logger.logging import get_broker_logger
 
+from cometmq.logs import escape
+
 SHOWN_OF_AN_ID: Final = 10
 SHORT_ID: Final = f"%(message_id)-{SHOWN_OF_AN_ID}s"
 
@@ -35,5 +37,6 @@ class LogFormat(DefaultLoggerStorage):
                 context=context,
                 log_level=self.logger_log_level,
             )
+            logger.addFilter(escape)
             self._logger_ref.add(logger)
         return logger

@@ -22,6 +22,7 @@ from cometmq.client.calling import calling_tasks
 from cometmq.client.consumer.lite_pull import LitePullConsumer
 from cometmq.client.consumer.outcome import Retry
 from cometmq.client.consumer.subscription import Subscription
+from cometmq.escaping import printable
 from cometmq.faststream.config import RocketMQBrokerConfig, SubscriberOptions, check_names
 from cometmq.faststream.groups import GroupOptions
 from cometmq.faststream.message import Delivery, RocketMQMessage, decode, parse
@@ -197,7 +198,8 @@ class RocketMQSubscriber(SubscriberUsecase[Delivery]):
 
     def get_log_context(self, message: StreamMessage[Delivery] | None) -> dict[str, str]:
         """Return what a log line shows of a message."""
-        return {**super().get_log_context(message), "topic": self.topic, "group": self.group}
+        shown = {name: printable(text) for name, text in super().get_log_context(message).items()}
+        return {**shown, "topic": self.topic, "group": self.group}
 
 
 def new_subscriber(

@@ -4,7 +4,6 @@ Every write of a store and of a broker's tables passes through the file layer (`
 wraps a layer so that failures and successes of all its users are recorded in one place.
 """
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 
 WRITES: Final = frozenset(
     {
@@ -28,7 +28,7 @@ OPENERS: Final = frozenset({"create", "open"})
 FOLDER_OF_TABLES: Final = "config"
 """In this folder each file is a place of its own; any other folder of a store is one place."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class FailedWrites(NamedTuple):

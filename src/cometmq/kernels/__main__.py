@@ -13,8 +13,9 @@ from typing import Final, NoReturn
 
 from cometmq.kernels.compiling import cache
 from cometmq.kernels.compiling.loading import WITH_PARENT
+from cometmq.logs import get_logger
 
-log = logging.getLogger("cometmq.kernels")
+log = get_logger("cometmq.kernels")
 
 NICENESS: Final = 10
 

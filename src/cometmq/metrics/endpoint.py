@@ -12,7 +12,6 @@ may see the names of topics and groups can connect.
 import asyncio
 import contextlib
 import gzip
-import logging
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from cometmq.errors import CometMQError
 from cometmq.extras import require
+from cometmq.logs import get_logger
 from cometmq.metrics.family import Values
 from cometmq.net.address import address_text
 from cometmq.net.listening import cannot_listen
@@ -52,7 +52,7 @@ _STATUS: Final = {
 
 AnswerT = TypeVar("AnswerT")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 SERIES_MAX: Final = 10_000

@@ -9,7 +9,6 @@ takes 16 µs for a series, this 4, and a broker's loop waits for the interpreter
 (``benches.bench_metrics``). (https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format)
 """
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
@@ -19,6 +18,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from cometmq.logs import get_logger
 from cometmq.metrics.family import Family, FamilyKind, HistogramValue, Series, Values
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
@@ -33,7 +33,7 @@ FOLDED: Final = Family(
     "series above metricsOtelCardinalityLimit, which are one, by their metric",
 )
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Exposition:

@@ -1,13 +1,13 @@
 """A name server as part of a process: sockets and clock around the route table."""
 
 import asyncio
-import logging
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 from cometmq.namesrv.access import FOR_ALL, NameServerAccess, NameServerGuard
 from cometmq.namesrv.kv_config import KvConfig
 from cometmq.namesrv.requests import ORDER_SETTING, SETTINGS_NAMESPACE, NameServerRequests, Registering
@@ -31,7 +31,7 @@ CONFIG_CHANGES: Final = frozenset(
     {RequestCode.PUT_KV_CONFIG, RequestCode.DELETE_KV_CONFIG, RequestCode.UPDATE_NAMESRV_CONFIG}
 )
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class NameServer:

@@ -3,7 +3,6 @@
 RocketMQ: ``DefaultRequestProcessor.java``, ``ClientRequestProcessor.java`` (of the name server).
 """
 
-import logging
 from collections.abc import Callable, Generator, Hashable
 from functools import partial
 from typing import Any, Final
@@ -13,6 +12,7 @@ from msgspec import field
 from cometmq.errors import FormatError
 from cometmq.format.checksum import body_crc
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig, WhenSaved
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, RouteTable
 from cometmq.wire import settings_text
@@ -73,7 +73,7 @@ LEFT_OUT_SHOWN_MAX: Final = 10
 UNIT_FLAG: Final = 1
 UNIT_SUBSCRIPTION_FLAG: Final = 2
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class NameServerRequests:

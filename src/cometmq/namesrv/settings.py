@@ -4,13 +4,13 @@ RocketMQ: ``NamesrvConfig``, ``NettyServerConfig``. What becomes of those that a
 broker (``cometmq.settings.foreign``).
 """
 
-import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
+from cometmq.logs import get_logger
 from cometmq.net.settings_file import read_file
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.settings import foreign
@@ -21,7 +21,7 @@ from cometmq.wire.bodies.body import LIMITS
 
 BodySize = Annotated[int, Meta(ge=1024, le=16 * 1024 * 1024)]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):

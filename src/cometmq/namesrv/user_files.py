@@ -8,7 +8,6 @@ A name server has no users of its own: it reads those of a broker of the same ma
 writes the files.
 """
 
-import logging
 import os
 import stat
 from collections.abc import Iterable
@@ -21,13 +20,14 @@ from cometmq.access.directory import Directory
 from cometmq.access.users import UserType
 from cometmq.errors import FormatError, SettingsError
 from cometmq.io.regular import regular_stat
+from cometmq.logs import get_logger
 from cometmq.wire.acl import Credentials
 
 USERS: Final = "users"
 ACLS: Final = "acls"
 """The members of the two files; without a suffix, the name of the second one."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class UserFiles:

@@ -7,7 +7,6 @@ at the first byte of a connection, to tell TLS from plain (``tls_server.py``); w
 """
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from cometmq.io import descriptors
+from cometmq.logs import get_logger
 from cometmq.net.occasional_log import OccasionalLog
 from cometmq.net.tls.pem import reason_of
 from cometmq.net.tls.server import ServerTls
@@ -27,7 +27,7 @@ PAUSE_S: Final = 0.1
 MakeProtocol = Callable[[Callable[[], None]], asyncio.BaseProtocol]
 """Creates the protocol of a connection, which must call its argument once when the connection is lost."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ConnectionCount:

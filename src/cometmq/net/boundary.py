@@ -5,18 +5,18 @@ read, nor the event loop. So this is the one place that catches every exception.
 boundary around as few requests as it answers together: a single request, or the sends of one batch.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final, ParamSpec, Protocol
 
 from cometmq.errors import FormatError, ProtocolError
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 
 REMARK: Final = "internal error ({}): the server's log has the details"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _P = ParamSpec("_P")
 
 

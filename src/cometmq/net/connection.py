@@ -5,7 +5,6 @@ concurrent requests cost one system call.
 """
 
 import asyncio
-import logging
 import math
 import os
 import ssl
@@ -15,6 +14,7 @@ from typing import Final, cast
 import msgspec
 
 from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, TLSError, WrongProtocol
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.net import inproc, min_timeouts
 from cometmq.net.address import parse_address
@@ -53,7 +53,7 @@ _SILENT_ENDS: Final = {
 }
 """Why a server may close a connection without an answer, by whether that is TLS."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def refuse_request(connection: "Connection", command: Command) -> None:

@@ -11,12 +11,12 @@
 Only a server that checks its requests has newcomers: see ``guarded.py``; of gRPC ``proxy/connection.py``.
 """
 
-import logging
 from typing import NamedTuple, Protocol
 
+from cometmq.logs import get_logger
 from cometmq.net.occasional_log import OccasionalLog
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class NewcomerLimits(NamedTuple):

@@ -1,13 +1,13 @@
 """A peer's connection to a server: its commands, their responses, and the detection of silent peers."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from cometmq.errors import ProtocolError
 from cometmq.format.host import host_text, pack_host, unpack_host
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import Intake, Outbox
@@ -26,7 +26,7 @@ IDLE_MS_MAX: Final = 120_000
 PARTIAL_FRAME_MS_MAX: Final = 30_000
 """Longest time, in ms, for one frame to arrive: a slower peer hangs, or tries to occupy our memory."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Session(asyncio.Protocol):

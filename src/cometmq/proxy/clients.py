@@ -11,12 +11,12 @@ of that user from where the stream comes.
 """
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cometmq.errors import CometMQError
+from cometmq.logs import get_logger
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.access import Admit, admit_all
 from cometmq.proxy.outcomes import Failure
@@ -30,7 +30,7 @@ GROUPS_MAX: Final = 1_000
 """Most groups in which one client receives messages."""
 CONSUMERS: Final = frozenset({pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER})
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass

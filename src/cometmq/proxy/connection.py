@@ -12,7 +12,6 @@ little that waits unread, and have few calls under way. Only a server that check
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -25,6 +24,7 @@ from h2.events import Event
 from h2.settings import SettingCodes
 from hyperframe.frame import Frame, GoAwayFrame
 
+from cometmq.logs import get_logger
 from cometmq.net.address import address_text
 from cometmq.net.newcomers import NewcomerLimits, Newcomers
 
@@ -47,7 +47,7 @@ _HTTP2: Final = H2Configuration(
     normalize_outbound_headers=False,
 )
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class GrpcConnection(H2Protocol):

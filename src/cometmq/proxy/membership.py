@@ -5,7 +5,6 @@ is one member of each group. Messages are popped, which needs no members.
 """
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -13,10 +12,11 @@ from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregist
 from cometmq.client.identity import client_id
 from cometmq.cluster.route import MASTER
 from cometmq.errors import CometMQError, NoRoute
+from cometmq.logs import get_logger
 from cometmq.proxy.brokers import Brokers
 from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat, SubscriptionData
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 CONSUME_TYPE: Final = ConsumeType.CONSUME_POP
 

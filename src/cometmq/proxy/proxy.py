@@ -1,7 +1,6 @@
 """The proxy: the rpcs of ``apache.rocketmq.v2`` over the brokers that some name servers know."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from cometmq.client.background import start_task
 from cometmq.client.credentials import find_credentials
 from cometmq.errors import CometMQError, SettingsError
 from cometmq.io.clock import SystemClock
+from cometmq.logs import get_logger
 from cometmq.net.address import address_text
 from cometmq.net.connection import Connection, refuse_request
 from cometmq.net.exposure import is_loopback
@@ -53,7 +53,7 @@ NO_TLS: Final = TlsSettings()
 UnaryRpc = Callable[[Any, Call], Awaitable[Any]]
 """Answers a request with one answer. Raises CometMQError."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Proxy:

@@ -6,7 +6,6 @@ Source: RocketMQ ``proxy/service/receipt/DefaultReceiptHandleManager.java``.
 """
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from typing import Final
 
 from cometmq.client.consumer.send_back import retry_delay_ms
 from cometmq.errors import CometMQError
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.messages.receipts import ClientReceipt, parse_client_receipt
@@ -32,7 +32,7 @@ FAILURES_MAX: Final = 3
 RELEASE_MS: Final = 1_000
 """How soon messages of a client that has gone are delivered again."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass

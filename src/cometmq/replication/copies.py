@@ -5,12 +5,12 @@ tried again in the next round; the others are copied all the same. (RocketMQ: Sl
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from cometmq.errors import CometMQError, RemoteError
 from cometmq.format.timer.checkpoint import TimerCheckpoint
+from cometmq.logs import get_logger
 from cometmq.net.client import Connections
 from cometmq.wire.bodies import (
     ConsumerOffsets,
@@ -36,7 +36,7 @@ PAGE: Final = 2_000
 
 TableT = TypeVar("TableT", TopicTable, GroupConfigs)
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SlaveTables(NamedTuple):

@@ -18,7 +18,6 @@ haAllowedAddresses, is closed unheard for a while.
 
 import asyncio
 import ipaddress
-import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
@@ -28,6 +27,7 @@ from msgspec.structs import replace
 from cometmq.access.failures import Failures
 from cometmq.client.background import start_task
 from cometmq.errors import NetworkError, ProtocolError
+from cometmq.logs import get_logger
 from cometmq.net.accepting import Acceptor, ConnectionCount
 from cometmq.net.address import address_text
 from cometmq.net.listening import listen
@@ -42,7 +42,7 @@ CONNECTIONS_MAX: Final = 256
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Signers(NamedTuple):

@@ -21,7 +21,6 @@ Line                  Content
 Source: RocketMQ ``store/ha/autoswitch/EpochFileCache.java``, ``common/utils/CheckpointFile.java``.
 """
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -30,6 +29,7 @@ from zlib import crc32
 from cometmq.errors import FormatError, StoreDamaged
 from cometmq.format import layout
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 
 NO_EPOCH: Final = -1
 """The last epoch of an empty list, as RocketMQ has it on the wire."""
@@ -40,7 +40,7 @@ _EPOCH_MAX: Final = 2**31 - 1
 _CRC_MASK: Final = 0x7FFF_FFFF
 _NOT_CHECKED: Final = 0
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class EpochEntry(NamedTuple):

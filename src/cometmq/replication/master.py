@@ -13,11 +13,11 @@ behind holds up the loop.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from cometmq.errors import NetworkError, ProtocolError
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.net.address import address_text
 from cometmq.net.tasks import until_one_ends
@@ -34,7 +34,7 @@ READ_SIZE: Final = 4096
 ReadLog = Callable[[int, int], Awaitable[Buffer | None]]
 """Reads the log's bytes from an offset, at most so many; None if there are none."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SlaveState(NamedTuple):

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cometmq.errors import CometMQError, LogDiverged, NetworkError, StoreNotWritable
+from cometmq.logs import get_logger
 from cometmq.replication.connecting import connect
 from cometmq.replication.intakes import LogIntake
 from cometmq.replication.settings import ReplicationSettings
@@ -33,7 +34,7 @@ REMEDY: Final = (
     "(cometmq store find, cometmq store salvage)"
 )
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class MasterLink:

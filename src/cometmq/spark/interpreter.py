@@ -7,7 +7,6 @@ started by the path of its interpreter (``venv/bin/python job.py``), as IDEs, cr
 setting ``spark.pyspark.python`` applies in ``spark-submit`` alone, which sets ``PYSPARK_PYTHON`` to it.
 """
 
-import logging
 import os
 import shutil
 import sys
@@ -17,6 +16,8 @@ from typing import Final
 
 from pyspark import SparkContext
 
+from cometmq.logs import get_logger
+
 WORKERS: Final = "PYSPARK_PYTHON"
 """The variable for the Python of Spark's workers, and of the driver unless ``DRIVER`` is set."""
 DRIVER: Final = "PYSPARK_DRIVER_PYTHON"
@@ -24,7 +25,7 @@ SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set in programs that ``spark-submit`` started: their Java runs already, with this Python."""
 DEFAULT: Final = "python3"
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 def choose(environment: MutableMapping[str, str] = os.environ) -> None:

@@ -14,19 +14,19 @@ Steps are known for the life of a process. After a restart, a record stored "in 
 clock was set back meanwhile; what waits for it then waits no longer.
 """
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 
 STEP_MS: Final = 1_000
 """Difference between the movements of the two clocks that counts as a step."""
 STEPS_MAX: Final = 100
 """How many steps are kept, the latest ones."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ClockSteps:

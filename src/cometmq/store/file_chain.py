@@ -6,7 +6,6 @@ files are deleted, but they follow one another without a gap.
 Source: RocketMQ ``store/MappedFileQueue.java``.
 """
 
-import logging
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -18,11 +17,12 @@ from cometmq.format import layout
 from cometmq.io.files import TEMPORARY_SUFFIX, File
 from cometmq.io.open_files import OpenFiles
 from cometmq.io.regular import NotRegularFile
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.folders import files_in
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 UNFINISHED = "a file that was being created when the process ended"
 

@@ -4,7 +4,6 @@ A mount point holds ``lost+found``, which most users can neither remove nor read
 directories, and listing topics or queues skips directories whose names cannot be theirs. They are not opened.
 """
 
-import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -12,10 +11,11 @@ from typing import Final
 from cometmq.errors import FormatError
 from cometmq.format import layout
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 
 LOST_AND_FOUND: Final = "lost+found"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def files_in(layer: FileLayer, directory: Path, is_named: Callable[[str], bool] | None = None) -> list[str]:

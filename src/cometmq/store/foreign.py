@@ -8,7 +8,6 @@ A folder that holds nothing is no foreign content: any broker of Java makes ``ro
 ``compaction/``. Whoever knows that a refused folder does not matter moves it out of the store.
 """
 
-import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -16,11 +15,13 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from cometmq.errors import FormatError, SettingsError
+from cometmq.escaping import printable
 from cometmq.format.java import fastjson
 from cometmq.io.files import FileLayer
 from cometmq.io.regular import NotRegularFile
+from cometmq.logs import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _ROCKSDB_LOG: Final = re.compile(r"[0-9]+\.log")
 _ROCKSDB_TABLE: Final = re.compile(r"[0-9]+\.(sst|blob)")
@@ -190,7 +191,7 @@ def check(layer: FileLayer, root: Path) -> None:
     refused = []
     for found in contents(layer, root):
         if found.kind.remedy:
-            refused.append(f"{found}: {found.kind.remedy}. Nothing was changed")
+            refused.append(printable(f"{found}: {found.kind.remedy}. Nothing was changed"))
         else:
             _log.info("%s: it is left alone", found)
     if refused:

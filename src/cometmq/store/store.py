@@ -5,7 +5,6 @@ done by other threads: the flusher syncs, readers fetch pages that are not in me
 caller may sync files in a thread.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from cometmq.format.record import RecordHead
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.appending import Appending
@@ -44,7 +44,7 @@ from cometmq.store.upkeep.dispatch import Arrival, Dispatcher
 from cometmq.store.upkeep.retention import Retention
 from cometmq.store.upkeep.upkeep import Upkeep
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 ALWAYS = (None,)
 """Stands for somebody who always waits for messages."""

@@ -6,7 +6,6 @@ or written without error: a broken main file never replaces a good backup.
 Source: RocketMQ ``common/ConfigManager.java`` (file names and format; the order of writes is our own).
 """
 
-import logging
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +14,11 @@ from cometmq.format import layout
 from cometmq.format.java import fastjson
 from cometmq.io.files import FileLayer
 from cometmq.io.regular import NotRegularFile
+from cometmq.logs import get_logger
 
 SUFFIX: Final = ".json"
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class JsonTable:

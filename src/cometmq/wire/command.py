@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from cometmq.escaping import printable
 from cometmq.wire.codes import LANGUAGE, VERSION, LanguageCode, RequestCode, ResponseCode
 
 RESPONSE_FLAG: Final = 1
@@ -109,10 +110,6 @@ def _shown(value: object) -> str:
     """Return ``value`` on one line: control characters escaped, the middle of a long text left out."""
     text = str(value)
     if len(text) <= _SHOWN_LENGTH:
-        return _printable(text)
+        return printable(text)
     half = _SHOWN_LENGTH // 2
-    return f"{_printable(text[:half])}…{_printable(text[-half:])}"
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+    return f"{printable(text[:half])}…{printable(text[-half:])}"

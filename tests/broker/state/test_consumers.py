@@ -231,3 +231,12 @@ def test_warnings_of_members_that_differ_are_bounded(caplog: pytest.LogCaptureFi
     clock.advance(WARNING_PERIOD_MS)
     join(consumers, clock, "b", "Other")
     assert len(caplog.messages) == WARNINGS_MAX + 1
+
+
+def test_a_client_id_writes_no_lines_of_its_own_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    for client, tag in (("a", "TagA"), ("b\n2031-01-01 00:00:00,000 ERROR cometmq: lost\x1b[2J", "TagB")):
+        join(consumers, clock, client, tag)
+    (warning,) = caplog.messages
+    assert warning.isprintable() and r"b\n2031-01-01 00:00:00,000 ERROR cometmq: lost\x1b[2J wants" in warning

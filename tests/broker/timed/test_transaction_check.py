@@ -430,3 +430,13 @@ async def test_a_clock_that_is_set_ahead_by_a_year_gives_up_no_half_message_that
         bench.clock.set_wall(bench.clock.now_ms() + 365 * 24 * HOUR_MS)
         await check(bench, 71 * HOUR_MS)
         assert records(bench, GIVEN_UP) == []
+
+
+async def test_a_group_of_several_lines_writes_none_of_its_own_into_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as bench:
+        await prepare(bench, PGROUP="pg\n2031-01-01 00:00:00,000 ERROR cometmq: lost\x1b[2J")
+        await check(bench)
+    (line,) = [text for text in caplog.messages if text.startswith("no producer of group pg")]
+    assert line.isprintable() and r"group pg\n2031-01-01" in line and r"lost\x1b[2J is connected" in line

@@ -17,7 +17,7 @@ async def test_a_heartbeat_returns_the_brokers_that_accept_it(caplog: pytest.Log
     def answer(address: str, command: Command) -> Command | NetworkError | SettingsError:
         match address:
             case "refuses":
-                return refused(command, "too many clients")
+                return refused(command, "too many clients\n2031-01-01 ERROR \x1b[2J")
             case "away":
                 return NetworkError("no connection to away")
             case "nonsense":
@@ -30,7 +30,7 @@ async def test_a_heartbeat_returns_the_brokers_that_accept_it(caplog: pytest.Log
     assert accepted == {"a", "b"}
     assert [address for address, _ in connections.requests] == addresses
     assert all(decode(Heartbeat, command.body) == HEARTBEAT for _, command in connections.requests)
-    assert "refuses refuses a heartbeat: code 1: too many clients" in caplog.text
+    assert r"refuses refuses a heartbeat: code 1: too many clients\n2031-01-01 ERROR \x1b[2J" in caplog.text
     assert caplog.text.count("was not sent") == 2
 
 

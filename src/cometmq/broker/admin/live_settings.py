@@ -7,7 +7,6 @@ that is how the brokers of CVE-2023-33246 and CVE-2023-37582 were taken over.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -18,6 +17,7 @@ from cometmq.broker.state import table_files
 from cometmq.broker.state.saved_entries import SavedCallback
 from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.store import settings as store_settings
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion
@@ -62,7 +62,7 @@ TABLE: Final = "changedSettings"
 """Name of the table of the changes."""
 _MEMBER: Final = "settings"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class LiveSettings:

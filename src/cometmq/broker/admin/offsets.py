@@ -1,6 +1,5 @@
 """Operators' requests to list, reset, clone and compare offsets. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -13,6 +12,7 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.state.offsets import SEPARATOR, key_of
 from cometmq.broker.state.topics import Topics
 from cometmq.format.java import fastjson
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
 from cometmq.store.read.reading import PAUSE, Reading
@@ -34,7 +34,7 @@ BEGINS_MAX: Final = 100
 LOGGED_MAX: Final = 20
 """Most topics of a request that are named in the log."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class OffsetAdmin:

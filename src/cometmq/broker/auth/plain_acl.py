@@ -15,7 +15,6 @@ RocketMQ: 4.x ``PlainPermissionManager.java``, ``Permission.java``; 5.x ``AuthMi
 """
 
 import asyncio
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from cometmq.broker.auth import simple_yaml
 from cometmq.errors import FormatError, SettingsError
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.io.regular import regular_stat
+from cometmq.logs import get_logger
 from cometmq.wire.requests import Action, Resource
 
 FOLLOW_MS: Final = 500
@@ -46,7 +46,7 @@ _PERMISSIONS: Final[dict[str, tuple[Decision, tuple[Action, ...]]]] = {
 }
 _SUFFIXES: Final = (".yml", ".yaml")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Stamps = list[tuple[Path, int, int, int]]
 """Of each file its path, when it was written, its size and its inode."""

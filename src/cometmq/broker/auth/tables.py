@@ -14,7 +14,6 @@ A start never reads the backups by itself: they may have users or rights that we
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from cometmq.access.faults import fault_of
 from cometmq.broker.state.saved_entries import SavedCallback
 from cometmq.broker.state.table_files import save
 from cometmq.errors import AccessError, FormatError, StoreDamaged, StoreNotWritable
+from cometmq.logs import get_logger
 from cometmq.store.tables import JsonTable
 
 USERS: Final = "users"
@@ -30,7 +30,7 @@ USERS: Final = "users"
 ACLS: Final = "acls"
 """Name of the table of acls, and of its member."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class AccessTables:

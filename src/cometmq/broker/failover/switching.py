@@ -14,7 +14,6 @@ If a change fails, the process ends: a broker whose role is in doubt must not se
 """
 
 import asyncio
-import logging
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -27,6 +26,7 @@ from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.write_health import WriteHealth, watched
+from cometmq.logs import get_logger
 from cometmq.net.address import address_text
 from cometmq.net.client import Connections
 from cometmq.net.tasks import until_one_ends
@@ -43,7 +43,7 @@ from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.wire.headers import BrokerHeartbeatHeader
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SwitchingBroker:

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
@@ -25,6 +24,7 @@ from cometmq.errors import IllegalName
 from cometmq.format.java import fastjson
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.net.boundary import attempt
 from cometmq.net.occasional_log import OccasionalLog
 from cometmq.net.server import Session
@@ -55,7 +55,7 @@ NOTIFIED_MAX: Final = 500
 """Most members that one turn of the loop notifies of a change of their group."""
 IDS: Final = wire_name(ConsumerIds, "ids")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ClientRequests:

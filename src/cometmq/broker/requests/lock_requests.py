@@ -1,20 +1,20 @@
 """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ: a lock is granted only once its owner is on the disk."""
 
 import asyncio
-import logging
 
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.state.locks import QueueLocks
 from cometmq.errors import StoreNotWritable
+from cometmq.logs import get_logger
 from cometmq.net.server import Session
 from cometmq.wire.bodies import LockRequest, LockResponse, encode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import NoFields
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class LockRequests:

@@ -3,7 +3,6 @@
 (RocketMQ: AdminBrokerProcessor.java, callConsumer.)
 """
 
-import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -16,6 +15,7 @@ from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.producers import ConnectedMember
 from cometmq.errors import FormatError
 from cometmq.format.message_id import parse_offset_message_id
+from cometmq.logs import get_logger
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import encode
@@ -25,7 +25,7 @@ from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader, fields
 from cometmq.wire.headers.admin import ConsumerStatusHeader
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Relay:

@@ -5,7 +5,6 @@ people to read: it has no delay, its response does not wait for the disk, and a 
 logged. (RocketMQ: ReplyMessageProcessor.java.)
 """
 
-import logging
 from functools import partial
 from typing import Final
 
@@ -23,6 +22,7 @@ from cometmq.format.host import host_text
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import PUSH_REPLY_TIME, REPLY_TO_CLIENT, TAGS
 from cometmq.format.sys_flag import COMPRESSED, COMPRESSION_MASK
+from cometmq.logs import get_logger
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
@@ -35,7 +35,7 @@ from cometmq.wire.headers import PushReplyHeader, SendHeader, fields
 NOT_STORED: Final = {"msgId": "0", "queueOffset": "0"}
 """Response fields of a reply without a stored copy: clients need them."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ReplyRequests:

@@ -6,7 +6,6 @@ offset that the half message had before the broker was started may be refused: t
 back is not known any more. (RocketMQ: EndTransactionProcessor.java.)
 """
 
-import logging
 from functools import partial
 
 from cometmq.broker.handlers import Handlers
@@ -26,6 +25,7 @@ from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP, REAL_
 from cometmq.format.record import Record, decode
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
 from cometmq.format.transaction import HALF_TOPIC
+from cometmq.logs import get_logger
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -33,7 +33,7 @@ from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import EndTransactionHeader
 from cometmq.wire.headers.admin import ResumeCheckHeader
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Transactions:

@@ -5,7 +5,6 @@ removed a day later by the monotonic clock. Until then the bitmaps of messages a
 hold its bits from its birth time on. (RocketMQ: ConsumerFilterManager.java.)
 """
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -20,6 +19,7 @@ from cometmq.filter.bloom import BYTE, BloomFilter, bits_of, unpack
 from cometmq.filter.sql92 import Sql92
 from cometmq.format import properties
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.store.append import NewMessage
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import (
@@ -41,7 +41,7 @@ COMPILED_PER_SECOND: Final = 32_768
 COMPILED_AT_LEAST: Final = 100
 """Characters that a filter counts at least."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 Name: TypeAlias = tuple[str, str]

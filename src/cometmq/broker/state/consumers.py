@@ -4,7 +4,6 @@ Its methods handle events (a heartbeat, an unregistration, a lost connection) an
 members of a group must rebalance. (RocketMQ: ConsumerManager.java, ConsumerGroupInfo.java.)
 """
 
-import logging
 from collections.abc import Callable, Container, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from cometmq.errors import FormatError
 from cometmq.filter import tag
 from cometmq.format.java import fastjson
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.wire.bodies import (
     ConsumeFromWhere,
     ConsumerData,
@@ -32,7 +32,7 @@ WARNING_PERIOD_MS: Final = 60_000
 WARNINGS_MAX: Final = 20
 """Most warnings in a period of members that differ: clients decide how often subscriptions change."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class TopicSubscription(NamedTuple):

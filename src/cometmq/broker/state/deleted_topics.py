@@ -4,18 +4,18 @@ A delayed, timed or half message lies under another topic until it is due, so it
 topic. The store knows where in the log a topic was deleted: messages that waited before that are dropped.
 """
 
-import logging
 from typing import Final
 
 from cometmq.format import properties
 from cometmq.format.properties import REAL_TOPIC
 from cometmq.format.record import Record
+from cometmq.logs import get_logger
 from cometmq.store.store import MessageStore
 
 LOGGED_MAX: Final = 1_000
 """Most deletions that are remembered as logged."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class DeletedTopics:

@@ -6,7 +6,6 @@ a group that a client has created stays in memory, so that consumers can read fr
 (RocketMQ: SubscriptionGroupManager.java.)
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -18,13 +17,14 @@ from cometmq.cluster.system_names import BOOT_GROUPS
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, GroupConfig, GroupConfigs
 
 FORBIDDEN_READ: Final = 4
 """The bit of a group and a topic in the file for an operator's order that the group must not read it."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Groups:

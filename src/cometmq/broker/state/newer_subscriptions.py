@@ -10,7 +10,6 @@ answer, are refused until its heartbeat comes. RocketMQ refuses all pulls until 
 (RocketMQ: PullMessageProcessor.java, SUBSCRIPTION_NOT_LATEST.)
 """
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
@@ -20,6 +19,7 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.state.consumer_filters import ConsumerFilters
 from cometmq.broker.state.consumers import Consumers
 from cometmq.errors import FormatError
+from cometmq.logs import get_logger
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.wire.bodies.running import subscriptions_in
@@ -32,7 +32,7 @@ ANSWER_S_MAX: Final = 3.0
 PULLS_MAX: Final = 10_000
 """Most pulls that wait for answers; more are refused."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class _WaitingPull(NamedTuple):

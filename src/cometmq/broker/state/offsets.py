@@ -12,7 +12,6 @@ of power would leave messages that nobody gets. So a save with such an offset wa
 (RocketMQ: ConsumerOffsetManager.java.)
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
@@ -22,13 +21,14 @@ from cometmq.broker.state import table_files
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import ConsumerOffsets, DataVersion, to_plain
 
 AHEAD_WARNINGS_MAX: Final = 1_000
 """Most queues and groups for which is remembered that a commit ahead of the queue's end was logged."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 SEPARATOR: Final = "@"
 """Between topic and group in a key; no name can hold it."""

@@ -14,13 +14,13 @@ after that, the entry is restored without its data.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic
 
 from cometmq.broker.state.table_files import EntryFile, EntryT
 from cometmq.errors import StoreNotWritable
+from cometmq.logs import get_logger
 from cometmq.wire.bodies import Body
 
 RETRY_S: Final = 5.0
@@ -29,7 +29,7 @@ RETRY_S: Final = 5.0
 SavedCallback = Callable[[StoreNotWritable | None], None]
 """Called with None once a change is on the disk, or with the error if the disk refuses."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Change(Generic[EntryT]):

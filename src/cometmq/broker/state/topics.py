@@ -6,7 +6,6 @@ response that implies that a topic exists is sent before (``when_published``). I
 is undone, unless it is optional (``saved_entries.py``). (RocketMQ: TopicConfigManager.java.)
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
@@ -31,6 +30,7 @@ from cometmq.format.pop.names import REVIVE_PREFIX, revive_topic
 from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.format.transaction import HALF_OP_TOPIC, HALF_TOPIC
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
 
@@ -55,7 +55,7 @@ NOT_FOR_PRODUCERS: Final = frozenset(
 
 SYSTEM_TOPICS: Final = NOT_FOR_PRODUCERS | {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, "RMQ_SYS_TRACE_TOPIC"}
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Topics:

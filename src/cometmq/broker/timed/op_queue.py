@@ -6,7 +6,6 @@ for three seconds; if it is killed meanwhile, their producers are asked again.)
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
 from cometmq.broker.reads import read
@@ -17,11 +16,12 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format.record import Record, decode
 from cometmq.format.transaction import HALF_OP_TOPIC, HALF_TOPIC, QUEUE_ID, TRANSACTION_GROUP
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.store.append import NewMessage
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class OpQueue:

@@ -13,7 +13,6 @@ is open nothing runs. (RocketMQ: PopReviveService.java.)
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -43,6 +42,7 @@ from cometmq.format.pop.names import REVIVE_GROUP, RetryFlag, flag_of, retry_top
 from cometmq.format.properties import FIRST_POP_TIME, ORIGIN_GROUP, TAGS, TIMER_DELIVER_MS, TIMER_OUT_MS
 from cometmq.format.property_numbers import number_or
 from cometmq.format.record import Record, decode
+from cometmq.logs import get_logger
 from cometmq.store.append import NewMessage, once_more
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
@@ -59,7 +59,7 @@ PAUSE_MS: Final = 1_000
 RECONSUME_TIMES_MAX: Final = 2**31 - 1
 """The largest number that a record can hold."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Revive:

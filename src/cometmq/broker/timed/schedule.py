@@ -18,7 +18,6 @@ memory are read by the store's threads; only their level waits for them.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeAlias
@@ -34,6 +33,7 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels, may_be_due
 from cometmq.format.java import fastjson
 from cometmq.format.record import Record, decode
 from cometmq.format.transaction import HALF_TOPIC
+from cometmq.logs import get_logger
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.clock_steps import STEP_MS
@@ -58,7 +58,7 @@ UNKNOWN: Final = -1
 _Found: TypeAlias = tuple[GetResult, list[int]]
 """Messages of a level, and the tags codes of the entries from the first one's on."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Schedule(ChangingTable[int, int]):

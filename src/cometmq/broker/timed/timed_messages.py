@@ -10,7 +10,6 @@ in memory are read by the store's threads. (RocketMQ: TimerMessageStore.java.)
 """
 
 import asyncio
-import logging
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -29,6 +28,7 @@ from cometmq.format.timer.log import DELETE, ROLL, TIMER_TOPIC, Unit
 from cometmq.format.timer.wheel import Slot
 from cometmq.format.transaction import HALF_TOPIC
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.store.append import NewMessage
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
@@ -50,7 +50,7 @@ LOOK_AGAIN_MS: Final = 10_000
 PAUSE_MS: Final = 1_000
 """Pause after a round that failed."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class TimedMessages:

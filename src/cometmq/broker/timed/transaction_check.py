@@ -11,7 +11,6 @@ lies in the file that the CommitLog is written to: retention removes no record o
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from itertools import count
 from typing import Final
@@ -31,6 +30,7 @@ from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import PRODUCER_GROUP, REAL_TOPIC, UNIQ_KEY
 from cometmq.format.record import Record, decode
 from cometmq.format.transaction import HALF_TOPIC, QUEUE_ID
+from cometmq.logs import get_logger
 from cometmq.net.server import Session
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
@@ -43,7 +43,7 @@ AT_ONCE_MAX: Final = 1_000
 
 HOUR_MS: Final = 3_600_000
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class TransactionCheck:

@@ -30,6 +30,7 @@ from cometmq.cli.demo.traffic import (
     send_and_consume,
     send_until_killed,
 )
+from cometmq.cli.output import print_line
 from cometmq.cli.paths import NamedPath
 from cometmq.errors import CometMQError, SettingsError
 from cometmq.net.address import free_port
@@ -82,10 +83,10 @@ def demo(directory: Path) -> None:
     try:
         run_all(directory)
     except (CometMQError, OSError) as error:
-        click.echo(f"FAILED: {error}. See {directory / LOG}", err=True)
+        print_line(f"FAILED: {error}. See {directory / LOG}", err=True)
         sys.exit(1)
     except Exception:
-        click.echo(f"FAILED with the following error. See {directory / LOG}", err=True)
+        print_line(f"FAILED with the following error. See {directory / LOG}", err=True)
         raise
     say(f"All checks passed, in {time.monotonic() - began:.0f} s. The files are in {directory}/")
 

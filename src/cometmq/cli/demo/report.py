@@ -5,8 +5,7 @@ import time
 from collections import Counter
 from typing import Final
 
-import click
-
+from cometmq.cli.output import print_line
 from cometmq.errors import CometMQError
 
 TAGS: Final = ("new", "paid", "sent", "lost")
@@ -18,7 +17,7 @@ class DemoFailed(CometMQError):
 
 def say(text: str) -> None:
     """Print the next step of the demo at once."""
-    click.echo(text)
+    print_line(text)
     sys.stdout.flush()
 
 

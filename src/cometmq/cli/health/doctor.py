@@ -13,7 +13,7 @@ from cometmq.admin.doctor import cluster
 from cometmq.admin.doctor.findings import Diagnosis, Level, counted
 from cometmq.cli.access import access
 from cometmq.cli.main import EXIT_FAILED
-from cometmq.cli.output import json_option, namesrv_option, print_json, printable
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_line
 from cometmq.cli.paths import NamedPath
 from cometmq.extras import require
 
@@ -55,10 +55,11 @@ def doctor(
             }
         )
     else:
-        for line in _lines(findings):
-            click.echo(line)
+        for head, text in _lines(findings):
+            print_line(text, head=head)
         faults, warnings = counted(counts[Level.FAULT], "fault"), counted(counts[Level.WARNING], "warning")
-        click.echo(f"\n{faults}, {warnings}, {counts[Level.OK]} checks passed")
+        print_line()
+        print_line(f"{faults}, {warnings}, {counts[Level.OK]} checks passed")
     if counts[Level.FAULT]:
         context.exit(EXIT_FAILED)
 
@@ -85,13 +86,13 @@ async def _examine(
     return findings
 
 
-def _lines(findings: list[Diagnosis]) -> Iterator[str]:
+def _lines(findings: list[Diagnosis]) -> Iterator[tuple[str, str]]:
     """Format findings, the faults last: that is where a reader of a terminal looks first."""
     for one in sorted(findings, key=lambda one: list(Level).index(one.level)):
         level = click.style(
             one.level.upper() if one.level is Level.FAULT else one.level, fg=_STYLES[one.level]
         )
         pad = " " * (_WIDTH - len(one.level))
-        yield f"{level}{pad}  {one.check}: {printable(one.subject)}: {printable(one.text)}"
+        yield f"{level}{pad}  ", f"{one.check}: {one.subject}: {one.text}"
         if one.remedy:
-            yield f"{' ' * _WIDTH}  → {printable(one.remedy)}"
+            yield f"{' ' * _WIDTH}  → ", one.remedy

@@ -14,8 +14,9 @@ from cometmq.admin.readable import time_text
 from cometmq.admin.times import parse_duration
 from cometmq.admin.topics import TopicAdmin
 from cometmq.cli.cluster_session import run_in_cluster
-from cometmq.cli.output import json_option, namesrv_option, print_json, printable, table
+from cometmq.cli.output import json_option, namesrv_option, print_json, table
 from cometmq.errors import CometMQError, NoRoute
+from cometmq.escaping import printable
 from cometmq.net.tasks import bounded_map
 
 if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay
@@ -113,6 +114,7 @@ async def _watch(
     """
     from rich.console import Console  # noqa: PLC0415 - rich takes 50 ms that others need not pay
     from rich.live import Live  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
 
     console = Console()
     before = await fetch_round(cluster)
@@ -131,7 +133,8 @@ async def _watch(
             except CometMQError as error:
                 if live is None:
                     raise
-                _show(live, f"{printable(str(error))}\n\ntrying again each {interval_s:g} s; Ctrl-C to stop")
+                text = f"{printable(str(error))}\n\ntrying again each {interval_s:g} s; Ctrl-C to stop"
+                _show(live, Text(text))
                 continue
             if as_json:
                 print_json(_json_of(now, before))

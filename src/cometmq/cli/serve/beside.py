@@ -1,6 +1,5 @@
 """The gRPC proxy and the console that ``cometmq dev`` runs beside its broker."""
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -8,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from cometmq.cli.serve.child import child_server
 from cometmq.client.credentials import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
+from cometmq.logs import get_logger
 from cometmq.net.tls.settings import TlsMode
 
 if TYPE_CHECKING:
     from cometmq.broker.settings import BrokerSettings
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @asynccontextmanager

@@ -4,16 +4,17 @@ Source: sd_notify(3), and systemd.service(5) for ``Type=notify`` and ``WatchdogS
 """
 
 import asyncio
-import logging
 import os
 import socket
 from typing import Final
+
+from cometmq.logs import get_logger
 
 READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
 ALIVE: Final = "WATCHDOG=1"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def notify(*lines: str) -> None:

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-import click
-
-from cometmq.cli.output import print_json
+from cometmq.cli.output import print_json, print_line
 from cometmq.cli.serve.notify import READY, notify, wait_watched
+from cometmq.escaping import printable
 from cometmq.extras import require
 from cometmq.io.clock import SystemClock
 from cometmq.io.garbage import freeze_survivors
+from cometmq.logs import EscapingFormatter
 
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 SWITCH_INTERVAL_S: Final = 0.0005
@@ -27,7 +27,9 @@ def run(command: str, serve: Callable[[], Coroutine[Any, Any, None]], *, extra: 
 
     from cometmq.io import descriptors  # noqa: PLC0415 - Windows has no limit of them
 
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+    handler = logging.StreamHandler()
+    handler.setFormatter(EscapingFormatter(LOG_FORMAT))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     descriptors.raise_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with freeze_survivors(SystemClock()):
@@ -42,7 +44,7 @@ async def ready(what: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(fields)
     else:
-        click.echo(f"ready: {what}")
+        print_line(f"ready: {what}")
     sys.stdout.flush()
-    notify(READY, f"STATUS={what}")
+    notify(READY, f"STATUS={printable(what)}")
     await wait_watched(stopping)

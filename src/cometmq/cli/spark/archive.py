@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from cometmq.cli.output import json_option, print_json
+from cometmq.cli.output import json_option, print_json, print_line
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.spark.options import broker_option, master_option, start_spark, task_bar
 from cometmq.cli.store.options import path_argument
@@ -41,7 +41,7 @@ def archive(path: Path, target: Path, broker: str | None, master: str, as_json: 
         )
         return
     if done.missing:
-        click.echo(f"lost: {done.missing} bytes of log were removed before they were archived")
+        print_line(f"lost: {done.missing} bytes of log were removed before they were archived")
     if done.damages:
-        click.echo(f"damaged: {done.damages} stretches of the log are not messages")
-    click.echo(f"{path_of(target)}: {done.messages} messages of {done.files} files, up to offset {done.end}")
+        print_line(f"damaged: {done.damages} stretches of the log are not messages")
+    print_line(f"{path_of(target)}: {done.messages} messages of {done.files} files, up to offset {done.end}")

@@ -6,7 +6,7 @@ from typing import Final
 import click
 import msgspec
 
-from cometmq.cli.output import json_option, print_json, printable
+from cometmq.cli.output import json_option, print_json, print_line
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.spark.options import broker_option, master_option, start_spark, task_bar
 from cometmq.cli.store.options import path_argument
@@ -84,11 +84,11 @@ def export(
         )
         return
     for topic, messages in done.messages.items():
-        click.echo(f"{printable(topic)}: {messages} messages")
+        print_line(f"{topic}: {messages} messages")
     if done.missing:
-        click.echo(f"lost: {done.missing} bytes of log were removed before they were exported")
+        print_line(f"lost: {done.missing} bytes of log were removed before they were exported")
     new = f"{sum(done.messages.values())} new messages, from offset {done.begin} to {done.next}"
-    click.echo(f"{path_of(target)}: {new}")
+    print_line(f"{path_of(target)}: {new}")
 
 
 def _options(texts: tuple[str, ...]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
-from cometmq.cli.output import json_option, printable
+from cometmq.cli.output import json_option, print_line
 from cometmq.cli.spark.options import master_option, start_spark, stores_argument, task_bar
 from cometmq.cli.store.find import LIMIT, show, wanted_of, wanted_options
 
@@ -44,14 +44,14 @@ def find(
         all_hits = find_in_stores(spark, stores, wanted, limit=limit, use_index=not scan, progress=progress)
     for hits in all_hits:
         if hits.error:
-            click.echo(f"{hits.store}: {printable(hits.error)}", err=True)
+            print_line(f"{hits.store}: {hits.error}", err=True)
         elif hits.found and not as_json:
-            click.echo(f"{hits.store}:")
+            print_line(f"{hits.store}:")
         for found in hits.found:
             show(found, as_json=as_json)
     is_found = any(hits.found for hits in all_hits)
     if not is_found:
-        click.echo("not found", err=True)
+        print_line("not found", err=True)
     if any(hits.error for hits in all_hits):
         context.exit(EXIT_FAILED)
     elif not is_found:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from cometmq.cli.output import print_line
 from cometmq.cli.paths import NamedPath
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.store.progress import elapsed_text
@@ -47,7 +48,7 @@ def start_spark(master: str) -> "SparkSession":
 def task_bar(*, as_json: bool, clock: Clock | None = None) -> Iterator[TaskProgress]:
     """Show the progress of a job on standard error: as a bar on a terminal, else as lines."""
     if as_json or not sys.stderr.isatty():
-        yield TaskLines(partial(click.echo, err=True), clock or SystemClock())
+        yield TaskLines(partial(print_line, err=True), clock or SystemClock())
         return
     from rich import progress  # noqa: PLC0415 - rich takes 50 ms that --json need not pay
     from rich.console import Console  # noqa: PLC0415 - as above

@@ -6,7 +6,7 @@ import click
 
 from cometmq.admin.times import HELP, parse_range
 from cometmq.cli.access import access
-from cometmq.cli.output import json_option, namesrv_option, print_json, printable
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_line
 from cometmq.cli.spark.options import master_option, start_spark, task_bar
 from cometmq.cli.store.options import path_argument
 
@@ -56,5 +56,5 @@ def replay(
         print_json({"path": str(path_of(path)), "messages": sent})
         return
     for topic, messages in sent.items():
-        click.echo(f"{printable(topic)}: {messages} messages")
-    click.echo(f"{path_of(path)}: {sum(sent.values())} messages sent")
+        print_line(f"{topic}: {messages} messages")
+    print_line(f"{path_of(path)}: {sum(sent.values())} messages sent")

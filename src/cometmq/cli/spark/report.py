@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cometmq.cli.output import json_option, print_json, print_table
+from cometmq.cli.output import json_option, print_json, print_line, print_table
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.spark.options import master_option, start_spark, stores_argument, task_bar
 from cometmq.cli.store.options import size_text
@@ -74,5 +74,5 @@ def report(
         ],
     )
     if found.lags:
-        click.echo()
+        print_line()
         print_table(LAG_COLUMNS, [(lag.group, lag.topic, lag.messages, lag.store) for lag in found.lags])

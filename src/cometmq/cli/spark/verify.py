@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from cometmq.cli.output import json_option, print_json, print_table, printable
+from cometmq.cli.output import json_option, print_json, print_line, print_table
 from cometmq.cli.spark.options import master_option, start_spark, stores_argument, task_bar
 from cometmq.cli.store.options import config_option, load_settings, size_text
 
@@ -40,10 +40,10 @@ def verify(
     else:
         for store in checked:
             if store.error:
-                click.echo(f"{store.store}: {printable(store.error)}")
+                print_line(f"{store.store}: {store.error}")
             for found in store.findings:
                 place = "" if found.position is None else f", byte {found.position}"
-                click.echo(f"{found.severity}: {printable(f'{found.path}{place}: {found.what}')}")
+                print_line(f"{found.severity}: {found.path}{place}: {found.what}")
         print_table(
             COLUMNS,
             [

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cometmq.admin.times import parse_duration
-from cometmq.cli.output import json_option, print_json
+from cometmq.cli.output import json_option, print_json, print_line
 from cometmq.cli.store.options import (
     config_option,
     load_settings,
@@ -42,7 +42,7 @@ def clean(path: Path, config: Path | None, older_than: str | None, dry_run: bool
 
     def show(file: Expired) -> None:
         if not as_json:
-            click.echo(f"{verb}: {file.path}, {size_text(file.size)}")
+            print_line(f"{verb}: {file.path}, {size_text(file.size)}")
 
     with progress_bar("recovering", as_json=as_json) as progress:
         cleaned = clean_store(
@@ -59,7 +59,7 @@ def clean(path: Path, config: Path | None, older_than: str | None, dry_run: bool
     if as_json:
         print_json(_fields(path, cleaned, dry_run=dry_run))
     else:
-        click.echo(
+        print_line(
             f"{path}: {verb} {len(cleaned.commit_log)} CommitLog, {len(cleaned.queue_files)} queue and "
             f"{len(cleaned.index_files)} index files, {size_text(cleaned.bytes)}; the log begins at "
             f"{cleaned.min_offset}"

@@ -15,7 +15,7 @@ from cometmq.cli.output import (
     json_option,
     print_fields,
     print_json,
-    printable,
+    print_line,
 )
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.store.options import config_option, load_settings, path_argument, progress_bar
@@ -90,7 +90,7 @@ def find(
     with StoreDirectory(path, load_settings(config, path)) as store:
         for finding in store.findings:
             if finding.severity is not Severity.RECOVERY:
-                click.echo(f"left out: {printable(str(finding))}", err=True)
+                print_line(f"left out: {finding}", err=True)
         with progress_bar("searching", as_json=as_json) as progress:
             messages = find_messages(store, wanted, use_index=not scan, progress=progress)
             found = list(islice(messages, min(limit, sys.maxsize) if body_out is None else 2))
@@ -99,7 +99,7 @@ def find(
     for message in found:
         show(message, as_json=as_json)
     if not found:
-        click.echo("not found", err=True)
+        print_line("not found", err=True)
         context.exit(EXIT_NOT_FOUND)
 
 

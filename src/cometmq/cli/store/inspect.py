@@ -10,8 +10,9 @@ from cometmq.admin.readable import time_text
 from cometmq.cli.output import (
     json_option,
     print_json,
+    print_line,
     print_table,
-    printable,
+    print_text,
 )
 from cometmq.cli.store.options import (
     config_option,
@@ -64,7 +65,7 @@ def inspect(path: Path, at: int | None, limit: int, config: Path | None, as_json
     with open_file(layer, path, settings) as file:
         if not as_json:
             offset = f", begins at offset {file.base_offset}" if file.base_offset else ""
-            click.echo(f"{path}: {file.kind.value}, {file.size} bytes{offset}")
+            print_line(f"{path}: {file.kind.value}, {file.size} bytes{offset}")
         rows = _Limited(file.rows(at), limit)
         if as_json:
             for row in rows:
@@ -72,7 +73,7 @@ def inspect(path: Path, at: int | None, limit: int, config: Path | None, as_json
         else:
             _print_rows(rows, file.base_offset)
             if rows.following is not None and (place := _place(file, rows.following)) is not None:
-                click.echo(f"more: --at {place}")
+                print_line(f"more: --at {place}")
 
 
 class _Limited:
@@ -127,13 +128,13 @@ def _print_table(rows: list[InspectRow]) -> None:
 
 def _print_block(row: InspectRow, base_offset: int) -> None:
     if row.what == "table":
-        click.echo(row.fields[0].text)
+        print_text(row.fields[0].text)
         return
     offset = f" (offset {base_offset + row.position})" if base_offset else ""
     note = f": {row.note}" if row.note else ""
-    click.echo(f"{row.what} at {row.position}{offset}, {row.size} bytes{printable(note)}")
+    print_line(f"{row.what} at {row.position}{offset}, {row.size} bytes{note}")
     for field in row.fields:
-        click.echo(f"{field.position:>14}  {field.name:<28} {printable(field.text or str(field.value))}")
+        print_line(f"{field.position:>14}  {field.name:<28} {field.text or field.value}")
 
 
 def _note(row: InspectRow) -> str:
@@ -178,18 +179,18 @@ def _show_summary(summary: Summary, *, as_json: bool) -> None:
         return
     holder = f"open in process {summary.holder}" if summary.holder else ""
     state = "was closed" if summary.was_closed else "was not closed, the next start recovers it"
-    click.echo(f"{summary.root}: {holder or state}")
+    print_line(f"{summary.root}: {holder or state}")
     size = summary.log_end - summary.log_begin
-    click.echo(
+    print_line(
         f"CommitLog: {summary.log_files} files of {size_text(summary.log_file_size)}, "
         f"offsets {summary.log_begin} to {summary.log_end} ({size_text(size)})"
     )
     if summary.last_time:
-        click.echo(f"messages stored from {time_text(summary.first_time)} to {time_text(summary.last_time)}")
+        print_line(f"messages stored from {time_text(summary.first_time)} to {time_text(summary.last_time)}")
     if summary.checkpoint is not None:
         physic, logics = summary.checkpoint[:2]
-        click.echo(f"checkpoint: CommitLog {time_text(physic)}, ConsumeQueues {time_text(logics)}")
-    click.echo(f"tables: {', '.join(summary.tables) or 'none'}")
+        print_line(f"checkpoint: CommitLog {time_text(physic)}, ConsumeQueues {time_text(logics)}")
+    print_line(f"tables: {', '.join(summary.tables) or 'none'}")
     if summary.topics:
         print_table(("topic", "queues", "messages"), summary.topics)
     if summary.index_files:
@@ -207,4 +208,4 @@ def _show_summary(summary: Summary, *, as_json: bool) -> None:
             ],
         )
     for finding in summary.findings:
-        click.echo(f"{finding.severity.value}: {printable(str(finding))}")
+        print_line(f"{finding.severity.value}: {finding}")

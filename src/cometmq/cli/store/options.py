@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from cometmq.cli.output import print_line
 from cometmq.cli.paths import NamedPath
 from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
@@ -45,7 +46,7 @@ def load_settings(config: Path | None, *stores: Path) -> StoreSettings | None:
 def progress_bar(title: str, *, as_json: bool, clock: Clock | None = None) -> Iterator[Progress]:
     """Show the progress of long work on standard error: as a bar on a terminal, else as lines."""
     if as_json or not sys.stderr.isatty():
-        yield ProgressLines(title, partial(click.echo, err=True), clock or SystemClock())
+        yield ProgressLines(title, partial(print_line, err=True), clock or SystemClock())
         return
     from rich import progress  # noqa: PLC0415 - as above
     from rich.console import Console  # noqa: PLC0415 - rich takes 50 ms that --json need not pay

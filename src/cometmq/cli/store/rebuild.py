@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cometmq.cli.output import json_option, print_json, printable
+from cometmq.cli.output import json_option, print_json, print_line
 from cometmq.cli.store.options import (
     config_option,
     load_settings,
@@ -54,19 +54,17 @@ def _fields(path: Path, rebuilt: Rebuilt) -> dict[str, object]:
 
 def _print(path: Path, rebuilt: Rebuilt) -> None:
     for damage in rebuilt.damages:
-        click.echo(
-            f"damage: {damage.path}, byte {damage.position}, {damage.size} bytes: {printable(damage.reason)}"
-        )
+        print_line(f"damage: {damage.path}, byte {damage.position}, {damage.size} bytes: {damage.reason}")
     for gap in rebuilt.gaps:
         last = gap.first + gap.missing - 1
-        click.echo(f"lost: {printable(gap.topic)}-{gap.queue_id}, queue offsets {gap.first} to {last}")
-    click.echo(
+        print_line(f"lost: {gap.topic}-{gap.queue_id}, queue offsets {gap.first} to {last}")
+    print_line(
         f"{path}: rebuilt {rebuilt.queues} queues and {rebuilt.index_files} index files "
         f"from {rebuilt.messages} messages, {size_text(rebuilt.bytes)} of log, "
         f"{rebuilt.duration_ms / 1000:.1f} s"
     )
     if rebuilt.delayed:
-        click.echo(
+        print_line(
             f"the due times of {rebuilt.delayed} delayed messages were computed from messageDelayLevel = "
-            f"{printable(rebuilt.delay_levels)}"
+            f"{rebuilt.delay_levels}"
         )

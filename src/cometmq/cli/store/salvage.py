@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cometmq.cli.output import json_option, print_json, printable
+from cometmq.cli.output import json_option, print_json, print_line
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.store.options import config_option, load_settings, path_argument, progress_bar, size_text
 from cometmq.store.offline.salvage import Salvaged
@@ -44,12 +44,12 @@ def _fields(path: Path, target: Path, salvaged: Salvaged) -> dict[str, object]:
 
 def _print(target: Path, salvaged: Salvaged) -> None:
     for lost in salvaged.lost:
-        click.echo(f"lost: {lost.path}, byte {lost.position}, {lost.size} bytes: {printable(lost.reason)}")
+        print_line(f"lost: {lost.path}, byte {lost.position}, {lost.size} bytes: {lost.reason}")
     for gap in salvaged.gaps:
         last = gap.first + gap.missing - 1
-        click.echo(f"lost: {printable(gap.topic)}-{gap.queue_id}, queue offsets {gap.first} to {last}")
+        print_line(f"lost: {gap.topic}-{gap.queue_id}, queue offsets {gap.first} to {last}")
     for name in salvaged.lost_tables:
-        click.echo(f"lost: config/{printable(name)}")
+        print_line(f"lost: config/{name}")
     for what in salvaged.left_out:
-        click.echo(f"left out: {printable(what)}")
-    click.echo(f"{target}: copied {salvaged.messages} messages, {size_text(salvaged.bytes)} of log")
+        print_line(f"left out: {what}")
+    print_line(f"{target}: copied {salvaged.messages} messages, {size_text(salvaged.bytes)} of log")

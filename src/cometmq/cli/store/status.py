@@ -13,8 +13,8 @@ from cometmq.cli.access import access, access_options
 from cometmq.cli.output import (
     json_option,
     print_json,
+    print_line,
     print_table,
-    printable,
 )
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.store.options import config_option, finding_fields, load_settings, size_text
@@ -76,26 +76,26 @@ def _show(found: StoreStatus, *, as_json: bool) -> None:
         )
         return
     state = STATES.get(found.state, f"open in process {found.holder}; ask its broker for more: --broker")
-    click.echo(f"{found.root}: {state}")
+    print_line(f"{found.root}: {state}")
     if found.last_time:
-        click.echo(f"last message stored at {time_text(found.last_time)}")
+        print_line(f"last message stored at {time_text(found.last_time)}")
     _print_pointers(found.pointers._asdict(), found.at_least)
     for finding in found.findings:
-        click.echo(f"{finding.severity.value}: {printable(str(finding))}")
+        print_line(f"{finding.severity.value}: {finding}")
 
 
 def _show_live(found: BrokerStatus, *, as_json: bool) -> None:
     if as_json:
         print_json(found._asdict())
         return
-    click.echo(f"{found.address}: {printable(found.version)}, up {printable(found.up)}")
-    click.echo(f"accepts messages: {'no, ' + printable(found.not_writable) if found.not_writable else 'yes'}")
+    print_line(f"{found.address}: {found.version}, up {found.up}")
+    print_line(f"accepts messages: {'no, ' + found.not_writable if found.not_writable else 'yes'}")
     if found.kernels is not None:
-        click.echo(f"bulk operations: {printable(found.kernels)}")
+        print_line(f"bulk operations: {found.kernels}")
     if found.failed_writes is not None:
-        click.echo(f"writes to the disk: {printable(found.failed_writes) or 'none fail'}")
+        print_line(f"writes to the disk: {found.failed_writes or 'none fail'}")
     if found.insecure:
-        click.echo(f"warning: {printable(found.insecure)}")
+        print_line(f"warning: {found.insecure}")
     _print_pointers(found.pointers)
 
 

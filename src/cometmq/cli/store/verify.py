@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from cometmq.cli.output import json_option, print_json, printable
+from cometmq.cli.output import json_option, print_json, print_line
 from cometmq.cli.store.options import (
     config_option,
     finding_fields,
@@ -59,10 +59,10 @@ def _print(path: Path, verified: Verified, seconds: float) -> None:
             others += 1
             if others > OTHERS_MAX:
                 continue
-        click.echo(f"{finding.severity.value}: {printable(str(finding))}")
+        print_line(f"{finding.severity.value}: {finding}")
     if others > OTHERS_MAX:
-        click.echo(f"… and {others - OTHERS_MAX} more that are not damage: --json shows all")
-    click.echo(
+        print_line(f"… and {others - OTHERS_MAX} more that are not damage: --json shows all")
+    print_line(
         f"{path}: {verified.state.value}; {verified.messages} messages, {size_text(verified.bytes)} of log, "
         f"{verified.queues} queues, {verified.index_entries} index entries, {seconds:.1f} s"
     )

@@ -7,7 +7,7 @@ import click
 from cometmq.admin import access
 from cometmq.admin.access import ACTIONS, EntryLine, KnownAcl, KnownVerdict
 from cometmq.cli.main import EXIT_FAILED
-from cometmq.cli.output import json_option, print_json, print_table, printable
+from cometmq.cli.output import json_option, print_json, print_line, print_table
 from cometmq.cli.users.options import BrokerChoice, target_options
 from cometmq.wire.bodies.access import PolicyEntryInfo
 from cometmq.wire.bodies.body import to_plain
@@ -44,7 +44,7 @@ def show(user: str, target: BrokerChoice, as_json: bool) -> None:
     if found or as_json:
         _print(found, as_json=as_json)
     else:
-        click.echo(f"user {printable(user)} has no acl: it may do nothing, unless it is a super user")
+        print_line(f"user {user} has no acl: it may do nothing, unless it is a super user")
 
 
 @acl.command("add")
@@ -88,8 +88,8 @@ def add(
     if as_json:
         print_json(line._asdict())
     else:
-        click.echo(
-            f"user {printable(user)}: {decision} {', '.join(entry.actions)} on {printable(resource)}"
+        print_line(
+            f"user {user}: {decision} {', '.join(entry.actions)} on {resource}"
             f"{_from(sources)}, on {', '.join(brokers)}"
         )
 
@@ -113,8 +113,8 @@ def remove(user: str, resource: str | None, is_default: bool, target: BrokerChoi
     if as_json:
         print_json({"user": user, "resource": resource, "removed_from": brokers})
     else:
-        what = "its acl" if resource is None else printable(resource)
-        click.echo(f"user {printable(user)}: {what} removed from {', '.join(brokers)}")
+        what = "its acl" if resource is None else resource
+        print_line(f"user {user}: {what} removed from {', '.join(brokers)}")
 
 
 @acl.command("check")
@@ -138,7 +138,7 @@ def check(user: str, action: str, resource: str, address: str, target: BrokerCho
         print_json([_plain(verdict) for verdict in found])
     else:
         for verdict in found:
-            click.echo(_sentence(verdict, f"{user} may {action} {resource} from {address}"))
+            print_line(_sentence(verdict, f"{user} may {action} {resource} from {address}"))
     if any(verdict.refusal is not None for verdict in found):
         raise click.exceptions.Exit(EXIT_FAILED)
 
@@ -182,7 +182,7 @@ def _sentence(verdict: KnownVerdict, allowed: str) -> str:
     else:
         why = "no entry decides"
     brokers = ", ".join(verdict.brokers)
-    return printable(f"{verdict.refusal or allowed + '.'} [{why}; on {brokers}]")
+    return f"{verdict.refusal or allowed + '.'} [{why}; on {brokers}]"
 
 
 def _from(sources: Sequence[str]) -> str:

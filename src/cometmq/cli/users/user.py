@@ -6,7 +6,7 @@ import click
 
 from cometmq.admin import access
 from cometmq.admin.access import KnownUser
-from cometmq.cli.output import json_option, print_json, print_table, printable
+from cometmq.cli.output import json_option, print_json, print_line, print_table
 from cometmq.cli.users.options import BrokerChoice, read_password, stdin_option, target_options
 from cometmq.errors import SettingsError
 from cometmq.wire.bodies.access import UserInfo
@@ -60,7 +60,7 @@ def add(name: str, user_type: str | None, password_stdin: bool, target: BrokerCh
     if as_json:
         print_json({"user": name, "type": kind, "brokers": brokers})
     else:
-        click.echo(f"user {printable(name)}: {kind}, on {', '.join(brokers)}")
+        print_line(f"user {name}: {kind}, on {', '.join(brokers)}")
 
 
 @user.command("update")
@@ -94,7 +94,7 @@ def update(
     if as_json:
         print_json({"user": name, "brokers": brokers})
     else:
-        click.echo(f"user {printable(name)}: changed on {', '.join(brokers)}")
+        print_line(f"user {name}: changed on {', '.join(brokers)}")
 
 
 @user.command("remove")
@@ -107,7 +107,7 @@ def remove(name: str, target: BrokerChoice, as_json: bool) -> None:
     if as_json:
         print_json({"user": name, "removed_from": brokers})
     else:
-        click.echo(f"user {printable(name)}: removed from {', '.join(brokers)}")
+        print_line(f"user {name}: removed from {', '.join(brokers)}")
 
 
 def _print(found: list[KnownUser], *, as_json: bool, reveal: bool = False) -> None:

@@ -6,7 +6,6 @@ which delivers them again later; they are done here when the broker has accepted
 """
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -23,12 +22,13 @@ from cometmq.client.consumer.send_back import SendBack, level_of, retry_delay_ms
 from cometmq.client.consumer.subscription import Handle, Subscription, unhandled
 from cometmq.client.failure_log import DEAD, FailureLog, again_in
 from cometmq.errors import CometMQError, UndecodableBody
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 
 LOCAL_RETRY_S: Final = 5.0
 """How soon a message is handled here again that could not be sent back."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 SourceT = TypeVar("SourceT")

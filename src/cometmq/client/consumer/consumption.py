@@ -1,7 +1,6 @@
 """A running push consumer: a member of its group, and the handling of the messages that it pulls."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -22,12 +21,13 @@ from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.membership import Membership, TopicInterest
 from cometmq.client.trace import trace_sender
 from cometmq.format.layout import RETRY_PREFIX
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import MessageModel, tag_subscription
 
 MAX_RECONSUME_TIMES: Final = 16
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ConsumerSettings(NamedTuple):

@@ -8,7 +8,6 @@
 """
 
 import asyncio
-import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,11 +17,12 @@ from msgspec import field
 
 from cometmq.client.consumer.queue_requests import QueueRequests
 from cometmq.errors import FormatError
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import Body, decode, encode
 from cometmq.wire.headers.fields import Long
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class OffsetStore(Protocol):

@@ -6,7 +6,6 @@ Only after a limit of retries, by default none, it becomes a dead letter.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from itertools import takewhile
@@ -22,11 +21,12 @@ from cometmq.client.consumer.subscription import Handle, Subscription, unhandled
 from cometmq.client.failure_log import DEAD, FailureLog, again_in
 from cometmq.client.waiting import wait_within
 from cometmq.errors import CometMQError, UndecodableBody
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 
 SUSPEND_MS: Final = 1_000
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class OrderedHandling:

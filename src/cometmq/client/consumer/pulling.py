@@ -7,7 +7,6 @@ of a released queue. (RocketMQ: DefaultMQPushConsumerImpl.java, pullMessage.)
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -29,6 +28,7 @@ from cometmq.cluster.process_queue import Limits, ProcessQueue, PulledItem
 from cometmq.errors import CometMQError
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.properties import RETRY_TOPIC
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 
 HOLD_MS: Final = 15_000
@@ -36,7 +36,7 @@ HOLD_MS: Final = 15_000
 AFTER_FAILURE_S: Final = 1.0
 """How soon a failed request is retried."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PullOptions(NamedTuple):

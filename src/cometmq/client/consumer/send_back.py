@@ -5,7 +5,6 @@ ordered topics, the whole message is sent to the group's retry topic.
 (RocketMQ: sendMessageBack of DefaultMQPushConsumerImpl.java and of ConsumeMessageOrderlyService.java.)
 """
 
-import logging
 from typing import Final
 
 from cometmq.client.answer import successful
@@ -18,6 +17,7 @@ from cometmq.format.delay_level import DelayLevels
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.sys_flag import compression_bits
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode
@@ -32,7 +32,7 @@ DEAD_LETTER: Final = -1
 
 _DELAYS: Final = DelayLevels.parse()
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SendBack:

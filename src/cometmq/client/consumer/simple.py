@@ -16,7 +16,6 @@ queue, and a slow one delays no other. (RocketMQ: SimpleConsumer of the clients 
 
 import asyncio
 import hashlib
-import logging
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final, Self
@@ -38,6 +37,7 @@ from cometmq.format.layout import valid_topic
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.format.properties import POP_CK
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.acl import Credentials
@@ -56,7 +56,7 @@ _COUNT: Final = ArgumentKind(
     lambda value: 1 <= value <= POP_COUNT_MAX,
 )
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SimpleConsumer:

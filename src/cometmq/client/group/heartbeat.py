@@ -6,11 +6,11 @@ So one is sent every 30 s, and at once on a new connection.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from cometmq.errors import CometMQError
+from cometmq.logs import get_logger
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.heartbeat import Heartbeat
@@ -20,7 +20,7 @@ from cometmq.wire.headers import UnregisterClientHeader, fields
 
 HEARTBEAT_S: Final = 30.0
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 async def send_heartbeat(

@@ -1,7 +1,6 @@
 """Lock and unlock ordered queues at their brokers."""
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
@@ -10,6 +9,7 @@ from typing import NamedTuple
 from cometmq.client.answer import successful
 from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError, FormatError
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode, encode
@@ -17,7 +17,7 @@ from cometmq.wire.bodies.locks import LockRequest, LockResponse
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class LockDecisions(NamedTuple):

@@ -1,7 +1,6 @@
 """The heartbeats of a member of a consumer group: the first one joins the group, the others keep it there."""
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from cometmq.client.group.missing_topics import MissingTopics
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import retry_while, wait_within
 from cometmq.errors import CometMQError, NoRoute
+from cometmq.logs import get_logger
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat, SubscriptionData
 
@@ -24,7 +24,7 @@ HEARTBEAT_RETRY_S: Final = 5.0
 WAIT_LOG_S: Final = 60.0
 """How often a start that waits for a name server logs that."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class MemberHeartbeats:

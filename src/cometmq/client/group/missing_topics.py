@@ -1,7 +1,6 @@
 """Warn of subscribed topics that no name server knows: their names may be wrong, and nothing would say so."""
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -12,13 +11,14 @@ from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.errors import CometMQError, NoRoute
 from cometmq.format.layout import RETRY_PREFIX
+from cometmq.logs import get_logger
 
 GRACE_S: Final = 1.0
 """How long a topic may be missing before a warning: producers create topics, too."""
 REPEAT_S: Final = 60.0
 """How often the warning is repeated."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class MissingTopics:

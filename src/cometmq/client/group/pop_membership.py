@@ -5,7 +5,6 @@ a group begins that begins at the end: else brokers would decide that at the fir
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Container, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
@@ -19,6 +18,7 @@ from cometmq.client.group.member_heartbeats import MemberHeartbeats
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.routes import GONE_S, Routes
 from cometmq.errors import CometMQError, NetworkError
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
@@ -30,7 +30,7 @@ from cometmq.wire.frame import Command
 
 REQUEST_TIMEOUT_MS: Final = 3_000
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PopMembership:

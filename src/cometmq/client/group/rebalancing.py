@@ -6,7 +6,6 @@ requests, and each queue goes through its phases in a task of its own: a slow on
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -20,6 +19,7 @@ from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance_state import Assignment, Moves
 from cometmq.errors import CometMQError
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 
@@ -37,7 +37,7 @@ COMMIT_RETRY_S: Final = 0.5
 UNKNOWN_SHOWN_MAX: Final = 3
 """Most queues that a warning names."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Rebalancing:

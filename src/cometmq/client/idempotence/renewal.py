@@ -1,18 +1,18 @@
 """Renew claims while their messages are being handled, however long that takes."""
 
 import asyncio
-import logging
 from typing import Final, NamedTuple
 
 from cometmq.client.background import start_task
 from cometmq.client.idempotence.store import ClaimStore
 from cometmq.cluster.claims import Mark
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 
 RENEWALS_PER_LEASE: Final = 3
 """Two in a row may fail."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ClaimedMessage(NamedTuple):

@@ -8,7 +8,6 @@ Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (checkTrans
 
 import asyncio
 import inspect
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from cometmq.errors import CometMQError
 from cometmq.format import properties
 from cometmq.format.record import decode as decode_record
 from cometmq.format.stored import stored_message
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 from cometmq.net.connection import Connection
 from cometmq.wire.frame import Command
@@ -28,7 +28,7 @@ from cometmq.wire.headers import CheckTransactionStateHeader, EndTransactionHead
 
 WAITING_MAX: Final = 2_000
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PendingCheck(NamedTuple):

@@ -3,7 +3,6 @@
 Source: RocketMQ ``client/hook/SendMessageHook.java``, ``SendMessageContext.java``.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,10 +10,11 @@ from typing import Protocol
 from cometmq.client.producer.outgoing import Outgoing
 from cometmq.client.producer.send_result import SendResult
 from cometmq.errors import CometMQError
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.wire.frame import Command
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(slots=True)

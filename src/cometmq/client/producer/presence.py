@@ -1,7 +1,6 @@
 """Heartbeats of a producer: it is registered with each broker that it sends to until it is closed."""
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,6 +12,7 @@ from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.route import MASTER
 from cometmq.errors import CometMQError, NetworkError
+from cometmq.logs import get_logger
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
 from cometmq.wire.bodies.heartbeat import Heartbeat, ProducerData
@@ -22,7 +22,7 @@ UNREGISTER_S_MAX: Final = 1.0
 ROUTE_RETRY_S: Final = 5.0
 """How soon a missing route is queried again."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Presence:

@@ -1,7 +1,6 @@
 """Match replies that a broker pushes to the requests that wait for them, by correlation id."""
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +10,13 @@ from cometmq.errors import NetworkError, UndecodableBody
 from cometmq.format.properties import CORRELATION_ID
 from cometmq.format.stored import with_whole_body
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 from cometmq.net.connection import Connection
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import PushReplyHeader, parse
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Reply = asyncio.Future[StoredMessage]
 

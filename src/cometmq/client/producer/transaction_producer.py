@@ -9,7 +9,6 @@
 """
 
 import inspect
-import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, TypedDict, Unpack
@@ -38,6 +37,7 @@ from cometmq.client.producer.transaction import (
 from cometmq.errors import CometMQError, SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.message import Message
 from cometmq.net.connection import Connection
 from cometmq.net.tls.client import TLS
@@ -48,7 +48,7 @@ from cometmq.wire.frame import Command
 MAX_CONCURRENCY: Final = 20
 STOP_TIMEOUT_MS: Final = 30_000
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ProducerOptions(TypedDict, total=False):

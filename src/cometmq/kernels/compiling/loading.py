@@ -8,7 +8,6 @@ unfinished files of a child that it stopped; if the parent was killed, the next 
 """
 
 import atexit
-import logging
 import subprocess
 import sys
 import threading
@@ -26,8 +25,9 @@ from cometmq.kernels.queries.plain import PlainQueries
 from cometmq.kernels.queries.rows import QueryOps
 from cometmq.kernels.sends.plain import NoSends
 from cometmq.kernels.sends.rows import SendOps
+from cometmq.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 STOP_SECONDS_MAX: Final = 5
 """How long a compiling child may take to end by itself before it is killed."""

@@ -12,13 +12,13 @@ Source: RocketMQ ``NettyRemotingServer.java`` (TlsModeHandler), ``FileWatchServi
 
 import asyncio
 import contextlib
-import logging
 import socket
 import ssl
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from cometmq.errors import SettingsError
+from cometmq.logs import get_logger
 from cometmq.net.tls.alerts import BEGINNING, AlertingContext
 from cometmq.net.tls.pem import Stamps, load_authorities, load_chain, reason_of, stamps
 from cometmq.net.tls.settings import ClientAuth, TlsMode, TlsSettings
@@ -33,7 +33,7 @@ _VERIFY: Final = {
 }
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Handshake(NamedTuple):

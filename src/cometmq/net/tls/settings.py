@@ -9,7 +9,6 @@ RocketMQ's servers have them as system properties of Java, or in the file ``tls.
 Source: RocketMQ ``TlsSystemConfig.java``, ``TlsHelper.java``.
 """
 
-import logging
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
@@ -18,12 +17,13 @@ import msgspec
 from msgspec import Meta
 
 from cometmq.errors import FormatError, SettingsError
+from cometmq.logs import get_logger
 from cometmq.net.tls.client import TLS
 from cometmq.wire import settings_text
 
 Milliseconds = Annotated[int, Meta(ge=1, le=600_000)]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class TlsMode(StrEnum):

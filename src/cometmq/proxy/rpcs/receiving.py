@@ -4,7 +4,6 @@ Source: RocketMQ ``proxy/grpc/v2/consumer/ReceiveMessageActivity.java``.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from itertools import count
 from typing import Any, Final
@@ -15,6 +14,7 @@ from cometmq.cluster.assignment import ALL_QUEUES
 from cometmq.cluster.route import READ
 from cometmq.errors import CometMQError
 from cometmq.format.stored import with_readable_body
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
@@ -48,7 +48,7 @@ HAND_BACK_MS: Final = 1_000
 
 OnReceived = Callable[[ClientKey, str, StoredMessage, ClientReceipt], None]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Receiving:

@@ -9,7 +9,6 @@ Source: RocketMQ ``proxy/grpc/v2/transaction/EndTransactionActivity.java`` and
 """
 
 import asyncio
-import logging
 from itertools import count
 from typing import Final
 
@@ -21,6 +20,7 @@ from cometmq.errors import FormatError, NetworkError
 from cometmq.format import properties
 from cometmq.format.record import decode as decode_record
 from cometmq.format.stored import readable_message
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.net.connection import Connection
 from cometmq.proxy import messaging_pb2 as pb
@@ -35,7 +35,7 @@ from cometmq.wire.frame import Command
 from cometmq.wire.headers import CheckTransactionStateHeader, EndTransactionHeader, parse
 
 _STATES: Final = {pb.COMMIT: TransactionState.COMMIT, pb.ROLLBACK: TransactionState.ROLLBACK}
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ClientTransactions:

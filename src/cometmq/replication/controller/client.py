@@ -7,11 +7,11 @@ Source: RocketMQ ``broker/out/BrokerOuterAPI.java``, ``broker/controller/Replica
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from cometmq.errors import CometMQError, NetworkError, RemoteError
+from cometmq.logs import get_logger
 from cometmq.net.address import parse_address
 from cometmq.net.client import Connections
 from cometmq.replication.controller.identity import BrokerSet, IdApplication
@@ -58,7 +58,7 @@ UNREGISTERED: Final = frozenset(
 )
 """The answers about a broker that the controller does not know."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ControllerError(RemoteError):

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from cometmq.errors import CometMQError
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.replication.controller.client import MAY_BE_DONE, UNREGISTERED, ControllerClient, ControllerError
 from cometmq.replication.controller.identity import IdentityFiles
 from cometmq.replication.controller.in_sync_set import InSyncSet, Proposal
@@ -41,7 +42,7 @@ from cometmq.wire.headers import BrokerHeartbeatHeader
 TICK_S: Final = 0.5
 RoleChange = BecomeMaster | BecomeSlave | SettleSet | Unfence
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Roles(Protocol):

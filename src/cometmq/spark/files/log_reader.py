@@ -1,6 +1,5 @@
 """Read a store's files in Spark: plan the tasks on the driver, read one of them on an executor."""
 
-import logging
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -9,6 +8,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from cometmq.errors import StoreDamaged
 from cometmq.kernels.ops import Longs, Ops, Scan
+from cometmq.logs import get_logger
 from cometmq.spark import worth_loading
 from cometmq.spark.files.bodies import decompress_bodies
 from cometmq.spark.files.gathering import gather
@@ -22,7 +22,7 @@ from cometmq.spark.filters import FILES, Pushed, push, spark_pushes
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.worker import tune_worker
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class LogReader(DataSourceReader):

@@ -1,19 +1,19 @@
 """Read a range of a store's CommitLog as a DataFrame."""
 
-import logging
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cometmq.logs import get_logger
 from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.splits import LogFile, gaps, splits, within
 from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import spark_schema
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class LogRange(NamedTuple):

@@ -1,6 +1,5 @@
 """Choose the records of pulled responses, and find those that are missing."""
 
-import logging
 from collections.abc import Collection, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
@@ -9,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from cometmq.kernels.ops import Longs, Ops, Scan
+from cometmq.logs import get_logger
 from cometmq.spark.files.gathering import Names, gather
 from cometmq.spark.live.pulls import PulledPiece
 from cometmq.spark.live.ranges import QueueRange
@@ -16,7 +16,7 @@ from cometmq.spark.pulled import damage_at, rows_with_tags
 
 _SIZE: Final = Struct(">i")
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class RowFilter(NamedTuple):

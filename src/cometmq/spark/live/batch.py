@@ -1,6 +1,5 @@
 """Read live topics as a batch: plan the tasks on the driver, read one of them on an executor."""
 
-import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -9,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from cometmq.errors import NoRoute, SettingsError
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.spark.filters import LIVE, Pushed, both, push, spark_pushes
 from cometmq.spark.live.cluster import Cluster
@@ -22,7 +22,7 @@ from cometmq.spark.worker import tune_worker
 RECORDS_PER_PARTITION_MAX: Final = 100_000
 """Messages that one task reads by default."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class LiveReader(DataSourceReader):

@@ -7,7 +7,6 @@ with the offsets up to which the micro-batch has read.
 """
 
 import json
-import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
@@ -22,6 +21,7 @@ from pyspark.sql.streaming.listener import (
 
 from cometmq.errors import SettingsError
 from cometmq.extras import require
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.spark.live import offsets
 from cometmq.spark.live.offsets import Offsets
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 GAUGE: Final = "cometmq_stream_offsets_behind_latest"
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class StreamLag(NamedTuple):

@@ -1,17 +1,17 @@
 """Report messages that were lost before they were read."""
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cometmq.errors import StoreDamaged
+from cometmq.logs import get_logger
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.live.survey import TopicOnBroker
 
 SHOWN_MAX: Final = 20
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 def report_loss(options: LiveOptions, lost: Sequence[QueueRange], reason: str) -> None:

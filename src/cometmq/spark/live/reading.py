@@ -1,6 +1,5 @@
 """Read a task's ranges: pull them, and build Arrow batches of the responses by kernels."""
 
-import logging
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from cometmq.errors import StoreDamaged
+from cometmq.logs import get_logger
 from cometmq.spark import worth_loading
 from cometmq.spark.files.bodies import decompress_bodies
 from cometmq.spark.live.answers import Answers, RowFilter
@@ -21,7 +21,7 @@ from cometmq.spark.worker import tune_worker
 BATCH_BYTES: Final = 4 * 1024 * 1024
 """Of the records in a batch, about: more would not fit the caches."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 def read(

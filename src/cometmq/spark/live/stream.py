@@ -6,7 +6,6 @@ that appears while the query runs is added with its first offset by one batch an
 next: so its first offset, too, is in the checkpoint.
 """
 
-import logging
 from collections.abc import Collection, Iterator
 from itertools import islice
 from time import monotonic
@@ -24,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from cometmq.errors import CometMQError, NoRoute
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.spark.live import first_messages, offsets
 from cometmq.spark.live.batch import available, check_begins, check_subscription, plan_tasks
@@ -39,7 +39,7 @@ from cometmq.spark.live.survey import Extents, TopicOnBroker, covers, topics_on_
 
 CHECKPOINT: Final = "the offsets in the checkpoint"
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

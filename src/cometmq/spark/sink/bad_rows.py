@@ -13,7 +13,6 @@ columns      the row's other columns, as text, at most ``COLUMN_SHOWN_MAX`` char
 ===========  ===================================================================================
 """
 
-import logging
 from base64 import b64encode
 from collections.abc import Mapping
 from enum import StrEnum
@@ -23,6 +22,7 @@ import msgspec
 
 from cometmq.errors import CometMQError
 from cometmq.format.properties import IDEMPOTENCE_KEY
+from cometmq.logs import get_logger
 from cometmq.message import Message
 from cometmq.spark.sink.row_keys import RowKeys
 
@@ -31,7 +31,7 @@ COLUMN_SHOWN_MAX: Final = 4096
 LOGGED_MAX: Final = 20
 """Rows that a task logs; it counts all."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class OnBadRow(StrEnum):

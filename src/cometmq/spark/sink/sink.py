@@ -28,7 +28,6 @@ tls, tlsCaFile …        TLS: see there
 """
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from cometmq.client.producer.producer import Producer
 from cometmq.errors import CometMQError, NetworkError, PartlySent, SettingsError
+from cometmq.logs import get_logger
 from cometmq.message import Message, MessageQueue
 from cometmq.net.tls.client import TLS
 from cometmq.spark import values
@@ -71,7 +71,7 @@ ACTION: Final = "spark.sql.execution.id"
 ROOT_ACTION: Final = "spark.sql.execution.root.id"
 """The number of the action that the running one is a part of: in ``foreachBatch`` that of the micro-batch."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 FindQueue = Callable[[Producer, str, int], Awaitable[MessageQueue]]
 

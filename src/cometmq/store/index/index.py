@@ -7,7 +7,6 @@ rest is cut off and indexed again.
 Source: RocketMQ ``store/index/IndexService.java``.
 """
 
-import logging
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
@@ -22,11 +21,12 @@ from cometmq.io.files import TEMPORARY_SUFFIX
 from cometmq.io.open_files import OpenFiles
 from cometmq.io.regular import NotRegularFile
 from cometmq.kernels.ops import Ints, Longs
+from cometmq.logs import get_logger
 from cometmq.store.folders import files_in
 from cometmq.store.index.index_file import IndexFile
 from cometmq.store.read.reading import Reading
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 TAIL_MAX = 4 * 1024 * 1024
 """Most bytes of entries in memory only; they are written before the header that counts them."""

@@ -6,13 +6,13 @@ retried until it succeeds.
 Source: RocketMQ ``store/CommitLog.java`` (CommitRealTimeService).
 """
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Final
 
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.store.log.commit_log import CommitLog, describe
 from cometmq.store.log.refusals import Cause
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
@@ -20,7 +20,7 @@ from cometmq.store.settings import PAGE_SIZE, StoreSettings
 UNCOMMITTED_MAX: Final = 32 * 1024 * 1024
 """Uncommitted bytes beyond which an append commits them itself."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class Committer:

@@ -6,7 +6,6 @@ one does not fit, a blank of 8 bytes (number of bytes left, BLANK's magic) close
 Source: RocketMQ ``store/CommitLog.java``.
 """
 
-import logging
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from cometmq.format.record import (
 from cometmq.format.scan import Stop, check
 from cometmq.io.descriptors import NO_DESCRIPTOR
 from cometmq.io.open_files import OpenFiles
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.log import write_path
@@ -38,7 +38,7 @@ from cometmq.store.recovery.full_disk import FULL
 from cometmq.store.settings import StoreSettings
 from cometmq.store.spread import LogSpread
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SETTING = "mappedFileSizeCommitLog"
 

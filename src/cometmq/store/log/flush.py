@@ -13,7 +13,6 @@ With the transient store pool a sync commits first, and a thread commits more of
 Source: RocketMQ ``store/CommitLog.java`` (GroupCommitService, FlushRealTimeService).
 """
 
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -23,12 +22,13 @@ from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
 from cometmq.io.descriptors import is_scarce
 from cometmq.io.files import File
+from cometmq.logs import get_logger
 from cometmq.store.log.commit import Committer
 from cometmq.store.log.commit_log import CommitLog, describe
 from cometmq.store.log.refusals import Cause
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 RETRY_S: Final = 0.05
 """Delay before the retry of a sync that could not begin …"""

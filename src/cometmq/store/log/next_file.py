@@ -8,13 +8,13 @@ Source: RocketMQ ``store/AllocateMappedFileService.java``, ``store/logfile/Defau
 (warmMappedFile).
 """
 
-import logging
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from cometmq.io.files import File, FileLayer, WriteWindow
+from cometmq.logs import get_logger
 from cometmq.store.file_chain import FileChain
 from cometmq.store.log.ahead import Ahead
 
@@ -23,7 +23,7 @@ AHEAD_BYTES: Final = 64 * 1024 * 1024
 SMALL_FILE: Final = 1024 * 1024
 """… but a smaller file than this only when it is needed, unless it is warmed."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class _Created(NamedTuple):

@@ -11,7 +11,6 @@ appends fail, but no commit.
 Source: RocketMQ ``store/TransientStorePool.java``, ``store/logfile/DefaultMappedFile.java``.
 """
 
-import logging
 import mmap
 import threading
 from dataclasses import dataclass
@@ -20,13 +19,14 @@ from typing import Final
 from cometmq.errors import StoreNotWritable
 from cometmq.io import memory
 from cometmq.io.files import File, FileLayer
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.file_chain import FileChain
 from cometmq.store.log.ahead import Ahead
 
 STRETCH_BYTES: Final = 4 * 1024 * 1024
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(slots=True)

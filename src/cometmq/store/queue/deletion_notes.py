@@ -5,7 +5,6 @@ however many queues there are. Applying a deletion twice, or an expired one, doe
 records before its offset. Like the ledger's own file it is CometMQ's, and no Java broker touches it.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
@@ -15,9 +14,10 @@ import msgspec
 
 from cometmq.format import layout
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 from cometmq.store.tables import JsonTable
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 NAME: Final = "deletions"
 

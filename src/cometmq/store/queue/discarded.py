@@ -8,7 +8,6 @@ A move is synced before any file is removed. If a loss of power undoes a move, t
 the deletion is recorded (``deletion_notes.py``); files that are left then are removed later.
 """
 
-import logging
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,11 +15,12 @@ from typing import Final
 
 from cometmq.format import layout
 from cometmq.io.files import TEMPORARY_SUFFIX, FileLayer
+from cometmq.logs import get_logger
 
 PREFIX: Final = "queues-"
 """Keeps names from being only a number, which a Java broker would read as a queue."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Discarded:

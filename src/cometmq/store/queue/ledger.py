@@ -13,7 +13,6 @@ between do not count. Both files are CometMQ's own: a Java broker ignores them, 
 ones, the store is only less well protected.
 """
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -22,13 +21,14 @@ import msgspec
 
 from cometmq.format import layout
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.deletion_notes import DeletionNotes
 from cometmq.store.queue.queues import QueueKey
 from cometmq.store.read.reading import Reading, ThreadStep
 from cometmq.store.tables import JsonTable
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 NAME = "queues"
 

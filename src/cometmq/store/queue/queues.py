@@ -3,7 +3,6 @@
 Staged entries are appended to a queue when the queue is looked up: see ``staged``.
 """
 
-import logging
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from cometmq.errors import FormatError, StoreDamaged, StoreNotWritable
 from cometmq.format import layout
 from cometmq.io.open_files import OpenFiles
+from cometmq.logs import get_logger
 from cometmq.store.file_chain import FileChain
 from cometmq.store.folders import queues_in, topics_in
 from cometmq.store.queue.consume_queue import ConsumeQueue
@@ -21,7 +21,7 @@ from cometmq.store.queue.next_offsets import GONE, NextOffsets
 from cometmq.store.queue.staged import Staged
 from cometmq.store.set_aside import move_aside
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SETTING = "mappedFileSizeConsumeQueue"
 EXT_SETTING = "mappedFileSizeConsumeQueueExt"

@@ -1,6 +1,5 @@
 """Check each message as it is read: a damaged one is reported and skipped."""
 
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,11 +10,12 @@ from cometmq.format.layout import is_light
 from cometmq.format.record import record_at
 from cometmq.format.scan import Stop, check, whole_record
 from cometmq.kernels.pulls.plain_choice import ChosenRecord
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class CheckedRecords(NamedTuple):

@@ -1,13 +1,13 @@
 """The checkpoint file of an open store: up to which store time recovery may trust the files."""
 
-import logging
 from pathlib import Path
 
 from cometmq.errors import FormatError
 from cometmq.format.checkpoint import SIZE, Checkpoint
 from cometmq.io.open_files import OpenFiles
+from cometmq.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class CheckpointFile:

@@ -4,10 +4,10 @@ Most entries that recovery cuts it writes again, from the log. The others point 
 the log was cut, restored from an older copy, or lost its end with the power. A copy says which they were.
 """
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from cometmq.logs import get_logger
 from cometmq.store.index.index_file import behind
 from cometmq.store.parts import Parts
 from cometmq.store.recovery.vouched import vouched_start
@@ -18,7 +18,7 @@ KEYS_MAX: Final = 1_000_000
 NAMED_MAX: Final = 5
 """Most queues or files that a warning names."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Pieces = Iterable[tuple[str, bytes]]
 """Entries of one file each, and the name for their copy."""

@@ -9,7 +9,6 @@ Where an entry and its record differ, the record may be the damaged one, in a fi
 entry counts as damaged unless no other entry claims its record.
 """
 
-import logging
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +20,7 @@ from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
 from cometmq.format.record import record_at
 from cometmq.format.scan import Stop, check
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.folders import topics_in
 from cometmq.store.offline.directory import StoreDirectory
@@ -30,7 +30,7 @@ from cometmq.store.settings import StoreSettings
 from cometmq.store.spread import spread_of
 from cometmq.store.verify import verify
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 CHECKED_BYTES: Final = 64 * 1024 * 1024
 CHECKED_QUEUES: Final = 1_000

@@ -30,7 +30,6 @@ Source: RocketMQ ``store/CommitLog.java`` (recoverNormally, recoverAbnormally),
 ``store/DefaultMessageStore.java`` (load, recover).
 """
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -42,6 +41,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.record import BODY_AT, END_FILE_MIN_BLANK, RecordHead, encode_blank
 from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
+from cometmq.logs import get_logger
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog, describe
 from cometmq.store.parts import Parts
@@ -57,7 +57,7 @@ from cometmq.store.recovery.torn import stored_without_crc
 from cometmq.store.recovery.vouched import mark_open, vouched_start, vouched_time, was_closed
 from cometmq.store.set_aside import SET_ASIDE
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 COPY_BYTES = 4 * 1024 * 1024
 WRITE_BACK_BYTES = 16 * 1024

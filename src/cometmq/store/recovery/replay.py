@@ -15,7 +15,6 @@ id that cannot be a directory's name, a queue offset that needs more messages be
 a single queue offset out of order.
 """
 
-import logging
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -34,6 +33,7 @@ from cometmq.format.properties import MAX_LENGTH
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.ops import Dispatch
+from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.index.index import Index
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE, ConsumeQueue
@@ -42,7 +42,7 @@ from cometmq.store.queue.queues import QueueKey, Queues
 from cometmq.store.recovery.light_entries import placed
 from cometmq.store.recovery.log_scan import Chunk
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SKIPPED_MAX: Final = MAX_LENGTH // len(f"{LIGHT_PREFIX},0,")
 """Most queue offsets that one record can skip in a light queue, by naming it again and again."""

@@ -22,7 +22,6 @@ All else (queues, index, pointers) follows when the store is opened: recovery cu
 """
 
 import errno
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +34,7 @@ from cometmq.format.scan import StopReason, check
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
+from cometmq.logs import get_logger
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.recovery.log_scan import LogScan
 from cometmq.store.recovery.recover import COPY_BYTES, is_zeros
@@ -43,7 +43,7 @@ from cometmq.store.settings import StoreSettings
 
 _REMEDY: Final = "to follow the master from its first record, empty the store's directory"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Truncated(NamedTuple):

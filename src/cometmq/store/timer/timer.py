@@ -14,7 +14,6 @@ Source: RocketMQ ``store/timer/TimerMessageStore.java``.
 """
 
 import heapq
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from cometmq.format.timer.log import SIZE as UNIT_SIZE
 from cometmq.format.timer.wheel import Slot
 from cometmq.io.files import File
 from cometmq.io.open_files import OpenFiles
+from cometmq.logs import get_logger
 from cometmq.store.settings import StoreSettings
 from cometmq.store.timer.timer_log import TimerLog
 
@@ -38,7 +38,7 @@ EMPTY: Final = Slot(0, NO_PREVIOUS, NO_PREVIOUS, 0)
 READ_TIME_LATE_MS: Final = 60_000
 """How far the checkpoint's time may lag behind while nothing else has changed."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Timed(NamedTuple):

@@ -20,7 +20,6 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService.isSpa
 ``common/UtilAll.java`` (getDiskPartitionSpaceUsedPercent).
 """
 
-import logging
 from enum import IntEnum
 from pathlib import Path
 from typing import Final
@@ -28,10 +27,11 @@ from typing import Final
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.io.files import FileLayer, Usage
+from cometmq.logs import get_logger
 from cometmq.store.settings import StoreSettings
 from cometmq.store.spread import spread_of
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 UNKNOWN: Final = -1
 """The usage of a disk that cannot be measured."""

@@ -21,13 +21,13 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService, Clea
 ``store/MappedFileQueue.java`` (deleteExpiredFileByTime).
 """
 
-import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cometmq.logs import get_logger
 from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.log.flush import Flusher
 from cometmq.store.log.refusals import Cause
@@ -38,7 +38,7 @@ from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep.disk_space import DiskSpace, Need
 from cometmq.store.upkeep.upkeep import Upkeep
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 HOUR_MS: Final = 3_600_000
 FIRST_ROUND_MS: Final = 60_000

@@ -9,7 +9,6 @@ further round, and the next start scans the log from the last one.
 Source: RocketMQ ``store/DefaultMessageStore.java`` (FlushConsumeQueueService).
 """
 
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
 from cometmq.io.descriptors import is_scarce
+from cometmq.logs import get_logger
 from cometmq.store.log.commit_log import describe
 from cometmq.store.log.flush import Flusher
 from cometmq.store.log.refusals import Cause
@@ -26,7 +26,7 @@ from cometmq.store.settings import PAGE_SIZE, StoreSettings
 from cometmq.store.upkeep.dispatch import INDEX_LAG_BYTES, Dispatcher
 from cometmq.store.upkeep.sync_order import files_then_directories
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 WRITE_MS_MAX = 2
 """Time within one tick for each of: writing queues, writing the index, collecting the queues' files."""

@@ -19,7 +19,6 @@ given out, come as commands::
 """
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -57,6 +56,7 @@ from cometmq.kernels.acks.rows import (
     ROWS_END,
     AckRows,
 )
+from cometmq.logs import get_logger
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
 from cometmq.store.queue.queue_ends import QueueEnds
@@ -73,7 +73,7 @@ _DONE: Final = NumbersTemplate(None, ())
 _BLANK: Final = " "
 _NOWHERE: Final = QueueEnds(0, 0)
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class _AckRequest(NamedTuple):

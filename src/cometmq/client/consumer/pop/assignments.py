@@ -6,7 +6,6 @@ getRebalanceResultFromBroker.)
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -18,6 +17,7 @@ from cometmq.client.group.pop_membership import PopMembership
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.route import Route
 from cometmq.errors import CometMQError
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import decode, encode
 from cometmq.wire.bodies.pop import AssignmentRequest, AssignmentResponse, RequestMode
@@ -29,7 +29,7 @@ UNKNOWN_S: Final = 1.0
 """Interval of queries while an assignment is unknown."""
 STRATEGY: Final = "AVG"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PopAssignments:

@@ -1,7 +1,6 @@
 """A running push consumer that pops: a member of its group, and the handling of the messages that it pops."""
 
 import asyncio
-import logging
 from collections.abc import Container, Mapping
 from typing import Any
 
@@ -20,10 +19,11 @@ from cometmq.client.consumer.subscription import Subscription
 from cometmq.client.failure_log import FailureLog
 from cometmq.client.group.pop_membership import PopMembership
 from cometmq.client.trace import trace_sender
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, SubscriptionData
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PopConsumption:

@@ -5,7 +5,6 @@ with each delivery, and then delivered again. (RocketMQ: ConsumeMessagePopConcur
 """
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Container, Coroutine
 from typing import Any
@@ -19,9 +18,10 @@ from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack, level_of, r
 from cometmq.client.consumer.subscription import Handle, Subscription
 from cometmq.client.failure_log import DEAD, FailureLog, again_in
 from cometmq.errors import CometMQError, ReceiptExpired
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PopHandling(Workers[PopLoop]):

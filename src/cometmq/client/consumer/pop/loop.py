@@ -4,7 +4,6 @@ The broker holds a pop without messages for 15 s. (RocketMQ: DefaultMQPushConsum
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -16,6 +15,7 @@ from cometmq.cluster.process_queue import Limits
 from cometmq.errors import CometMQError
 from cometmq.format.pop.receipt import parse_receipt
 from cometmq.format.properties import POP_CK
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import SubscriptionData
 
@@ -26,7 +26,7 @@ WAITING_MAX: Final = 96
 PAUSE_S: Final = 1.0
 """How soon to pop again after a failure, and from a broker that holds too many pops."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PopSource(NamedTuple):

@@ -5,7 +5,6 @@ time is divided among them. The next pop begins behind the broker that had messa
 """
 
 import asyncio
-import logging
 from collections.abc import Mapping
 
 from cometmq.client.consumer.pop.receipts import PopReceipts
@@ -14,10 +13,11 @@ from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
 from cometmq.format.pop.receipt import parse_receipt
 from cometmq.format.properties import POP_CK
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import SubscriptionData
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PopTurns:

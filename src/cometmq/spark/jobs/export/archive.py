@@ -11,7 +11,6 @@ file is whole, and is not written again by the run that follows a killed one. ``
 count.
 """
 
-import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -26,6 +25,7 @@ from cometmq import kernels
 from cometmq.format.layout import offset_name
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NOT
 from cometmq.io.files import Disk
+from cometmq.logs import get_logger
 from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.remote import RemotePath, path_of
 from cometmq.spark.files.splits import FilePiece, LogFile, log_files, splits
@@ -39,7 +39,7 @@ from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import COLUMNS, arrow_schema
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 STATE: Final = "_archive"
 """The job's own folder: Spark ignores names with an underscore in front."""

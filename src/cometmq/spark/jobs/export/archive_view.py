@@ -5,7 +5,6 @@ offsets for live topics. A job that archives more meanwhile does not change the 
 """
 
 import json
-import logging
 from collections.abc import Collection, Mapping
 from functools import reduce
 from pathlib import Path
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cometmq.format.sys_flag import TRANSACTION_MASK
+from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import log_files
@@ -26,7 +26,7 @@ from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.offsets import EARLIEST, nested
 from cometmq.spark.schema import BROKER, COLUMNS
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 def with_files(

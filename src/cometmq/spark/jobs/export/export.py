@@ -11,7 +11,6 @@ count; readers of a Delta table see the files of a round all at once, by the tra
 the next one begins (``delta``).
 """
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from pyspark.sql.functions import date_from_unix_date, expr
 from pyspark.sql.types import DateType
 
 from cometmq.errors import SettingsError
+from cometmq.logs import get_logger
 from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.export.export_files import (
@@ -47,7 +47,7 @@ from cometmq.spark.schema import COLUMNS, arrow_schema, no_column, spark_schema
 if TYPE_CHECKING:
     from cometmq.spark.jobs.export.delta import Table
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 STATE: Final = "_export"
 """The job's own folder: Spark ignores names with an underscore in front."""

@@ -1,6 +1,5 @@
 """Build a row of numbers for each message in the logs of many stores, without bodies, for a report."""
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cometmq import kernels
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NOT
 from cometmq.kernels.ops import Ops, Scan
+from cometmq.logs import get_logger
 from cometmq.spark.files.remote import opened, path_of
 from cometmq.spark.files.splits import FilePiece, log_files, splits
 from cometmq.spark.files.walk import DamagedPart, scans
@@ -29,7 +29,7 @@ SCHEMA: Final = (
 time, and can be negative, as clocks differ. ``next_offset`` is the queue offset behind the message; null if
 it is in no queue, in an uncommitted transaction."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 def measures(
