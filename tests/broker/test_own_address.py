@@ -1,6 +1,7 @@
 import socket
 
 import pytest
+from msgspec.structs import replace
 
 from cometmq.broker.own_address import LOOPBACK, exposure, ha_ip, own_ip
 from cometmq.broker.settings import BrokerSettings
@@ -51,5 +52,7 @@ def test_an_address_that_others_reach_needs_authentication_or_the_word_insecure(
     assert exposure(BrokerSettings()) == ""
     with pytest.raises(SettingsError, match=r"0\.0\.0\.0.*authenticationEnabled = true.*--insecure"):
         exposure(BrokerSettings(bind_address="0.0.0.0"))
-    assert exposure(BrokerSettings(bind_address="0.0.0.0", authentication_enabled=True)) == ""
+    signed = BrokerSettings(bind_address="0.0.0.0", authentication_enabled=True)
+    assert "signed and not encrypted" in exposure(signed)
+    assert exposure(replace(signed, tls_server_cert_path="server.pem")) == ""
     assert "whoever reaches 0.0.0.0" in exposure(BrokerSettings(bind_address="0.0.0.0", insecure=True))

@@ -31,7 +31,10 @@ def test_a_broker_that_strangers_can_use_is_told(
     cometmq: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(exposure, "is_loopback", lambda _: False)
-    told = "insecure: whoever reaches 127.0.0.1 can read, send and delete everything, without a signature"
+    told = (
+        "insecure: whoever reaches 127.0.0.1 can read, send and delete everything, without a signature. "
+        "Require signatures by authenticationEnabled = true, or listen on 127.0.0.1"
+    )
     with in_thread(tmp_path, insecure=True, access=NameServerAccess(insecure=True)) as live:
         ran = cometmq("cluster", "-n", live.name_server)
         status = cometmq("store", "status", "--broker", live.broker)

@@ -7,9 +7,9 @@ from cometmq.errors import SettingsError
 
 
 def test_strangers_reach_it_only_if_that_is_wanted() -> None:
-    ConsoleSettings("n").check()
-    ConsoleSettings("n", host="0.0.0.0", login=True).check()
-    ConsoleSettings("n", host="0.0.0.0", insecure=True).check()
+    assert ConsoleSettings("n").check() == ConsoleSettings("n", login=True).check() == ""
+    assert "speaks HTTP" in ConsoleSettings("n", host="0.0.0.0", login=True).check()
+    assert "whoever reaches 0.0.0.0" in ConsoleSettings("n", host="0.0.0.0", insecure=True).check()
     with pytest.raises(SettingsError, match=r"listen on 127\.0\.0\.1, require --login, or pass --insecure"):
         ConsoleSettings("n", host="0.0.0.0").check()
 

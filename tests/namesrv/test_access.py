@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.certificates import Authority
 
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.namesrv.access import FROM_FILES, NameServerAccess, NameServerGuard
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net import exposure
 from cometmq.net.client import Connections
+from cometmq.net.tls.settings import TlsSettings
 from cometmq.wire.acl import Credentials, signed_fields
 from cometmq.wire.bodies import (
     DataVersion,
@@ -213,17 +215,24 @@ async def test_users_of_the_program_need_no_file() -> None:
 
 
 async def test_a_name_server_that_others_reach_needs_users_or_a_word(
-    users: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    users: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SettingsError, match=r"^cannot listen on 0\.0\.0\.0.*--users FILE.*--insecure"):
         await NameServer("0.0.0.0", 0).start()
     monkeypatch.setattr(exposure, "is_loopback", lambda _: False)
-    for access, warnings in ((NameServerAccess(users), 0), (NameServerAccess(insecure=True), 1)):
+    made = Authority(tmp_path).certify()
+    tls = TlsSettings(tls_server_cert_path=str(made.cert), tls_server_key_path=str(made.key))
+    for access, encrypted, told in (
+        (NameServerAccess(users), tls, ""),
+        (NameServerAccess(users), None, "signed and not encrypted"),
+        (NameServerAccess(insecure=True), None, "without a signature"),
+    ):
         caplog.clear()
-        server = NameServer(port=0, access=access)
+        server = NameServer(port=0, access=access, tls=encrypted)
         await server.start()
         await server.stop()
-        assert sum("is insecure" in record.getMessage() for record in caplog.records) == warnings
+        warnings = [text for text in caplog.messages if text.startswith("the name server is insecure")]
+        assert len(warnings) == bool(told) and all(told in text for text in warnings)
 
 
 def _no_body(*_: object) -> Any:

@@ -1,5 +1,6 @@
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from grpclib.client import Channel
@@ -10,9 +11,11 @@ from tests.proxy.rpcs.test_sessions import producer
 
 from cometmq.errors import SettingsError
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.fellow_workers import WorkerPlace
 from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.proxy import Proxy
 from cometmq.proxy.transport import METHODS, Call
+from cometmq.wire.acl import Credentials
 
 
 async def test_what_one_client_sends_another_receives_and_acknowledges(front: Front) -> None:
@@ -62,6 +65,20 @@ async def test_a_proxy_that_strangers_could_reach_does_not_start(caplog: pytest.
         await Proxy(["127.0.0.1:1"], "0.0.0.0", 0).start()
     async with Proxy(["127.0.0.1:1"], "0.0.0.0", 0, insecure=True):
         assert "the proxy is insecure" in caplog.text
+
+
+@pytest.mark.parametrize(("worker", "count"), [(None, 1), (0, 1), (1, 0)])
+async def test_a_proxy_that_checks_signatures_without_tls_warns_of_it_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, worker: int | None, count: int
+) -> None:
+    async with Proxy(["127.0.0.1:1"], port=0, authenticate=True, credentials=Credentials("admin", "s")):
+        assert caplog.text.count("the proxy is insecure") == 0
+    place = None if worker is None else WorkerPlace(tmp_path, worker, 2)
+    proxy = Proxy(["127.0.0.1:1"], "0.0.0.0", 0, authenticate=True, credentials=Credentials("admin", "s"))
+    await proxy.start(place)
+    await proxy.stop()
+    assert caplog.text.count("the proxy is insecure: clients of 0.0.0.0 sign a time") == count
+    assert caplog.text.count("Demand TLS by --grpc-tls-cert") == count
 
 
 async def test_without_a_name_server_calls_fail_and_the_proxy_goes_on() -> None:

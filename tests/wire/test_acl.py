@@ -50,6 +50,13 @@ def test_clients_up_to_493_do_not_sign_the_flag_of_a_query_by_unique_key(
     assert signed_content({"key": "key", "_UNIQUE_KEY_QUERY": "true"}, b"", version) == content
 
 
+def test_a_signature_does_not_say_where_a_value_ends() -> None:
+    """RocketMQ's is so, which is why docs/guide/security.md asks for TLS."""
+    sent = signed_content({"AccessKey": "user", "b": "T"}, b"body", VERSION)
+    assert sent == signed_content({"AccessKey": "user", "b": "Tbo"}, b"dy", VERSION)
+    assert sent == signed_content({"AccessKey": "user", "c": "T", "d": "body"}, b"", VERSION)
+
+
 def test_what_is_not_a_character_is_signed_as_java_encodes_it() -> None:
     assert signed_content({"a": "\ud800x"}, b"", VERSION) == b"?x"
 

@@ -40,7 +40,7 @@ def ha_ip(settings: BrokerSettings) -> str | None:
 
 
 def exposure(settings: BrokerSettings) -> str:
-    """Return what is insecure about the address that the broker listens at; empty if nothing is.
+    """Return what is insecure about the broker's address, and the remedy; empty if nothing is.
 
     Raises SettingsError if strangers could use the broker, which ``insecure`` allows, or for no address.
     """
@@ -49,6 +49,7 @@ def exposure(settings: BrokerSettings) -> str:
         authentication="authenticationEnabled = true",
         is_on=settings.authentication_enabled,
         insecure=settings.insecure,
+        tls=settings.tls_mode,
     )
 
 

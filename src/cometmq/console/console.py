@@ -20,9 +20,11 @@ from cometmq.console.rendering import environment
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visit import Site
 from cometmq.console.visitors import Visitors
+from cometmq.logs import get_logger
 from cometmq.net.address import address_text
 from cometmq.net.listening import listen
 
+_log: Final = get_logger(__name__)
 PORT: Final = 8090
 BACKLOG: Final = 128
 STOP_S: Final = 3
@@ -48,7 +50,8 @@ class Console:
 
     async def __aenter__(self) -> Self:
         """Start to serve. Raises SettingsError if strangers could use it, or it cannot listen."""
-        self._settings.check()
+        if insecure := self._settings.check():
+            _log.warning("the console is insecure: %s", insecure)
         async with AsyncExitStack() as stack:
             visitors = await stack.enter_async_context(
                 Visitors(self._settings, lambda: time.monotonic_ns() // 1_000_000)

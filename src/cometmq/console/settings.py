@@ -37,12 +37,22 @@ class ConsoleSettings(NamedTuple):
     credentials: Credentials | None = None
     tls: TLS | None = None
 
-    def check(self) -> None:
-        """Check that strangers cannot use it. Raises SettingsError, naming the ways on."""
+    def check(self) -> str:
+        """Check that strangers cannot use it; return what is insecure all the same, and the remedy.
+
+        Raises SettingsError if they could, naming the ways on.
+        """
         if self.login and self.store is not None:
             raise SettingsError("--login: a store directory has no users to sign in; leave it out")
-        if self.login or self.insecure or is_loopback(self.host):
-            return
+        if is_loopback(self.host):
+            return ""
+        if self.login:
+            return (
+                f"{self.host} speaks HTTP: whoever is on the way can read the secrets that visitors sign in "
+                "with. Listen on 127.0.0.1, behind a reverse proxy that adds TLS"
+            )
+        if self.insecure:
+            return f"whoever reaches {self.host} can read, send and change everything. Require --login"
         raise SettingsError(
             f"cannot listen on {self.host}: other machines could reach the console, and whoever does could "
             "read, send and change everything: listen on 127.0.0.1, require --login, or pass --insecure"

@@ -99,9 +99,8 @@ class NameServer:
             else None
         )
         handler = self if self._guard is None else Guarded(self, self._guard)
-        self._server = Server(
-            handler, clock=self._clock, tls=server_tls(tls or TlsSettings()), idle_ms_max=idle_ms_max
-        )
+        self._tls = tls or TlsSettings()
+        self._server = Server(handler, clock=self._clock, tls=server_tls(self._tls), idle_ms_max=idle_ms_max)
         self._expiry: asyncio.TimerHandle | None = None
 
     @property
@@ -126,6 +125,7 @@ class NameServer:
             authentication="users (--users FILE)",
             is_on=self._access.has_users,
             insecure=self._access.insecure,
+            tls=self._tls.tls_mode,
         )
         if insecure:
             _log.warning("the name server is %s", insecure)

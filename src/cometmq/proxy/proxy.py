@@ -20,7 +20,7 @@ from cometmq.net.connection import Connection, refuse_request
 from cometmq.net.exposure import is_loopback
 from cometmq.net.tls.client import TLS
 from cometmq.net.tls.server import server_tls
-from cometmq.net.tls.settings import TlsSettings
+from cometmq.net.tls.settings import TlsMode, TlsSettings
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.access import Admit, ClientAccess, admit_all
 from cometmq.proxy.brokers import Brokers
@@ -95,6 +95,7 @@ class Proxy:
                 "a super user, by --credentials"
             )
         self._insecure, self._authenticates = insecure, authenticate
+        self._has_tls = server_tls_settings.tls_mode is not TlsMode.DISABLED
         self._brokers = Brokers(name_servers, clock, self._on_request, credentials=credentials, tls=tls)
         self._cluster = ClusterAdmin(";".join(name_servers), credentials=credentials, tls=tls)
         self._access = ClientAccess(self._cluster, clock.monotonic_ms) if authenticate else None
@@ -158,14 +159,9 @@ class Proxy:
             SettingsError: it cannot listen there, or strangers could use it, which ``authenticate`` and
                 ``insecure`` allow.
         """
-        if not is_loopback(self._host) and not self._authenticates:
-            if not self._insecure:
-                raise SettingsError(
-                    f"cannot listen on {self._host}: other machines could reach the proxy, which checks no "
-                    "signatures of clients: have it check them by --authenticate, listen on 127.0.0.1, or "
-                    "allow that by --insecure"
-                )
-            _log.warning("the proxy is insecure: whoever reaches %s can send and receive all", self._host)
+        insecure = self._check_exposure()
+        if insecure and (worker is None or worker.number == 0):
+            _log.warning("the proxy is insecure: %s", insecure)
         await self._cluster.__aenter__()
         if worker is not None:
             await self._fellows.start(worker, self._rpcs_for_fellows())
@@ -201,6 +197,27 @@ class Proxy:
     async def __aexit__(self, *_: object) -> None:
         """Stop."""
         await self.stop()
+
+    def _check_exposure(self) -> str:
+        """Return what is insecure about the proxy, and the remedy. Raises SettingsError."""
+        if is_loopback(self._host) or (self._authenticates and self._has_tls):
+            return ""
+        if self._authenticates:
+            return (
+                f"clients of {self._host} sign a time and nothing else of a call: whoever is on its way can "
+                "make others in its user's name. Demand TLS by --grpc-tls-cert and --grpc-tls-mode "
+                "enforcing, or listen on 127.0.0.1"
+            )
+        if not self._insecure:
+            raise SettingsError(
+                f"cannot listen on {self._host}: other machines could reach the proxy, which checks no "
+                "signatures of clients: have it check them by --authenticate, listen on 127.0.0.1, or "
+                "allow that by --insecure"
+            )
+        return (
+            f"whoever reaches {self._host} can send and receive all. Have it check signatures by "
+            "--authenticate, or listen on 127.0.0.1"
+        )
 
     def _rpcs(self) -> dict[str, Rpc]:
         """Return the rpcs by their names."""

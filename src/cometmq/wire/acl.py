@@ -1,8 +1,9 @@
 """Signatures of requests: a client proves with each request that it knows its user's secret.
 
 The signature is HMAC-SHA1 with the secret as the key, in Base64. What is signed are the values of the
-request's fields, in the order of their names, then the body. It covers neither the request's code nor a time:
-whoever reads the request can send it again, so only TLS protects against a replay.
+request's fields, in the order of their names, then the body, without a mark in between: bytes can be moved
+from one to the next, from the body into a field, too. It covers neither the request's code nor a time, so
+whoever reads a request can send it again, and as another one. Only TLS protects against that.
 
 RocketMQ: ``AclClientRPCHook.java``, ``AclUtils.java``, ``AclSigner.java``; how a server sees it:
 ``DefaultAuthenticationContextBuilder.java``.

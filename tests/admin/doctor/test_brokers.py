@@ -57,7 +57,7 @@ def test_brokers_that_advertise_one_address_are_named() -> None:
         ({"storeFailedWrites": "offsets: No space left"}, "store", Level.FAULT),
         ({"connectionCountMax": "10", "connectionCount": "9"}, "descriptors", Level.WARNING),
         ({"kernels": "plain: numba is not installed"}, "kernels", Level.WARNING),
-        ({"insecure": "whoever reaches it"}, "access", Level.WARNING),
+        ({"insecure": "insecure: whoever reaches it. Require signatures"}, "access", Level.WARNING),
         ({"subscriptionDifferences": "group g: a, b"}, "groups", Level.FAULT),
     ],
 )

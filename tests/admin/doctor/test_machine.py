@@ -3,12 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cometmq.admin.doctor import machine
 from cometmq.admin.doctor.findings import Diagnosis, Level
 from cometmq.broker.settings import BrokerSettings, from_properties
 from cometmq.kernels.compiling import cache
 from cometmq.net.address import free_port
+from cometmq.net.tls.settings import TlsMode
 from cometmq.store.settings import StoreSettings
 
 SOUND = StoreSettings(disk_max_used_space_ratio=100, disk_space_warning_level_ratio=100)
@@ -145,3 +147,11 @@ def test_tls_without_a_certificate_is_a_fault() -> None:
     found: list[Diagnosis] = machine._certificate(from_properties({"tlsServerMode": "enforcing"}))
     assert [one.level for one in found] == [Level.FAULT] and "tlsServerCertPath" in found[0].remedy
     assert machine._certificate(BrokerSettings()) == []
+
+
+def test_signatures_that_are_required_without_tls_are_warned_of() -> None:
+    own = BrokerSettings(bind_address="0.0.0.0", authentication_enabled=True)
+    (found,) = machine._exposure(own)
+    assert found.level is Level.WARNING and "signed and not encrypted" in found.text
+    assert found.remedy.startswith("Demand TLS") and "tlsServerCertPath" in found.remedy
+    assert machine._exposure(replace(own, tls_server_mode=TlsMode.PERMISSIVE)) == []

@@ -1,6 +1,7 @@
 """Who may use the servers that commands run."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,22 @@ def test_a_user_that_is_added_or_disabled_in_dev_is_so_at_once(
             code, said = run("yan", "topic", "list")
             assert code != 0 and "User:yan is disabled" in said
             assert run("admin", "user", "remove", "yan")[0] == 0
+
+
+@pytest.mark.parametrize(("options", "servers"), [((), ["the name server", "broker"]), (("--tls",), [])])
+def test_dev_warns_of_signatures_without_tls_on_an_address_that_others_reach(
+    tmp_path: Path, options: tuple[str, ...], servers: list[str]
+) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text(f"authenticationEnabled=true\ninnerClientAuthenticationCredentials={INNER}\n")
+    where = ("--host", "0.0.0.0", "--port", "0", "--config", str(config), "--store", str(tmp_path / "s"))
+    with Process("dev", *where, *options) as dev:
+        dev.line()
+        said = dev.kill(signal.SIGTERM).err.splitlines()
+    warnings = [line for line in said if "signed and not encrypted" in line]
+    assert len(warnings) == len(servers)
+    for server, line in zip(servers, warnings, strict=True):
+        assert " WARNING " in line and f": {server}" in line and "Demand TLS by --tls-cert" in line
 
 
 def test_with_it_a_broker_that_could_not_register_does_not_start() -> None:

@@ -192,8 +192,8 @@ def _state(broker: Registered, info: Mapping[str, str]) -> list[Diagnosis]:
     """Judge what a broker says of itself; a Java broker says less."""
     found = [_disk(broker, info), *_store(broker, info), *_connections(broker, info), *_kernels(broker, info)]
     if insecure := info.get("insecure"):
-        remedy = "set authenticationEnabled=true, or let it listen at 127.0.0.1 only (bindAddress)"
-        found.append(warning("access", broker.label, insecure, remedy))
+        text, _, remedy = insecure.partition(". ")
+        found.append(warning("access", broker.label, text, remedy))
     if different := info.get("subscriptionDifferences"):
         remedy = "subscribe all members of a group to the same topics and tags, or use several groups"
         found.append(fault("groups", broker.label, different, remedy))

@@ -96,8 +96,8 @@ def _exposure(own: BrokerSettings) -> list[Diagnosis]:
     except SettingsError as error:
         text, _, remedy = str(error).partition(". ")
         return [fault("access", subject, text, remedy or "give an address of this machine")]
-    remedy = "set authenticationEnabled = true, or listen at 127.0.0.1"
-    return [warning("access", subject, insecure, remedy)]
+    text, _, remedy = insecure.partition(". ")
+    return [warning("access", subject, text, remedy)]
 
 
 def _advertised(own: BrokerSettings) -> list[Diagnosis]:
