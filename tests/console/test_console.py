@@ -1,8 +1,10 @@
+import asyncio
+
 import httpx
 import pytest
 
 from cometmq.console.console import Console
-from cometmq.console.settings import ConsoleSettings
+from cometmq.console.settings import ConnectionLimits, ConsoleSettings
 from cometmq.errors import SettingsError
 from cometmq.testing.embedded_broker import EmbeddedBroker
 
@@ -18,6 +20,16 @@ async def test_it_serves_until_it_is_stopped(broker: EmbeddedBroker) -> None:
     async with httpx.AsyncClient() as client:
         with pytest.raises(httpx.ConnectError):
             await client.get(f"http://{console.address}/healthz")
+
+
+async def test_silent_connections_keep_nobody_out(broker: EmbeddedBroker) -> None:
+    limits = ConnectionLimits(connections_max=3, waiting_max=0, request_ms_max=3_600_000)
+    async with Console(ConsoleSettings(broker.name_server, limits=limits), port=0) as console:
+        silent = [await asyncio.open_connection("127.0.0.1", console.port) for _ in range(5)]
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"http://{console.address}/healthz")).status_code == 200
+        for _, writer in silent:
+            writer.close()
 
 
 async def test_it_does_not_start_where_strangers_could_use_it() -> None:

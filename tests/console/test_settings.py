@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.console.settings import ConsoleSettings
+from cometmq.console.settings import LIMITS, ConsoleSettings
 from cometmq.errors import SettingsError
 
 
@@ -17,6 +17,11 @@ def test_strangers_reach_it_only_if_that_is_wanted() -> None:
 def test_a_store_has_nobody_to_sign_in(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no users to sign in"):
         ConsoleSettings(store=tmp_path, login=True).check()
+
+
+def test_a_request_must_have_time_to_come() -> None:
+    with pytest.raises(SettingsError, match="--request-timeout"):
+        ConsoleSettings("n", limits=LIMITS._replace(request_ms_max=0)).check()
 
 
 def test_other_sites_names_cannot_be_pointed_at_it() -> None:

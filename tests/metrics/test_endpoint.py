@@ -5,21 +5,24 @@ import socket
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from http.client import HTTPException
+from gzip import decompress
 
 import pytest
 from tests.broker.metrics.scraped import Answer, ask, ask_blocking
 
 from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.metrics import endpoint as endpoint_module
-from cometmq.metrics.endpoint import REQUESTS_MAX, Endpoint, EndpointSource
+from cometmq.metrics.endpoint import Endpoint, EndpointSource
 from cometmq.metrics.family import Family, FamilyKind, Values
+from cometmq.metrics.limits import LIMITS, EndpointLimits
 
 SENT = Family("x_sent_total", FamilyKind.COUNTER, (), "messages", "messages sent")
 
 
 class Scene:
-    def __init__(self) -> None:
+    def __init__(self, limits: EndpointLimits = LIMITS) -> None:
+        self.values = Values()
+        self.values.set(SENT, 7)
         self.reasons: list[str] = []
         self.error: Exception | None = None
         self.gate = asyncio.Event()
@@ -31,6 +34,7 @@ class Scene:
             EndpointSource(self.collect, lambda: self.reasons),
             labels={},
             series_max=10,
+            limits=limits,
         )
 
     async def collect(self) -> Values:
@@ -40,9 +44,7 @@ class Scene:
         self.collecting -= 1
         if self.error is not None:
             raise self.error
-        values = Values()
-        values.set(SENT, 7)
-        return values
+        return self.values
 
     async def ask(self, path: str) -> Answer:
         return await ask(self.endpoint.address, path)
@@ -109,21 +111,43 @@ async def test_scrapes_at_once_are_collected_one_after_the_other() -> None:
         assert [answer.status for answer in answers] == [200] * 3 and scene.collecting_max == 1
 
 
-async def test_silent_peers_take_a_limited_number_of_threads_and_hold_up_no_stop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(endpoint_module._Handler, "timeout", 3_600)
-    monkeypatch.setattr(endpoint_module, "SILENCE_S_MAX", 3_600)
-    scene = Scene()
+async def test_silent_peers_hold_up_no_stop() -> None:
+    scene = Scene(LIMITS._replace(request_ms_max=3_600_000))
     await scene.endpoint.start()
     place = scene.endpoint.host, scene.endpoint.port
-    silent = [socket.create_connection(place) for _ in range(REQUESTS_MAX)]
-    with pytest.raises((ConnectionError, HTTPException)):
-        await scene.ask("/healthz")
+    silent = [socket.create_connection(place) for _ in range(LIMITS.waiting_max)]
+    assert (await scene.ask("/healthz")).status == 200
     async with asyncio.timeout(60):
         await scene.endpoint.stop()
     for peer in silent:
         peer.close()
+
+
+@pytest.mark.parametrize(
+    ("request_line", "first_line"),
+    [
+        (b"POST /metrics HTTP/1.1", b"HTTP/1.1 405 Method Not Allowed"),
+        (b"GET /healthz HTTP/1.0", b"HTTP/1.1 200 OK"),
+        (b"GET  /healthz HTTP/1.1", b"HTTP/1.1 400 Bad Request"),
+        (b"GET /healthz SMTP/1.1", b"HTTP/1.1 400 Bad Request"),
+        (b"\x16\x03\x01", b"HTTP/1.1 400 Bad Request"),
+    ],
+)
+async def test_what_is_no_request_for_a_page_is_refused(request_line: bytes, first_line: bytes) -> None:
+    async with serving() as scene, asyncio.timeout(60):
+        reader, writer = await asyncio.open_connection(scene.endpoint.host, scene.endpoint.port)
+        writer.write(request_line + b"\r\nHost: here\r\n\r\n")
+        assert (await reader.read()).split(b"\r\n")[0] == first_line
+        writer.close()
+
+
+async def test_a_scraper_that_knows_gzip_gets_it() -> None:
+    async with serving() as scene, asyncio.timeout(60):
+        reader, writer = await asyncio.open_connection(scene.endpoint.host, scene.endpoint.port)
+        writer.write(b"GET /metrics HTTP/1.1\r\naccept-ENCODING: gzip;q=1.0\r\n\r\n")
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        assert b"Content-Encoding: gzip" in head.split(b"\r\n") and b"x_sent_total 7.0" in decompress(body)
+        writer.close()
 
 
 async def test_other_paths_name_those_that_there_are() -> None:

@@ -1,6 +1,9 @@
+import asyncio
+
 from tests.broker.metrics.scraped import ask, scrape
 from tests.namesrv.test_name_server import Scene
 
+from cometmq.metrics.limits import LIMITS
 from cometmq.namesrv.metrics import endpoint_of
 
 
@@ -20,3 +23,13 @@ async def test_brokers_topics_and_connections_are_shown() -> None:
         await connection.close()
     await endpoint.stop()
     await scene.name_server.stop()
+
+
+async def test_who_does_not_ask_in_time_is_closed() -> None:
+    endpoint = endpoint_of(Scene().name_server, "127.0.0.1", 0, LIMITS._replace(request_ms_max=100))
+    await endpoint.start()
+    async with asyncio.timeout(60):
+        reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+        assert await reader.read() == b""
+    writer.close()
+    await endpoint.stop()

@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 
 from cometmq.errors import SettingsError
+from cometmq.metrics.limits import LIMITS as ENDPOINT_LIMITS
+from cometmq.metrics.limits import EndpointLimits
 from cometmq.namesrv.settings import DIFFERING, WITHOUT_EFFECT, NameServerSettings, load
 from cometmq.settings.foreign import STOPPING
 from cometmq.wire.bodies.body import LIMITS
@@ -56,3 +58,14 @@ def test_how_many_queues_and_topics_there_may_be_are_settings() -> None:
     assert (limits.topic_queues, limits.route_queues, limits.route_topics) == (10, 20, 30)
     with pytest.raises(SettingsError, match="topicQueuesMax"):
         load(None, {"topicQueuesMax": 65_536})
+
+
+def test_the_limits_of_the_port_of_metrics_are_settings() -> None:
+    assert load(None, {}).metrics_limits == ENDPOINT_LIMITS._replace(are_settings=True)
+    given = {
+        "metricsConnectionsMax": "9",
+        "metricsWaitingMax": 3,
+        "metricsScrapesMax": "2",
+        "metricsRequestTimeoutMs": "100",
+    }
+    assert load(None, given).metrics_limits == EndpointLimits(9, 3, 2, 100, are_settings=True)

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -10,7 +11,7 @@ import pytest
 from tests.net.test_server import ECHO, RawPeer, Scene, echo, scene
 
 from cometmq.net.guarded import Guarded
-from cometmq.net.newcomers import NewcomerLimits
+from cometmq.net.newcomers import Crowd, CrowdedStream, NewcomerLimits
 from cometmq.net.session import PARTIAL_FRAME_MS_MAX
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import RESPONSE_FLAG, Command, encode
@@ -152,7 +153,7 @@ async def test_nothing_is_kept_of_those_that_are_gone() -> None:
         await peer.close()
         await here.handler.until(lambda: len(here.handler.gone) == 1)
         assert here.server.newcomers is not None
-        assert not here.server.newcomers._refused
+        assert not here.server.newcomers._refused and not here.server.newcomers.crowd._by_address
 
 
 async def test_who_was_connected_before_is_limited_too() -> None:
@@ -162,3 +163,103 @@ async def test_who_was_connected_before_is_limited_too() -> None:
         here.server.limit_newcomers(LIMITS)
         await early.send(LONG[:100])
         assert await early.closed_by_server()
+
+
+class Waiting:
+    """A connection that is only a name."""
+
+    def __init__(self, address: str, port: int, cut: list[tuple[str, int]]) -> None:
+        self.peer = (address, port)
+        self._cut = cut
+
+    def cut(self) -> None:
+        self._cut.append(self.peer)
+
+
+@pytest.fixture
+async def cut() -> list[tuple[str, int]]:
+    """Return what crowds have closed."""
+    return []
+
+
+async def test_a_crowd_closes_the_oldest_of_an_address_that_has_too_many(cut: list[tuple[str, int]]) -> None:
+    crowd = Crowd(2, "they said nothing")
+    assert [crowd.add(Waiting("10.0.0.1", port, cut)) for port in (3, 1, 2)] == [False, False, True]
+    assert not crowd.add(Waiting("10.0.0.2", 4, cut))
+    assert cut == [("10.0.0.1", 3)]
+    crowd.close()
+
+
+async def test_where_no_place_is_free_the_address_with_most_makes_room(
+    cut: list[tuple[str, int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    crowd = Crowd(0, "they said nothing")
+    assert not crowd.make_room()
+    for address, port in (("::1", 1), ("::2", 2), ("::2", 3), ("::2", 4)):
+        assert not crowd.add(Waiting(address, port, cut))
+    assert [crowd.make_room() for _ in range(5)] == [True, True, True, True, False]
+    assert cut[:2] == [("::2", 2), ("::2", 3)] and sorted(cut[2:]) == [("::1", 1), ("::2", 4)]
+    crowd.close()
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line[:20] for line in lines] == ["closed 1 connections", "closed 3 connections"]
+    assert "the last one of [::2]:2: they said nothing" in lines[0]
+
+
+async def test_a_connection_takes_the_place_and_the_age_of_what_had_its_address_before(
+    cut: list[tuple[str, int]],
+) -> None:
+    crowd = Crowd(2, "they said nothing")
+    accepted, other = Waiting("::1", 1, cut), Waiting("::1", 2, cut)
+    crowd.add(accepted)
+    crowd.add(other)
+    assert not crowd.add(Waiting("::1", 1, cut))
+    crowd.remove(accepted)  # it is not there
+    assert crowd.add(Waiting("::1", 3, cut)) and cut == [("::1", 1)]
+    crowd.remove(other)
+    assert not crowd.add(Waiting("::1", 4, cut))
+    crowd.close()
+
+
+async def test_connections_by_a_unix_socket_are_told_apart(cut: list[tuple[str, int]]) -> None:
+    crowd = Crowd(2, "they said nothing")
+    first, *others = [Waiting("", 0, cut) for _ in range(3)]
+    assert [crowd.add(one) for one in (first, *others)] == [False, False, True]
+    crowd.remove(first)
+    crowd.remove(others[0])
+    assert not crowd.add(first)
+    crowd.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        accepted, _ = listening.accept()
+    with client, accepted:
+        yield client, accepted
+
+
+async def test_a_stream_is_in_its_crowd_until_it_is_admitted_and_while_it_waits_again(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    crowd, lost = Crowd(0, "they said nothing"), asyncio.Event()
+    begun: list[CrowdedStream] = []
+
+    def begin(stream: CrowdedStream, _: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        begun.append(stream)
+
+    client, accepted = pair
+    await asyncio.get_running_loop().connect_accepted_socket(
+        lambda: CrowdedStream(begin, crowd, lost.set), accepted
+    )
+    (stream,) = begun
+    assert stream.peer == client.getsockname()
+    stream.admit()
+    assert not crowd.make_room()
+    stream.wait_for_peer()
+    assert crowd.make_room() and stream.is_cut
+    async with asyncio.timeout(LIMIT_S):
+        await lost.wait()
+    stream.wait_for_peer()
+    assert not crowd.make_room(), "nothing is kept of one that is gone"
+    crowd.close()

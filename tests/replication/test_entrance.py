@@ -14,6 +14,7 @@ from cometmq.broker.broker import Broker
 from cometmq.net.tls.client import TLS
 from cometmq.net.tls.settings import TlsMode
 from cometmq.replication import introduction
+from cometmq.replication.frames import encode_report
 from cometmq.wire.acl import Credentials
 
 HERE: Final = "127.0.0.1"
@@ -233,3 +234,83 @@ async def test_a_stop_closes_who_is_not_let_in_yet(
             with contextlib.suppress(ConnectionResetError):
                 assert await reader.read() == b""
         writer.close()
+
+
+PATIENT_MS: Final = 3_600_000
+"""Longer than any test: whoever goes before has had to give way."""
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    try:
+        async with asyncio.timeout(60):
+            return await reader.read() == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("limit", ["ha_strangers_max", "ha_connections_max"])
+async def test_silent_strangers_give_way_to_each_other_and_to_a_slave(
+    tmp_path: Path, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture, limit: str
+) -> None:
+    both = of_user() | with_tls
+    patient: dict[str, Any] = {"ha_housekeeping_interval": PATIENT_MS, "ha_strangers_max": 0, limit: 3}
+    async with name_server() as names, running(tmp_path / "m", names, **both, **patient) as master:
+        peers = [await opened(master, None) for _ in range(5)]
+        assert [await is_closed(reader) for reader, _ in peers[:2]] == [True, True]
+        async with slave(tmp_path / "s", names, **both, ha_tls_enable=True) as follower:
+            master.store.append([new_message("T", body=b"a" * 700)])
+            await caught_up(master, follower)
+        assert await is_closed(peers[2][0])
+    for _, writer in peers:
+        writer.close()
+    assert "closed 1 connections at once, the last one of 127.0.0.1:" in caplog.text
+    assert "no slave had reported on them" in caplog.text
+    assert ("(haStrangersMax)" in caplog.text) == (limit == "ha_strangers_max")
+    assert "is refused" not in caplog.text, "who had to give way is logged once in a while"
+
+
+async def test_refused_connections_are_a_line_of_the_log_now_and_then(
+    tmp_path: Path, with_tls: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with name_server() as names, running(tmp_path / "m", names, **of_user() | with_tls) as master:
+        for _ in range(9):
+            reader, writer = await opened(master, None)
+            writer.write(encode_report(0))
+            assert await is_closed(reader)
+            writer.close()
+    lines = [line for record in caplog.records if "port for slaves" in (line := record.getMessage())]
+    assert [line[:21] for line in lines] == ["refused 1 connections", "refused 8 connections"]
+    assert all("requests must be signed, and it comes plainly" in line for line in lines)
+
+
+async def test_who_reports_nothing_takes_no_place_of_a_slave(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own: dict[str, Any] = {"ha_housekeeping_interval": PATIENT_MS, "ha_slaves_max": 1}
+    async with name_server() as names, running(tmp_path / "m", names, **own) as master:
+        peers = [await opened(master, None) for _ in range(3)]
+        await until(lambda: len(master.parts.replication.acks.by_slave) == 3)
+        async with slave(tmp_path / "s", names) as follower:
+            master.store.append([new_message("T", body=b"a" * 700)])
+            await caught_up(master, follower)
+            assert len(master.parts.replication.status().connections) == 1
+            reader, writer = await opened(master, None)
+            writer.write(encode_report(0))
+            assert await is_closed(reader)
+        for _, one in (*peers, (reader, writer)):
+            one.close()
+    assert "is refused: 1 are connected, which is the limit (haSlavesMax)" in caplog.text
+
+
+async def test_slaves_do_not_give_way_to_strangers(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"ha_housekeeping_interval": PATIENT_MS, "ha_connections_max": 2}
+    async with name_server() as names, running(tmp_path / "m", names, **own) as master:
+        slaves = [await opened(master, None) for _ in range(2)]
+        for _, writer in slaves:
+            writer.write(encode_report(0))
+        await until(lambda: list(master.parts.replication.acks.by_slave.values()) == [0, 0])
+        late = await opened(master, None)
+        assert await is_closed(late[0])
+        assert len(master.parts.replication.acks.by_slave) == 2
+        for _, writer in (*slaves, late):
+            writer.close()

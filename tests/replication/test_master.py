@@ -135,6 +135,9 @@ async def test_who_is_silent_is_cut_off(tmp_path: Path) -> None:
 async def test_without_slaves_an_append_calls_nobody(tmp_path: Path) -> None:
     async with master_alone(tmp_path) as master:
         assert master.store.appending._end is None
-        async with peer_of(master):
+        async with peer_of(master) as peer:
+            await until(lambda: bool(master.parts.replication.acks.by_slave))
+            assert master.store.appending._end is None, "it has not reported"
+            peer.report(0)
             await until(lambda: master.store.appending._end is not None)
         await until(lambda: master.store.appending._end is None)

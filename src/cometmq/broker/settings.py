@@ -18,6 +18,8 @@ from cometmq.broker.auth.settings import AuthSettings
 from cometmq.errors import SettingsError
 from cometmq.logs import get_logger
 from cometmq.metrics.labels import labels_of
+from cometmq.metrics.limits import LIMITS as ENDPOINT_LIMITS
+from cometmq.metrics.limits import EndpointLimits
 from cometmq.net.address import parse_address
 from cometmq.net.flow import (
     HIGH_WATER,
@@ -168,6 +170,12 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
         metrics_prom_exporter_port: the port for that; 0 for any free one.
         metrics_prom_exporter_host: the address for that; whoever reaches it needs no password. RocketMQ's is
             ``brokerIP1``.
+        metrics_connections_max: most connections at that port; one more closes the oldest that waits for its
+            peer, or is closed itself if there is none.
+        metrics_waiting_max: such connections of an IP address on which no whole request has come, or whose
+            answer was not taken, before the oldest is closed; 0 for any number.
+        metrics_scrapes_max: most scrapes at a time; more are answered by 503.
+        metrics_request_timeout_ms: ms that a whole request may take, and that taking its answer may.
         metrics_label: more labels of all metrics, ``name:value,name:value``.
         metrics_otel_cardinality_limit: most series of one metric; the others become one. Not RocketMQ's
             50,000.
@@ -258,6 +266,10 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
     metrics_exporter_type: MetricsExporter = MetricsExporter.DISABLE
     metrics_prom_exporter_port: Port = 5557
     metrics_prom_exporter_host: str = "127.0.0.1"
+    metrics_connections_max: Annotated[int, Meta(ge=1, le=65_536)] = ENDPOINT_LIMITS.connections_max
+    metrics_waiting_max: Annotated[int, Meta(ge=0)] = ENDPOINT_LIMITS.waiting_max
+    metrics_scrapes_max: Annotated[int, Meta(ge=1, le=1_024)] = ENDPOINT_LIMITS.scrapes_max
+    metrics_request_timeout_ms: Milliseconds = ENDPOINT_LIMITS.request_ms_max
     metrics_label: str = ""
     metrics_otel_cardinality_limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
 
@@ -300,6 +312,17 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
             self.request_list_items_max,
             self.nonstandard_body_bytes_max,
             topic_queues=self.topic_queues_max,
+        )
+
+    @property
+    def metrics_limits(self) -> EndpointLimits:
+        """The limits of the port of metrics."""
+        return EndpointLimits(
+            self.metrics_connections_max,
+            self.metrics_waiting_max,
+            self.metrics_scrapes_max,
+            self.metrics_request_timeout_ms,
+            are_settings=True,
         )
 
     @property

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Final, Self
 
 from cometmq.extras import require
@@ -15,18 +16,21 @@ require("console", "the console")
 from uvicorn import Config, Server
 
 from cometmq.console.application import application
+from cometmq.console.connections import BrowserConnection, WaitingConnections
 from cometmq.console.observing import Observations, keep_observing, observing_cluster
 from cometmq.console.rendering import environment
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visit import Site
 from cometmq.console.visitors import Visitors
 from cometmq.logs import get_logger
+from cometmq.net.accepting import Acceptor, ConnectionCount
 from cometmq.net.address import address_text
 from cometmq.net.listening import listen
 
 _log: Final = get_logger(__name__)
 PORT: Final = 8090
-BACKLOG: Final = 128
+BACKLOG: Final = 1_024
+LIMITED_BY: Final = " (--connections-max, or what `ulimit -n` leaves beside files)"
 STOP_S: Final = 3
 """How long, in seconds, a stop waits for requests under way."""
 
@@ -58,10 +62,6 @@ class Console:
             )
             site = Site(self._settings, environment(), visitors, Observations())
             await self._observe(stack, site.observations)
-            sockets = await listen("console", self._settings.host, self._wanted_port, BACKLOG)
-            for one in sockets:
-                stack.callback(one.close)
-            self.port: int = sockets[0].getsockname()[1]
             self._server = _QuietServer(
                 Config(
                     application(site),
@@ -73,7 +73,16 @@ class Console:
                     timeout_graceful_shutdown=STOP_S,
                 )
             )
-            self._serving = asyncio.create_task(self._server.serve(sockets), name="console")
+            sockets = await listen("console", self._settings.host, self._wanted_port, BACKLOG)
+            self.port: int = sockets[0].getsockname()[1]
+            self._waiting = WaitingConnections(self._settings.limits)
+            self._acceptor = Acceptor(
+                sockets,
+                partial(BrowserConnection, self._server, self._waiting),
+                ConnectionCount(self._settings.limits.connections_max, LIMITED_BY),
+                crowd=self._waiting.crowd,
+            )
+            self._serving = asyncio.create_task(self._server.serve([]), name="console")
             stack.push_async_callback(self._stop)
             self._stack = stack.pop_all()
         return self
@@ -91,8 +100,11 @@ class Console:
             stack.push_async_callback(_cancelled, observing)
 
     async def _stop(self) -> None:
+        self._acceptor.close()
+        await self._acceptor.wait_closed()
         self._server.should_exit = True
         await self._serving
+        self._waiting.close()
 
 
 def _now_ms() -> int:
@@ -106,7 +118,7 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 
 
 class _QuietServer(Server):
-    """A server that leaves signals to the command that runs it."""
+    """A server that leaves signals to the command that runs it; its connections are accepted for it."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -11,6 +11,24 @@ from cometmq.wire.acl import Credentials
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
+class ConnectionLimits(NamedTuple):
+    """The limits of a console's connections.
+
+    Attributes:
+        connections_max: open connections.
+        waiting_max: connections of one address on which no whole request has come, or whose answer is not
+            read; 0 for any number.
+        request_ms_max: how long a whole request may take, and reading a part of its answer.
+    """
+
+    connections_max: int = 1_024
+    waiting_max: int = 256
+    request_ms_max: int = 30_000
+
+
+LIMITS = ConnectionLimits()
+
+
 class ConsoleSettings(NamedTuple):
     """The settings of a console.
 
@@ -25,6 +43,7 @@ class ConsoleSettings(NamedTuple):
         insecure: whether it may listen where other machines reach it, without a login.
         credentials: sign the requests without a login; None for those of the environment.
         tls: how to connect to servers by TLS; None to connect plainly.
+        limits: the limits of its connections.
     """
 
     name_servers: str = ""
@@ -36,6 +55,7 @@ class ConsoleSettings(NamedTuple):
     insecure: bool = False
     credentials: Credentials | None = None
     tls: TLS | None = None
+    limits: ConnectionLimits = LIMITS
 
     def check(self) -> str:
         """Check that strangers cannot use it; return what is insecure all the same, and the remedy.
@@ -44,6 +64,8 @@ class ConsoleSettings(NamedTuple):
         """
         if self.login and self.store is not None:
             raise SettingsError("--login: a store directory has no users to sign in; leave it out")
+        if self.limits.request_ms_max < 1:
+            raise SettingsError("--request-timeout: no request comes in no time; 30s is the default")
         if is_loopback(self.host):
             return ""
         if self.login:

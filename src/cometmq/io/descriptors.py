@@ -6,9 +6,10 @@ divided::
 
     descriptors of the process   ├── files ──┼── connections ──┼─ reserve ─┤
 
-The reserve is for everything else: listening sockets, directories while they are synced, files that threads
-read. When even the reserve is used up, as by other parts of a program that embeds a broker, ``SPARES.open``
-closes one of a few spare descriptors, which were opened in advance.
+The reserve is for everything else: listening sockets, the few connections of metrics and health checks,
+directories while they are synced, files that threads read. When even the reserve is used up, as by other
+parts of a program that embeds a broker, ``SPARES.open`` closes one of a few spare descriptors, which were
+opened in advance.
 """
 
 import errno

@@ -1,62 +1,58 @@
-"""A small HTTP server with ``/metrics``, ``/healthz`` and ``/readyz``, on a port and in threads of its own.
+"""A small HTTP server with ``/metrics``, ``/healthz`` and ``/readyz``, on a port and in a thread of its own.
 
-A scrape's values are collected in the event loop, in short pieces; their text is made in the scrape's thread.
+A scrape's values are collected in the server's event loop, in short pieces; their text is made in a thread.
 ``/healthz`` is 200 while the event loop takes work. ``/readyz`` is 200 while there is no reason against it,
 else 503 with each reason on a line.
 
-The server is ``wsgiref`` of the standard library; ``/metrics`` knows gzip and the query ``name[]``. Requests
-at once, and the time of each, are limited; there is no authentication and no TLS: listen where only those who
-may see the names of topics and groups can connect.
+The thread has an event loop for the connections alone, so health checks are answered while that of the server
+hangs, and by the same means as on other ports: a connection has so long for its whole request, and for taking
+the answer; until then it is one of a crowd (``net.newcomers``), in which the oldest gives way. Scrapes are
+limited by themselves, so they take no place from health checks, and neither do connections of other ports.
+
+``/metrics`` knows gzip and the query ``name[]``. There is no authentication and no TLS: listen where only
+those who may see the names of topics and groups can connect.
 """
 
 import asyncio
-import contextlib
 import gzip
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from cometmq.errors import CometMQError
 from cometmq.extras import require
 from cometmq.logs import get_logger
 from cometmq.metrics.family import Values
+from cometmq.metrics.limits import LIMITS, EndpointLimits
+from cometmq.net.accepting import Acceptor, ConnectionCount
 from cometmq.net.address import address_text
-from cometmq.net.listening import cannot_listen
+from cometmq.net.listening import listen
+from cometmq.net.newcomers import Crowd, CrowdedStream
 
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIEnvironment
-
-REQUESTS_MAX: Final = 8
-"""Most requests at once; further connections are closed."""
-SILENCE_S_MAX: Final = 5
-"""Longest wait for a peer to send its request or to read the answer."""
+BACKLOG: Final = 1_024
+HEAD_MAX: Final = 16 * 1024
+"""Most bytes of a request."""
 COLLECT_S_MAX: Final = 30
 """Longest wait for the values of a scrape."""
 ALIVE_S_MAX: Final = 5
 """Longest wait for the event loop until it counts as hanging."""
 GZIP_LEVEL: Final = 1
 """A scraper is near: less work for the broker counts more than a tenth of the bytes."""
+SERIES_MAX: Final = 10_000
+"""Most series of one family where no setting says how many: see ``exposition``."""
 
-_TEXT: Final = "Content-Type", "text/plain; charset=utf-8"
+_HEAD_END: Final = b"\r\n\r\n"
+_TEXT: Final = "text/plain; charset=utf-8"
 _INDEX: Final = "/metrics\n/healthz\n/readyz\n"
-_STATUS: Final = {
-    200: "200 OK",
-    404: "404 Not Found",
-    405: "405 Method Not Allowed",
-    503: "503 Service Unavailable",
-}
 
 AnswerT = TypeVar("AnswerT")
 
 _log = get_logger(__name__)
-
-
-SERIES_MAX: Final = 10_000
-"""Most series of one family where no setting says how many: see ``exposition``."""
 
 
 class EndpointSource:
@@ -83,6 +79,7 @@ class Endpoint:
         port: 0 for any free one; after ``start`` the attribute ``port`` is the actual one.
         labels: the labels of all series.
         series_max: most series of one family.
+        limits: what peers may make it hold.
 
     Raises:
         MissingExtra: prometheus-client is not installed.
@@ -96,6 +93,7 @@ class Endpoint:
         *,
         labels: Mapping[str, str],
         series_max: int = SERIES_MAX,
+        limits: EndpointLimits = LIMITS,
     ) -> None:
         require("metrics", "/metrics")
         from prometheus_client.exposition import gzip_accepted  # noqa: PLC0415  an optional package
@@ -105,13 +103,14 @@ class Endpoint:
         self.host = host
         self.port = port
         self._source = source
+        self._limits = limits
         self._exposition = Exposition(self._collect, labels=labels, series_max=series_max)
-        self._metrics_type = "Content-Type", CONTENT_TYPE
+        self._metrics_type = CONTENT_TYPE
         self._takes_gzip = gzip_accepted
+        self._scrapes = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._one_at_a_time = asyncio.Lock()
         self._server: _Server | None = None
-        self._thread: threading.Thread | None = None
 
     @property
     def address(self) -> str:
@@ -121,67 +120,76 @@ class Endpoint:
     async def start(self) -> None:
         """Start listening. Raises SettingsError if the address cannot be used."""
         self._loop = asyncio.get_running_loop()
-        try:
-            self._server = server = await asyncio.to_thread(_Server, self.host, self.port)
-        except OSError as error:
-            raise cannot_listen("metrics", self.host, self.port, error) from error
-        server.set_app(self._answer)
-        self.port = server.server_address[1]
-        self._thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-        self._thread.start()
+        server = _Server(self.host, self.port, self._answer, self._limits)
+        self.port = await server.start()
+        self._server = server
         _log.info("metrics: http://%s/metrics, /healthz, /readyz", self.address)
 
     async def stop(self) -> None:
         """Stop listening, and end the requests under way."""
         server, self._server = self._server, None
-        if server is None:
-            return
-        await asyncio.to_thread(server.end)
+        if server is not None:
+            await server.stop()
 
-    def _answer(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        """Answer one request, in a thread."""
-        path = environ["PATH_INFO"]
-        if environ["REQUEST_METHOD"] != "GET":
-            code, text = 405, "GET only\n"
-        elif path == "/metrics":
-            try:
-                made = self._exposition.text(parse_qs(environ.get("QUERY_STRING", "")).get("name[]", ()))
-            except TimeoutError:
-                code, text = 503, f"no metrics: their values are not there after {COLLECT_S_MAX} s\n"
-            except (OSError, CometMQError) as error:
-                code, text = 503, f"no metrics: {error}\n"
-            else:
-                headers = [self._metrics_type]
-                if self._takes_gzip(environ.get("HTTP_ACCEPT_ENCODING", "")):
-                    made = gzip.compress(made, GZIP_LEVEL)
-                    headers.append(("Content-Encoding", "gzip"))
-                start_response(_STATUS[200], headers)
-                return [made]
-        elif path == "/healthz":
-            code, text = self._health()
-        elif path == "/readyz":
-            code, text = self._readiness()
-        else:
-            code, text = (200, _INDEX) if path == "/" else (404, _INDEX)
-        start_response(_STATUS[code], [_TEXT])  # a new list: it is changed
-        return [text.encode()]
+    async def _answer(self, request: "_Request") -> "_Answer":
+        """Answer one request, in the loop of the connections."""
+        if request.method != "GET":
+            return _Answer(405, b"GET only\n", fields={"Allow": "GET"})
+        if request.path == "/metrics":
+            return await self._metrics(request)
+        if request.path == "/healthz":
+            return await self._health()
+        if request.path == "/readyz":
+            return await self._readiness()
+        return _Answer(200 if request.path == "/" else 404, _INDEX.encode())
 
-    def _health(self) -> tuple[int, str]:
+    async def _metrics(self, request: "_Request") -> "_Answer":
+        if self._scrapes >= (most := self._limits.scrapes_max):
+            setting = self._limits.setting("metricsScrapesMax")
+            return _Answer(503, f"no metrics: {most} scrapes are under way{setting}\n".encode())
+        self._scrapes += 1
         try:
-            self._in_loop(_nothing, ALIVE_S_MAX)
-        except TimeoutError:
-            return 503, f"the event loop has taken no work for {ALIVE_S_MAX} s\n"
-        return 200, "alive\n"
+            return await asyncio.to_thread(self._scrape, request)
+        finally:
+            self._scrapes -= 1
 
-    def _readiness(self) -> tuple[int, str]:
+    def _scrape(self, request: "_Request") -> "_Answer":
+        """Answer a scrape, in a thread."""
+        try:
+            made = self._exposition.text(parse_qs(request.query).get("name[]", ()))
+        except TimeoutError:
+            return _Answer(503, f"no metrics: their values are not there after {COLLECT_S_MAX} s\n".encode())
+        except (OSError, CometMQError) as error:
+            return _Answer(503, f"no metrics: {error}\n".encode())
+        if self._takes_gzip(request.fields.get("accept-encoding", "")):
+            fields = {"Content-Encoding": "gzip"}
+            return _Answer(200, gzip.compress(made, GZIP_LEVEL), self._metrics_type, fields)
+        return _Answer(200, made, self._metrics_type)
+
+    async def _health(self) -> "_Answer":
+        try:
+            await self._when_taken(_nothing)
+        except TimeoutError as error:
+            return _Answer(503, f"{error}\n".encode())
+        return _Answer(200, b"alive\n")
+
+    async def _readiness(self) -> "_Answer":
         async def reasons() -> Sequence[str]:
             return self._source.reasons()
 
         try:
-            found = self._in_loop(reasons, ALIVE_S_MAX)
+            found = await self._when_taken(reasons)
+        except TimeoutError as error:
+            found = [str(error)]
+        return _Answer(503 if found else 200, "".join(f"{one}\n" for one in found or ["ready"]).encode())
+
+    async def _when_taken(self, work: Callable[[], Coroutine[Any, Any, AnswerT]]) -> AnswerT:
+        """Run a coroutine function in the server's event loop. Raises TimeoutError if that hangs."""
+        try:
+            async with asyncio.timeout(ALIVE_S_MAX):
+                return await asyncio.wrap_future(self._in_loop(work))
         except TimeoutError:
-            found = [f"the event loop has taken no work for {ALIVE_S_MAX} s"]
-        return (503, "".join(f"{reason}\n" for reason in found)) if found else (200, "ready\n")
+            raise TimeoutError(f"the event loop has taken no work for {ALIVE_S_MAX} s") from None
 
     def _collect(self) -> Values:
         """Collect the values of a scrape from its thread. Raises TimeoutError, or what the source raises."""
@@ -190,79 +198,149 @@ class Endpoint:
             async with self._one_at_a_time:
                 return await self._source.collect()
 
-        return self._in_loop(collect, COLLECT_S_MAX)
-
-    def _in_loop(self, work: Callable[[], Coroutine[Any, Any, AnswerT]], timeout_s: float) -> AnswerT:
-        """Run a coroutine function in the event loop, from a thread. Raises TimeoutError."""
-        assert self._loop is not None
-        future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        future = self._in_loop(collect)
         try:
-            return future.result(timeout_s)
+            return future.result(COLLECT_S_MAX)
         except TimeoutError:
             future.cancel()
             raise
+
+    def _in_loop(self, work: Callable[[], Coroutine[Any, Any, AnswerT]]) -> "Future[AnswerT]":
+        """Start a coroutine function in the server's event loop, from a thread."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work(), self._loop)
 
 
 async def _nothing() -> None:
     """Do nothing: that it is called shows that the loop takes work."""
 
 
-class _Handler(WSGIRequestHandler):
-    """Handles the one request of a connection."""
+class _Request(NamedTuple):
+    """A request.
 
-    timeout = SILENCE_S_MAX
+    Attributes:
+        fields: its header, by names in lower case.
+    """
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name of the base class
-        """Log a request, for those who look for it."""
-        _log.debug(format, *args)
+    method: str
+    path: str
+    query: str
+    fields: Mapping[str, str]
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    """Listens, and handles each connection in a thread."""
+class _Answer(NamedTuple):
+    """An answer, with fields for its header."""
 
-    daemon_threads = True
+    status: int
+    body: bytes
+    type: str = _TEXT
+    fields: Mapping[str, str] = {}
 
-    def __init__(self, host: str, port: int) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._free = threading.BoundedSemaphore(REQUESTS_MAX)
-        self._open: set[socket.socket] = set()
-        super().__init__((host, port), _Handler)
+    def encode(self) -> bytes:
+        """Return its bytes; the connection ends with it."""
+        fields = {
+            "Date": formatdate(usegmt=True),
+            "Connection": "close",
+            "Content-Type": self.type,
+            "Content-Length": str(len(self.body)),
+            **self.fields,
+        }
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}"]
+        lines += [f"{name}: {value}" for name, value in fields.items()]
+        return "\r\n".join([*lines, "", ""]).encode() + self.body
 
-    def server_bind(self) -> None:
-        """Bind without the look-up of the host's name that the base class makes: it can take seconds."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
-        self.setup_environ()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Handle a connection in a thread, or close it if there are too many."""
-        if not self._free.acquire(blocking=False):
-            _log.debug("metrics: more than %d requests at once", REQUESTS_MAX)
-            self.shutdown_request(request)
-            return
-        self._open.add(request)
-        super().process_request(request, client_address)
+def _parse(head: bytes) -> _Request | None:
+    """Parse the head of a request; None if it is none."""
+    first, *lines = head.removesuffix(_HEAD_END).decode("latin-1").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        return None
+    path, _, query = words[1].partition("?")
+    fields = {name.strip().lower(): value.strip() for name, _, value in (one.partition(":") for one in lines)}
+    return _Request(words[0], path, query, fields)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Handle a connection."""
+
+class _Server:
+    """Serves connections with one request each, in a thread with an event loop of its own.
+
+    Args:
+        answer: answers a request, in that loop.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        answer: Callable[[_Request], Awaitable[_Answer]],
+        limits: EndpointLimits,
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._answer = answer
+        self._limits = limits
+        self._timeout_s = limits.request_ms_max / 1000
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._end = asyncio.Event()
+
+    async def start(self) -> int:
+        """Start to serve; return the port. Raises SettingsError if the address cannot be used."""
+        sockets = await listen("metrics", self._host, self._port, BACKLOG)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, args=(sockets,), name="metrics", daemon=True)
+        self._thread.start()
+        return int(sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Stop listening, and close all connections."""
+        self._loop.call_soon_threadsafe(self._end.set)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self, sockets: list[socket.socket]) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve(sockets))
+
+    async def _serve(self, sockets: list[socket.socket]) -> None:
+        """Serve until the stop."""
+        limits = self._limits
+        lack = "no whole request had come on them, or the answer was not taken"
+        self._waiting = Crowd(limits.waiting_max, lack, limits.setting("metricsWaitingMax"))
+        limited_by = limits.setting("metricsConnectionsMax")
+        own = ConnectionCount(limits.connections_max, limited_by, is_apart=True)
+        acceptor = Acceptor(sockets, self._protocol, own, crowd=self._waiting)
+        await self._end.wait()
+        acceptor.close()
+        await acceptor.wait_closed()
+        self._waiting.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def _protocol(self, release: Callable[[], None]) -> asyncio.BaseProtocol:
+        return CrowdedStream(self._begin, self._waiting, release, HEAD_MAX)
+
+    def _begin(
+        self, stream: CrowdedStream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        task = self._loop.create_task(self._serve_one(stream, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve_one(
+        self, stream: CrowdedStream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer the request of a connection, and close it."""
         try:
-            super().process_request_thread(request, client_address)
+            async with asyncio.timeout(self._timeout_s):
+                head = await reader.readuntil(_HEAD_END)
+            stream.admit()
+            request = _parse(head)
+            answer = _Answer(400, b"not HTTP\n") if request is None else await self._answer(request)
+            stream.wait_for_peer()
+            writer.write(answer.encode())
+            writer.close()
+            async with asyncio.timeout(self._timeout_s):
+                await writer.wait_closed()
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            _log.debug("metrics: request of %s failed: %r", address_text(*stream.peer), error)
         finally:
-            self._open.discard(request)
-            self._free.release()
-
-    def handle_error(self, _request: Any, client_address: Any) -> None:
-        """Log what a peer did wrong."""
-        _log.debug("metrics: request of %s failed", client_address, exc_info=True)
-
-    def end(self) -> None:
-        """Stop listening; wait for the requests under way. Blocking."""
-        self.shutdown()
-        self.server_close()
-        for request in self._open.copy():
-            with contextlib.suppress(OSError):  # it ended meanwhile
-                request.shutdown(socket.SHUT_RD)  # of those that have sent no request yet
-        for _ in range(REQUESTS_MAX):
-            self._free.acquire(timeout=SILENCE_S_MAX)
+            writer.transport.abort()

@@ -4,6 +4,7 @@ from typing import Final
 
 from cometmq.metrics.endpoint import Endpoint, EndpointSource
 from cometmq.metrics.family import Family, FamilyKind, Values
+from cometmq.metrics.limits import LIMITS, EndpointLimits
 from cometmq.namesrv.name_server import NameServer
 
 BROKERS: Final = Family(
@@ -34,7 +35,7 @@ FAMILIES: Final = (BROKERS, TOPICS, CONNECTIONS, REFUSED)
 """All families of a name server."""
 
 
-def endpoint_of(name_server: NameServer, host: str, port: int) -> Endpoint:
+def endpoint_of(name_server: NameServer, host: str, port: int, limits: EndpointLimits = LIMITS) -> Endpoint:
     """Return the endpoint of a name server at ``host:port``, not started; port 0 for any free one.
 
     Raises MissingExtra.
@@ -51,4 +52,4 @@ def endpoint_of(name_server: NameServer, host: str, port: int) -> Endpoint:
         return values
 
     source = EndpointSource(collect, reasons=lambda: ())
-    return Endpoint(host, port, source, labels={"node_type": "nameserver"})
+    return Endpoint(host, port, source, labels={"node_type": "nameserver"}, limits=limits)

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from cometmq.logs import get_logger
+from cometmq.metrics.limits import LIMITS as ENDPOINT_LIMITS
+from cometmq.metrics.limits import EndpointLimits
 from cometmq.net.settings_file import read_file
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.settings import foreign
@@ -42,6 +44,12 @@ class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel")
         route_topics_max: most topics of all brokers; one that several have counts for each.
         request_body_bytes_max: most bytes of any other request's body.
         nonstandard_body_bytes_max: most bytes of a body that is not standard JSON.
+        metrics_connections_max: most connections at the port of metrics; one more closes the oldest that
+            waits for its peer, or is closed itself if there is none.
+        metrics_waiting_max: such connections of an IP address on which no whole request has come, or whose
+            answer was not taken, before the oldest is closed; 0 for any number.
+        metrics_scrapes_max: most scrapes at a time; more are answered by 503.
+        metrics_request_timeout_ms: ms that a whole request may take, and that taking its answer may.
         insecure: whether it may listen where other machines reach it without users.
     """
 
@@ -57,6 +65,10 @@ class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel")
     route_topics_max: Annotated[int, Meta(ge=1)] = LIMITS.route_topics
     request_body_bytes_max: BodySize = LIMITS.usual_bytes
     nonstandard_body_bytes_max: BodySize = LIMITS.nonstandard_bytes
+    metrics_connections_max: Annotated[int, Meta(ge=1, le=65_536)] = ENDPOINT_LIMITS.connections_max
+    metrics_waiting_max: Annotated[int, Meta(ge=0)] = ENDPOINT_LIMITS.waiting_max
+    metrics_scrapes_max: Annotated[int, Meta(ge=1, le=1_024)] = ENDPOINT_LIMITS.scrapes_max
+    metrics_request_timeout_ms: Annotated[int, Meta(ge=1, le=86_400_000)] = ENDPOINT_LIMITS.request_ms_max
     insecure: bool = False
 
     @property
@@ -69,6 +81,17 @@ class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel")
             route_topics=self.route_topics_max,
             usual_bytes=self.request_body_bytes_max,
             nonstandard_bytes=self.nonstandard_body_bytes_max,
+        )
+
+    @property
+    def metrics_limits(self) -> EndpointLimits:
+        """The limits of the port of metrics."""
+        return EndpointLimits(
+            self.metrics_connections_max,
+            self.metrics_waiting_max,
+            self.metrics_scrapes_max,
+            self.metrics_request_timeout_ms,
+            are_settings=True,
         )
 
 

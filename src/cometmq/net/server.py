@@ -88,9 +88,9 @@ class Server:
         self.late_ms = late_ms
         self.idle_ms_max = idle_ms_max
         self.sessions: set[Session] = set()
-        self._connections_max = connections_max
         self._tls = tls
-        self._connected = ConnectionCount()
+        limited_by = " (maxConnections; by default what `ulimit -n` leaves beside files)"
+        self._connected = ConnectionCount(connections_max, limited_by)
         self._listeners: list[Acceptor | inproc.Listener] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
@@ -149,7 +149,7 @@ class Server:
     def connections_max(self) -> int | None:
         """The limit of open connections; None if there is none."""
         acceptors = self._acceptors()
-        return acceptors[0].most if acceptors else self._connections_max
+        return acceptors[0].most if acceptors else self._connected.most
 
     @property
     def refused_connections(self) -> int:
@@ -166,6 +166,8 @@ class Server:
     def limit_newcomers(self, limits: NewcomerLimits) -> None:
         """Begin to limit sessions until a check finds a right signature: see ``net.guarded``."""
         self.newcomers = Newcomers(limits)
+        for acceptor in self._acceptors():
+            acceptor.crowd = self.newcomers.crowd
         for session in list(self.sessions):
             self.newcomers.add(session)
 
@@ -201,7 +203,8 @@ class Server:
             return within, within.port
         sockets = await listen(service, host, port, BACKLOG)
         make = partial(Session, self)
-        acceptor = Acceptor(sockets, make, self._connections_max, self._connected, self._tls)
+        crowd = None if self.newcomers is None else self.newcomers.crowd
+        acceptor = Acceptor(sockets, make, self._connected, self._tls, crowd)
         return acceptor, sockets[0].getsockname()[1]
 
     def _tick(self) -> None:

@@ -218,8 +218,8 @@ class GrpcServer:
             await self._tls.stop()
 
     def _accept(self, sockets: list[socket.socket]) -> None:
-        as_many_as_possible = None
-        self._acceptor = Acceptor(sockets, self._connect, as_many_as_possible, ConnectionCount(), self._tls)
+        crowd = None if self._newcomers is None else self._newcomers.crowd
+        self._acceptor = Acceptor(sockets, self._connect, ConnectionCount(), self._tls, crowd)
 
     def _connect(self, release: Callable[[], None]) -> GrpcConnection:
         """Create the protocol of a new connection."""

@@ -14,6 +14,9 @@ by TLS       any other                where requests are signed, the signature o
 TLS is told from a plain connection by its first byte, as at the listening port (``net.tls.server``); what is
 said inside it, ``introduction`` describes. An address that has signed wrongly too often, and is not in
 haAllowedAddresses, is closed unheard for a while.
+
+Until its first report has come a connection is a stranger. Of one address there are few of them; another one
+closes the oldest, and so does a connection for which there is no place. So strangers keep no slave out.
 """
 
 import asyncio
@@ -31,16 +34,16 @@ from cometmq.logs import get_logger
 from cometmq.net.accepting import Acceptor, ConnectionCount
 from cometmq.net.address import address_text
 from cometmq.net.listening import listen
+from cometmq.net.newcomers import Crowd, CrowdedStream
+from cometmq.net.occasional_log import OccasionalLog
 from cometmq.net.tls.server import ServerTls, server_tls
 from cometmq.net.tls.settings import TlsMode
 from cometmq.replication import introduction
 from cometmq.replication.settings import ReplicationSettings
 
-BACKLOG: Final = 64
-CONNECTIONS_MAX: Final = 256
-"""Most connections, those included that are not let in yet; further ones are closed at once."""
+BACKLOG: Final = 1_024
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Callable[[], None]], Awaitable[None]]
 
 _log = get_logger(__name__)
 
@@ -61,7 +64,7 @@ class SlaveEntrance:
     """Listens for slaves, and lets those in who may be some.
 
     Args:
-        serve: serves a slave that was let in, until its connection ends.
+        serve: serves who was let in until its connection ends; calls its last argument once that is a slave.
 
     Attributes:
         signers: None where requests are not signed.
@@ -74,6 +77,10 @@ class SlaveEntrance:
         self._networks = settings.ha_networks
         self._tls: ServerTls | None = None
         self._acceptor: Acceptor | None = None
+        lack = "no slave had reported on them"
+        self._strangers = Crowd(settings.ha_strangers_max, lack, " (haStrangersMax)")
+        self._refused_log = OccasionalLog(self._log_refused)
+        self._last_refused = ""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> int:
@@ -82,8 +89,8 @@ class SlaveEntrance:
         sockets = await listen("port for slaves (haListenPort)", host, port, BACKLOG)
         if self._tls is not None:
             self._tls.start()
-        own = ConnectionCount()
-        self._acceptor = Acceptor(sockets, self._protocol, CONNECTIONS_MAX, own, self._tls)
+        own = ConnectionCount(self._settings.ha_connections_max, " (haConnectionsMax)")
+        self._acceptor = Acceptor(sockets, self._protocol, own, self._tls, self._strangers)
         return int(sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -97,21 +104,26 @@ class SlaveEntrance:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._strangers.close()
+        self._refused_log.close()
 
     def _protocol(self, release: Callable[[], None]) -> asyncio.BaseProtocol:
-        return _Entering(self._begin, release)
+        return CrowdedStream(self._begin, self._strangers, release)
 
-    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _begin(
+        self, stream: CrowdedStream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Start to serve a connection, in a task that ``stop`` cancels: asyncio's own would log that."""
-        host, port = writer.get_extra_info("peername")[:2]
-        task = start_task(self._enter(host, port, reader, writer), f"slave's connection {host}:{port}")
+        name = f"slave's connection {address_text(*stream.peer)}"
+        task = start_task(self._enter(stream, reader, writer), name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _enter(
-        self, host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, stream: CrowdedStream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Admit a slave, if it may be one, and serve it."""
+        host, port = stream.peer
         is_named = any(ipaddress.ip_address(host) in network for network in self._networks)
         try:
             if not is_named and self.signers is not None and self.signers.failures.is_suspect(host):
@@ -119,11 +131,18 @@ class SlaveEntrance:
             try:
                 await self._check(host, reader, writer, is_named=is_named)
             except (OSError, NetworkError, ProtocolError) as error:
-                _log.warning("slave %s is refused: %s", address_text(host, port), error)
+                if not stream.is_cut:
+                    self._last_refused = f"{address_text(host, port)}: {error}"
+                    self._refused_log.add()
                 return
-            await self._serve(reader, writer)
+            await self._serve(reader, writer, stream.admit)
         finally:
             writer.transport.abort()
+
+    def _log_refused(self, count: int) -> None:
+        _log.warning(
+            "refused %d connections at the port for slaves, the last one of %s", count, self._last_refused
+        )
 
     async def _check(
         self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_named: bool
@@ -188,29 +207,21 @@ class SlaveEntrance:
         find_secret, failures = self.signers
         secret = find_secret(name.decode(errors="replace"))
         if secret is None or not introduction.is_signed(challenge, name, signature, secret):
-            failures.add(host)
-            suspect = f"; {host} is closed unheard from now on (failedSignaturesMax={failures.most} a minute)"
+            _count_wrong(host, failures)
             raise ProtocolError(
                 f"user {name.decode(errors='replace')!r} is not known, is disabled, may not do all, or has "
                 "another secret (innerClientAuthenticationCredentials of the slave)"
-                f"{suspect if failures.is_suspect(host) else ''}"
             )
         return True
 
 
-class _Entering(asyncio.StreamReaderProtocol):
-    """The protocol of a connection, which tells when it is lost."""
-
-    def __init__(
-        self, begin: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None], release: Callable[[], None]
-    ) -> None:
-        super().__init__(asyncio.StreamReader(), begin)
-        self._release = release
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Release its place (called by asyncio)."""
-        self._release()
-        super().connection_lost(exc)
+def _count_wrong(host: str, failures: Failures) -> None:
+    """Count a wrong signature of an address; log when it has had too many."""
+    was_suspect = failures.is_suspect(host)
+    failures.add(host)
+    if failures.is_suspect(host) and not was_suspect:
+        text = "%s is closed unheard from now on (failedSignaturesMax=%d a minute)"
+        _log.warning(text, host, failures.most)
 
 
 def _of_port(settings: ReplicationSettings) -> ReplicationSettings:

@@ -14,6 +14,7 @@ behind holds up the loop.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from cometmq.errors import NetworkError, ProtocolError
@@ -27,8 +28,6 @@ from cometmq.replication.feeds import LogFeed
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.store import MessageStore
 
-SLAVES_MAX: Final = 64
-"""Most connections; further ones are closed at once."""
 READ_SIZE: Final = 4096
 
 ReadLog = Callable[[int, int], Awaitable[Buffer | None]]
@@ -42,7 +41,7 @@ class SlaveState(NamedTuple):
 
     Attributes:
         address: of its end of the connection, ``ip:port``.
-        acked: the end of its log by its last report; NOTHING before the first.
+        acked: the end of its log by its last report; NOTHING while it begins anew.
         sent: the log's offset up to which was sent.
         is_in_sync: whether it counts as in sync.
         bytes_per_second: how much was sent in the last second.
@@ -78,11 +77,11 @@ class MasterPort:
         self._make_feed = make_feed
         self._settings = settings
         self.entrance = SlaveEntrance(settings, self._accept)
-        self._slaves: set[_Slave] = set()
+        self._slaves: set[_Slave] = set()  # those that have reported
 
     @property
     def slaves(self) -> list[SlaveState]:
-        """The connected slaves."""
+        """The slaves that have reported, and are connected."""
         return [slave.state() for slave in self._slaves]
 
     async def start(self, host: str, port: int) -> int:
@@ -98,47 +97,57 @@ class MasterPort:
         for slave in self._slaves:
             slave.more.set()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a slave until its connection ends."""
-        host, port = writer.get_extra_info("peername")[:2]
-        address = address_text(host, port)
-        if len(self._slaves) >= SLAVES_MAX:
-            _log.warning("slave %s is refused: %d are connected, which is the limit", address, SLAVES_MAX)
-            return
+    async def _accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, admit: Callable[[], None]
+    ) -> None:
+        """Serve a slave until its connection ends; ``admit`` is called when it has reported."""
         feed = self._make_feed()
-        slave = _Slave(address, reader, writer, feed, self._read_log, self._settings)
-        self._slaves.add(slave)
-        self._store.appending.call_after(self.wake)
-        _log.info("slave %s has connected", address)
+        slave = _Slave(reader, writer, feed, self._read_log, self._settings)
         try:
-            await slave.serve()
+            await slave.serve(partial(self._admit, slave, admit))
         except (OSError, NetworkError, ProtocolError) as error:
-            _log.info("slave %s is gone: %s", address, error)
+            is_slave = slave in self._slaves or isinstance(error, ProtocolError)
+            log = _log.info if is_slave else _log.debug  # strangers come and go as they like
+            log("slave %s is gone: %s", slave.address, error)
         finally:
             self._slaves.discard(slave)
             if not self._slaves:
                 self._store.appending.call_after(None)
             feed.close()
 
+    def _admit(self, slave: "_Slave", admit: Callable[[], None]) -> None:
+        """Admit a slave that has sent its first report. Raises NetworkError if there are too many."""
+        if slave in self._slaves:
+            return  # it reports anew, after another handshake
+        most = self._settings.ha_slaves_max
+        if len(self._slaves) >= most:
+            text = f"{most} are connected, which is the limit (haSlavesMax)"
+            _log.warning("slave %s is refused: %s", slave.address, text)
+            raise NetworkError(text)
+        self._slaves.add(slave)
+        self._store.appending.call_after(self.wake)
+        admit()
+        _log.info("slave %s has connected", slave.address)
+
 
 class _Slave:
-    """The connection of one slave.
+    """The connection of one slave, who may be anybody before its first report.
 
     Attributes:
+        address: of its end, ``ip:port``.
         more: set when the log may have more to send.
     """
 
     def __init__(
         self,
-        address: str,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         feed: LogFeed,
         read_log: ReadLog,
         settings: ReplicationSettings,
     ) -> None:
+        self.address = address_text(*writer.get_extra_info("peername")[:2])
         self.more = asyncio.Event()
-        self._address = address
         self._reader = reader
         self._writer = writer
         self._feed = feed
@@ -149,13 +158,17 @@ class _Slave:
     def state(self) -> SlaveState:
         """Return what is known of the slave."""
         feed = self._feed
-        return SlaveState(self._address, feed.acked, feed.sent, feed.is_in_sync, self._rate.in_last_second())
+        return SlaveState(self.address, feed.acked, feed.sent, feed.is_in_sync, self._rate.in_last_second())
 
-    async def serve(self) -> None:
-        """Serve the slave until its connection ends. Raises OSError, NetworkError or ProtocolError."""
-        await until_one_ends(self._receive(), self._send())
+    async def serve(self, admit: Callable[[], None]) -> None:
+        """Serve the slave until its connection ends. Raises OSError, NetworkError or ProtocolError.
 
-    async def _receive(self) -> None:
+        Args:
+            admit: called when it has reported; raises NetworkError if it has to go.
+        """
+        await until_one_ends(self._receive(admit), self._send())
+
+    async def _receive(self, admit: Callable[[], None]) -> None:
         """Read reports. Raises NetworkError when the slave is silent, or has closed the connection."""
         feed, silence_ms = self._feed, self._settings.ha_housekeeping_interval
         while True:
@@ -170,6 +183,7 @@ class _Slave:
             if answer := feed.received(data):
                 self._writer.write(answer)
             if is_first and feed.acked != NOTHING:
+                admit()
                 self.more.set()
 
     async def _send(self) -> None:

@@ -16,6 +16,7 @@ from cometmq.net.tls.settings import TlsMode, TlsSettings
 
 Milliseconds: TypeAlias = Annotated[int, Meta(ge=1, le=86_400_000)]
 ReplicaCount: TypeAlias = Annotated[int, Meta(ge=1, le=64)]
+PeerCount: TypeAlias = Annotated[int, Meta(ge=1, le=65_536)]
 
 BATCH_MAX: Final = 4 * 1024 * 1024 - 12
 """Most bytes of a frame's data: the read buffer of a Java slave must hold the whole frame."""
@@ -46,7 +47,12 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
             slaves do: ``10.0.0.7,10.0.1.0/24``. Others must sign (``haTlsEnable``) with
             ``authenticationEnabled``, and cannot be slaves without it. If empty, whoever reaches the port may
             be a slave, unless ``authenticationEnabled`` or ``tlsServerMode=enforcing`` ask for more. Not
-            RocketMQ's, nor are the next two.
+            RocketMQ's, nor are the next five.
+        ha_connections_max: most connections at that port; one more closes the oldest on which no slave has
+            reported yet, or is closed itself if there is none.
+        ha_strangers_max: connections of an IP address on which no slave has reported yet, before the oldest
+            is closed; 0 for any number.
+        ha_slaves_max: most slaves that are connected at a time; further ones are refused.
         ha_tls_enable: whether a slave connects to its master by TLS, with the settings ``tlsClient…``, and
             signs as ``innerClientAuthenticationCredentials``. A Java master can do neither. If not given,
             with ``tlsServerMode=enforcing``.
@@ -81,6 +87,9 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
     ha_listen_port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     ha_allowed_addresses: str = ""
+    ha_connections_max: PeerCount = 256
+    ha_strangers_max: Annotated[int, Meta(ge=0)] = 16
+    ha_slaves_max: PeerCount = 64
     ha_tls_enable: bool | None = None
     ha_send_whole_log: bool = True
     ha_send_heartbeat_interval: Milliseconds = 5_000

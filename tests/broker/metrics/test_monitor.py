@@ -21,7 +21,7 @@ from cometmq.broker.registration import NameServers
 from cometmq.broker.settings import BrokerSettings, MetricsExporter
 from cometmq.io.files import Disk
 from cometmq.namesrv.name_server import NameServer
-from cometmq.net.address import free_port
+from cometmq.net.address import free_port, parse_address
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -160,6 +160,13 @@ async def test_more_topics_than_the_limit_are_one_series(tmp_path: Path) -> None
         assert found.values("rocketmq_messages_in_total", otel_metric_overflow="true") == [8]
         assert found.value("cometmq_metrics_folded_series", metric="rocketmq_messages_in_total") == 4
         await client.connection.close()
+
+
+async def test_who_does_not_ask_in_the_time_of_the_settings_is_closed(tmp_path: Path) -> None:
+    async with running(tmp_path, metrics_request_timeout_ms=100) as broker, asyncio.timeout(60):
+        reader, writer = await asyncio.open_connection(*parse_address(address_of(broker)))
+        assert await reader.read() == b""
+        writer.close()
 
 
 async def test_a_broker_without_the_setting_listens_nowhere(tmp_path: Path) -> None:

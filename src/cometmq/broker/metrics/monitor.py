@@ -99,6 +99,7 @@ class Monitor:
                 EndpointSource(self._collect, self._reasons),
                 labels=_labels(settings),
                 series_max=settings.metrics_otel_cardinality_limit,
+                limits=settings.metrics_limits,
             )
 
     async def start(self, stack: AsyncExitStack) -> None:

@@ -287,7 +287,7 @@ async def _namesrv(
         idle_ms_max=settings.server_channel_max_idle_time_seconds * 1000,
     )
     async with AsyncExitStack() as stack:
-        endpoint = None if metrics is None else endpoint_of(server, *metrics)
+        endpoint = None if metrics is None else endpoint_of(server, *metrics, settings.metrics_limits)
         await server.start()
         stack.push_async_callback(server.stop)
         where = f"name server {server.address}"

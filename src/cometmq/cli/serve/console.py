@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cometmq.admin.times import parse_duration
 from cometmq.cli.access import access
 from cometmq.cli.output import json_option, namesrv_option
 from cometmq.cli.paths import NamedPath
@@ -34,6 +35,28 @@ PORT = 8090
 )
 @click.option("--read-only", is_flag=True, help="Refuse all that changes something.")
 @click.option("--login", is_flag=True, help="Visitors sign in as a user of the cluster, and have its rights.")
+@click.option(
+    "--connections-max",
+    type=click.IntRange(1),
+    default=1_024,
+    show_default=True,
+    help="Most open connections.",
+)
+@click.option(
+    "--waiting-max",
+    type=click.IntRange(0),
+    default=256,
+    show_default=True,
+    metavar="N",
+    help="Most connections of one address without a whole request, or whose answer is not read; 0 for any.",
+)
+@click.option(
+    "--request-timeout",
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="Longest time that a whole request may take.",
+)
 @click.option("--while-input", is_flag=True, hidden=True, help="Stop at the end of the standard input.")
 @insecure_option
 @json_option
@@ -45,6 +68,9 @@ def console(
     host_names: tuple[str, ...],
     read_only: bool,
     login: bool,
+    connections_max: int,
+    waiting_max: int,
+    request_timeout: str,
     while_input: bool,
     insecure: bool,
     as_json: bool,
@@ -54,10 +80,11 @@ def console(
     Open the address that it prints in a browser. A port of 0 takes any free one.
     """
     arguments = access()
+    request_ms_max = parse_duration("--request-timeout", request_timeout)
 
     async def serve() -> None:
         from cometmq.console.console import Console  # noqa: PLC0415 - the help must not wait for it
-        from cometmq.console.settings import ConsoleSettings  # noqa: PLC0415 - as above
+        from cometmq.console.settings import ConnectionLimits, ConsoleSettings  # noqa: PLC0415 - as above
 
         settings = ConsoleSettings(
             name_servers="" if store is not None else namesrv,
@@ -67,6 +94,7 @@ def console(
             read_only=read_only,
             login=login,
             insecure=insecure,
+            limits=ConnectionLimits(connections_max, waiting_max, request_ms_max),
             **arguments,
         )
         async with Console(settings, port) as server:
