@@ -123,7 +123,7 @@ async def test_operators_and_transactions_connect_by_tls_too(live: Live, tls: TL
         await paying.send_in_transaction(Message("paid", b"1", keys=("k",)), commit)
     async with TopicAdmin(live.name_server, tls=tls) as admin, Lookup(live.name_server, tls=tls) as lookup:
         assert "paid" in await admin.topics()
-        (message,) = await by_key(admin, "paid", "k")
+        (message,) = [one async for one in by_key(admin, "paid", "k")]
         assert await lookup.by_offset_id(message.offset_id) == message
         settings = settings_text.decode((await admin.ask(live.broker, RequestCode.GET_BROKER_CONFIG)).body)
         assert (settings["tlsServerMode"], settings["tlsClientKeyPassword"]) == ("enforcing", "***")

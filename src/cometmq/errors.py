@@ -27,7 +27,8 @@
     ├── NetworkError           no connection, or the connection was lost
     │   ├── RequestTimeout     no answer within the timeout
     │   ├── TLSError           no agreement about TLS: a certificate that is not accepted, no common version
-    │   └── WrongProtocol      the server at the address does not speak RocketMQ: says what it speaks
+    │   ├── WrongProtocol      the server at the address does not speak RocketMQ: says what it speaks
+    │   └── UnreadableAnswer   the server at the address answers what cannot be read: says what
     ├── AccessError            a user, a policy or a permission is refused: has RocketMQ's text
     ├── ReceiptExpired         a popped message's invisible time has passed: it is delivered again
     └── NotFound               a topic, group, member or message does not exist: has the remedy
@@ -226,6 +227,16 @@ class WrongProtocol(NetworkError):
     """The server at an address does not speak RocketMQ's protocol; the text says what it speaks."""
 
     retriable = False
+
+
+class UnreadableAnswer(NetworkError):
+    """The server at an address answers what cannot be read; the text says what is wrong with it."""
+
+    retriable = False
+    what: ClassVar[str] = "answers what cannot be read"
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"{address} {self.what}: {reason}; see which version runs there, and its log")
 
 
 class AccessError(CometMQError):

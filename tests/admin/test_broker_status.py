@@ -61,4 +61,5 @@ def test_of_a_java_broker_that_lags_only_what_it_tells_is_known(lag: str, flushe
 
 
 def test_of_what_is_no_runtime_info_nothing_is_known() -> None:
-    assert set(pointers_of({"commitLogMaxOffset": "many"}).values()) == {None}
+    for text in ("many", "--5", "9" * 5_000):
+        assert set(pointers_of({"commitLogMaxOffset": text}).values()) == {None}

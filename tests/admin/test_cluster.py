@@ -1,6 +1,10 @@
+import re
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import AsyncMock, patch
 
 import pytest
+from tests.fuzzed_broker import NAME, fuzzed_broker
 from tests.live import BROKER, serving
 
 from cometmq.admin.cluster import ClusterAdmin, brokers, missing_topic, nearest
@@ -9,7 +13,9 @@ from cometmq.client import Producer
 from cometmq.errors import NoRoute
 from cometmq.message import Message
 from cometmq.wire.bodies.group import ConsumerConnections
+from cometmq.wire.bodies.route import BrokerData
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.command import Command
 from cometmq.wire.headers import ConsumerGroupHeader
 
 
@@ -44,3 +50,43 @@ async def test_masters_that_know_nothing_of_it_are_left_out(tmp_path: Path) -> N
     async with serving(tmp_path) as live, ClusterAdmin(live.name_server) as cluster:
         code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader("nobody")
         assert await cluster.ask_masters(code, header, ConsumerConnections) == {}
+
+
+def with_text(name: str, value: str) -> Callable[[Command], Command]:
+    """Replace the value of one text of runtime info."""
+
+    def change(answer: Command) -> Command:
+        if answer.body.startswith(b'{"table"'):
+            answer.body = re.sub(
+                rb'"%s":"[^"]*"' % name.encode(), f'"{name}":"{value}"'.encode(), answer.body
+            )
+        return answer
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("putTps", "many"), ("commitLogDiskRatio", "NaN"), ("msgPutTotalTodayNow", "9" * 5_000)],
+)
+async def test_a_number_that_is_none_is_told_with_its_name(tmp_path: Path, name: str, value: str) -> None:
+    async with (
+        serving(tmp_path) as live,
+        ClusterAdmin(live.name_server) as admin,
+        fuzzed_broker(admin, with_text(name, value)),
+    ):
+        sound, line = await brokers(admin)
+        assert sound.trouble is None and line.broker_name == NAME
+        assert line.is_unreadable and f"{name} in its runtime info is no number: '{value[:9]}" in str(
+            line.trouble
+        )
+
+
+async def test_a_broker_that_has_registered_no_address_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, ClusterAdmin(live.name_server) as admin:
+        info = await admin.info()  # of a Java name server, which takes any address
+        info.brokers["broker-z"] = BrokerData({0: "nowhere:99999999"}, "broker-z", "DefaultCluster")
+        with patch.object(admin, "info", AsyncMock(return_value=info)):
+            sound, line = await brokers(admin)
+        assert sound.trouble is None and not line.is_unreadable
+        assert str(line.trouble).startswith("no connection to nowhere:99999999: ")

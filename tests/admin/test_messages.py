@@ -32,17 +32,19 @@ async def test_a_message_is_found_by_either_id_and_by_key(tmp_path: Path) -> Non
             (sent.offset_id, "Orders"),
         ):
             assert [one.body for one in await messages.by_id(cluster, message_id, topic)] == [b"x"]
-        assert [one.body for one in await messages.by_key(cluster, "Orders", "42")] == [b"x"]
+        assert [one.body async for one in messages.by_key(cluster, "Orders", "42")] == [b"x"]
         with pytest.raises(SettingsError, match="give its topic"):
             await messages.by_id(cluster, sent.message_id)
         with pytest.raises(NotFound, match="no message"):
             await messages.by_id(cluster, "AB", "Orders")
         with pytest.raises(NotFound, match="no message"):
             await messages.by_id(cluster, f"{sent.offset_id[:-2]}01", "Orders")
+        with pytest.raises(NotFound, match=f"no message {sent.offset_id[:-2]}01$"):
+            await messages.by_id(cluster, f"{sent.offset_id[:-2]}01")
         with pytest.raises(NotFound, match="in topic Bills: it is one of topic Orders"):
             await messages.by_id(cluster, sent.offset_id, "Bills")
         with pytest.raises(NotFound, match="key '43'"):
-            await messages.by_key(cluster, "Orders", "43")
+            await anext(messages.by_key(cluster, "Orders", "43"))
 
 
 async def test_messages_of_all_queues_come_in_the_order_of_their_times(tmp_path: Path) -> None:
@@ -86,3 +88,17 @@ async def test_nobody_there_handles_no_message(tmp_path: Path) -> None:
         await here.send(b"x")
         with pytest.raises(NotFound, match="group readers has no members now"):
             await messages.consume_directly(cluster, "readers", await only(here))
+
+
+async def test_a_body_that_is_compressed_stays_so_when_it_is_found_and_sent_again(tmp_path: Path) -> None:
+    body = bytes(100_000)
+    async with shop(tmp_path) as here, ClusterAdmin(here.live.name_server) as cluster:
+        sent = await here.producer.send(Message("Orders", body, keys=("42",)))
+        found = [
+            *await messages.by_id(cluster, sent.offset_id),
+            *await messages.by_id(cluster, sent.message_id, "Orders"),
+            *[one async for one in messages.by_key(cluster, "Orders", "42")],
+        ]
+        assert len(found) == 3 and all(len(one.body) < 1_000 for one in found)
+        await messages.send_again(cluster, found[0], "Orders")
+        assert (await only(here, 1)).body == body

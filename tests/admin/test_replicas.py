@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from tests.fuzzed_broker import NAME, fuzzed_broker
+from tests.live import serving
 from tests.replication.conftest import caught_up, name_server, pair, running, slave, until
 from tests.store.conftest import new_message
 
@@ -50,10 +52,18 @@ async def test_a_broker_that_does_not_answer_is_listed_with_the_reason(tmp_path:
         assert line.role is None and line.problem is not None and follower.address in line.problem
 
 
+async def test_a_broker_whose_answer_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, ClusterAdmin(live.name_server) as admin, fuzzed_broker(admin):
+        sound, line = await replicas(admin)
+        assert sound.role == "master" and not sound.is_unreadable
+        assert line.broker_name == NAME and line.role is None and line.is_unreadable
+
+
 def test_what_a_slave_lacks_has_seconds_only_while_it_is_sent_something() -> None:
     slow = ConnectedSlave("127.0.0.1:40000", 1_000, 3_000, 2_000, in_sync=True)
     assert slow.behind_s == 1.5
     assert slow._replace(bytes_per_second=0).behind_s is None
+    assert slow._replace(behind=10**400).behind_s is None
     assert slow._replace(behind=0, bytes_per_second=0).behind_s == 0
 
 

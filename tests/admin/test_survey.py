@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.fuzzed_broker import NAME, fuzzed_broker, register
 from tests.live import BROKER, serving
 
 from cometmq.admin import offsets, survey
@@ -10,11 +11,6 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Producer, PullConsumer, TransactionProducer, TransactionState
 from cometmq.message import Message
 from cometmq.net.address import free_port
-from cometmq.wire.bodies.registration import Registration, encode
-from cometmq.wire.bodies.topic import TopicConfig, TopicTable
-from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import Command
-from cometmq.wire.headers import RegisterBrokerHeader, fields
 
 
 async def test_lags_are_those_of_each_group(tmp_path: Path) -> None:
@@ -61,11 +57,7 @@ async def test_members_and_producers_are_there_while_they_run(tmp_path: Path) ->
 async def register_a_broker_that_is_gone(admin: ClusterAdmin, *topics: str) -> str:
     """Register a broker that nobody reaches, with a queue of some topics; return its address."""
     gone = f"127.0.0.1:{free_port()}"
-    header = RegisterBrokerHeader("broker-gone", gone, "DefaultCluster", 0, gone)
-    configs = {topic: TopicConfig(topic, 1, 1) for topic in ("only-there", *topics)}
-    body = encode(Registration(table=TopicTable(topics=configs))) if topics else b""
-    command = Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header), body=body)
-    assert (await admin.connections.request(admin.name_servers[0], command)).code == 0
+    await register(admin, "broker-gone", gone, *topics)
     return gone
 
 
@@ -79,3 +71,15 @@ async def test_a_broker_that_is_gone_is_a_trouble_and_the_others_are_surveyed(tm
         assert "Orders" in {one.topic for one in found.topics}
         lines, troubles = await survey.producers(admin)
         assert lines == [] and troubles == [trouble]
+
+
+async def test_a_broker_that_answers_what_cannot_be_read_is_a_trouble_of_its_name(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("Orders", queues=1)
+        async with fuzzed_broker(admin):
+            found = await survey.survey(admin)
+            assert {trouble.broker_name for trouble in found.troubles} == {NAME}
+            assert all("answers what cannot be read: " in trouble.text for trouble in found.troubles)
+            assert "Orders" in {one.topic for one in found.topics}
+            _, (trouble,) = await survey.producers(admin)
+            assert trouble.broker_name == NAME

@@ -4,6 +4,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from tests.fuzzed_broker import NAME, fuzzed_broker
 from tests.live import BROKER, Live, serving
 
 from cometmq.admin import surveyed_broker
@@ -81,3 +82,12 @@ async def test_a_broker_that_does_not_answer_has_no_lags(tmp_path: Path) -> None
         assert await broker.lags() == {}
         (trouble,) = broker.troubles
         assert trouble.address == gone and gone in trouble.text
+
+
+async def test_what_cannot_be_read_is_a_trouble_and_nothing_else(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin, fuzzed_broker(admin):
+        address = (await admin.masters())[NAME]
+        broker = SurveyedBroker(admin, NAME, address, 8)
+        assert await broker.topics() == {} and await broker.groups() == set()
+        assert await broker.stats(["T"]) == {} and await broker.lags() == {}
+        assert all(f"{address} answers what cannot be read" in one.text for one in broker.troubles)

@@ -7,7 +7,15 @@ from tests.live import BROKER, serving
 
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.client import Producer, PullConsumer
-from cometmq.errors import FormatError, IllegalName, NetworkError, NoBroker, NoRoute, RemoteError
+from cometmq.errors import (
+    FormatError,
+    IllegalName,
+    NetworkError,
+    NoBroker,
+    NoRoute,
+    RemoteError,
+    UnreadableAnswer,
+)
 from cometmq.message import Message, MessageQueue
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.address import free_port
@@ -134,11 +142,12 @@ async def test_a_topic_of_more_queues_than_can_be_is_left_out_of_lists() -> None
 async def test_settings_of_more_queues_than_can_be_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def answer(*_: object, **__: object) -> dict[str, Command]:
-        return {BROKER: response(Command(1), body=encode(TopicConfig("Orders", 4, 2**31 - 1)))}
+    async def answer(*_: object, **__: object) -> Command:
+        return response(Command(1), body=encode(TopicConfig("Orders", 4, 2**31 - 1)))
 
     async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
         await admin.create("Orders")
-        monkeypatch.setattr(admin, "ask_each", answer)
-        with pytest.raises(FormatError, match="topic 'Orders' has 2147483647 queues to write"):
+        monkeypatch.setattr(admin, "ask", answer)
+        what = "topic 'Orders' has 2147483647 queues to write, not 0 to 65535: set fewer"
+        with pytest.raises(UnreadableAnswer, match=f"{live.broker} answers what cannot be read: {what}"):
             await admin.update("Orders", queues=8)

@@ -1,12 +1,15 @@
 import asyncio
 
 import pytest
+from tests.admin.test_survey import register_a_broker_that_is_gone
 from tests.cli.conftest import Run
 from tests.consuming import hanging
+from tests.fuzzed_broker import NAME, fuzzed_broker
 from tests.live import BROKER, Live
 
 from cometmq.admin.offsets import GroupLag, QueueProgress
-from cometmq.cli.lag import View, _behind, _group_rows, _rates
+from cometmq.admin.topics import TopicAdmin
+from cometmq.cli.lag import View, _all_lags, _behind, _group_rows, _rates
 from cometmq.client import PullConsumer, SimpleConsumer, Start
 from cometmq.message import MessageQueue
 
@@ -159,3 +162,30 @@ def test_no_lag_is_made_up_for_a_group_of_which_nothing_is_known(cometmq: Run) -
 def test_a_group_that_broadcasts_commits_nothing_by_design() -> None:
     (row,) = _group_rows([GroupLag("g", 1, 0, 0, 0, 0, 0.0, has_committed=False, is_broadcasting=True)])
     assert row[-1] == "broadcasts"
+
+
+@pytest.mark.usefixtures("topic")
+def test_lags_on_the_others_are_shown_when_a_broker_is_gone(cometmq: Run, live: Live) -> None:
+    async def register() -> None:
+        async with TopicAdmin(live.name_server) as admin:
+            await register_a_broker_that_is_gone(admin)
+            ran, shown = await asyncio.to_thread(
+                lambda: (cometmq("lag", "--json"), cometmq("top", "--once", "--json"))
+            )
+            assert ran.failed(1, "broker-gone at 127.0.0.1:")
+            assert [(line["group"], line["lag"]) for line in ran.values[0]] == [("g", 2)]
+            (found,) = shown.values
+            assert [(line["group"], line["lag"]) for line in found["groups"]] == [("g", 2)]
+
+    asyncio.run(register())
+
+
+@pytest.mark.usefixtures("topic")
+def test_lags_on_the_others_are_shown_when_a_broker_answers_what_cannot_be_read(live: Live) -> None:
+    async def run() -> None:
+        async with TopicAdmin(live.name_server) as admin, fuzzed_broker(admin):
+            lines, (trouble,) = await _all_lags(admin)
+            assert [(line.group, line.lag) for line in lines] == [("g", 2)]
+            assert trouble.broker_name == NAME and "answers what cannot be read" in trouble.text
+
+    asyncio.run(run())

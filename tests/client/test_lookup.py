@@ -1,6 +1,7 @@
 """Looking for what cannot be, and within a time; the rest is in ``test_lookup_end_to_end``."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from tests.client.brokers import Broker, cluster
 from tests.live import serving
 
 from cometmq.client import Lookup, Producer
-from cometmq.errors import FormatError, NetworkError
+from cometmq.errors import FormatError, NetworkError, UnreadableAnswer
 from cometmq.format.host import pack_host
 from cometmq.format.java.java_hash import index_key_hash
 from cometmq.format.message_id import offset_message_id
@@ -147,3 +148,24 @@ async def test_a_message_that_has_its_key_twice_is_found_once(tmp_path: Path) ->
             await producer.send(Message("Orders", b"%d" % n, keys=("k", "k")))
         assert numbers(await lookup.by_key("Orders", "k")) == [2, 1, 0]
         assert numbers(await lookup.by_key("Orders", "k", max_count=2)) == [2, 1]
+
+
+async def test_what_is_found_is_asked_for_as_it_is_read() -> None:
+    broker = Finder("a", [record(n, "k") for n in range(100)], most=32)
+    async with cluster(broker) as name_server, Lookup(name_server) as lookup:
+        async with aclosing(lookup.stored("shard1a", "k", max_count=100)) as found:
+            assert int((await anext(found)).body) == 99
+            assert len(broker.asked) == 1
+        assert numbers(await lookup.by_key("shard1a", "k", max_count=100)) == list(range(99, -1, -1))
+
+
+async def test_an_answer_that_is_no_record_is_told_with_its_broker() -> None:
+    class Nonsense(Broker):
+        def handle(self, session: Session, commands: list[Command]) -> None:
+            session.send(response(commands[0], body=b"{"))
+
+    async with cluster(Nonsense("a")) as name_server, Lookup(name_server) as lookup:
+        with pytest.raises(
+            UnreadableAnswer, match=r"^127\.0\.0\.1:\d+ answers what cannot be read: record at 0"
+        ):
+            await lookup.by_key("shard1a", "k")

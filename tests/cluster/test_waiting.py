@@ -137,3 +137,10 @@ def test_lines_sum_up_by_kind_topic_and_group_in_spans_of_time() -> None:
             spans | {"now": 3, "1m": 1, "10m": 1, "1d": 1, "later": 1},
         ),
     ]
+
+
+def test_a_number_that_java_cannot_read_counts_as_none() -> None:
+    much = "9" * 5_000
+    assert read(timed("T", NOW + HOUR_MS, "k", TIMER_OUT_MS=much)) == []
+    half = message({"REAL_TOPIC": "T", "CHECK_IMMUNITY_TIME_IN_SECONDS": much})
+    assert half_message(half, 6_000).due_ms == half.born_time + 6_000

@@ -16,6 +16,7 @@ from cometmq.console.rendering import environment
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visit import Site
 from cometmq.console.visitors import Visitors
+from cometmq.console.workload import Workload
 from cometmq.testing.embedded_broker import EmbeddedBroker
 
 ORIGIN = "http://localhost:8090"
@@ -55,7 +56,9 @@ async def browsing(
 ) -> AsyncIterator[Browser]:
     """Open a browser at a console with these settings, which has observed this."""
     async with Visitors(settings, lambda: 0) as visitors:
-        app = application(Site(settings, environment(), visitors, observations or Observations()))
+        workload = Workload(settings.exports_max)
+        site = Site(settings, environment(), visitors, observations or Observations(), workload)
+        app = application(site)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
             yield Browser(client)

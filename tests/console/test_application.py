@@ -1,10 +1,16 @@
 import re
+from collections.abc import AsyncIterator
 
 import pytest
-from tests.console.conftest import Browser, browsing
+from tests.console.conftest import Browser, browsing, text_of
+from tests.fuzzed_broker import NAME, Mutations, fuzzed_broker, nonsense
 
+from cometmq.admin import groups
+from cometmq.admin.topics import TopicAdmin
+from cometmq.client import Producer, PullConsumer
 from cometmq.console.application import PAGES, status_of
 from cometmq.console.settings import ConsoleSettings
+from cometmq.console.workload import Busy
 from cometmq.errors import (
     AccessError,
     CometMQError,
@@ -15,9 +21,16 @@ from cometmq.errors import (
     ProtocolError,
     RemoteError,
     SettingsError,
+    UnreadableAnswer,
 )
+from cometmq.message import Message
 from cometmq.net.address import free_port
+from cometmq.testing.embedded_broker import EmbeddedBroker
+from cometmq.wire.bodies.group import GroupConfig
 from cometmq.wire.codes import ResponseCode
+
+SEEDS = 40
+"""How often each page is asked for while a broker answers at random; each time otherwise."""
 
 
 async def test_each_page_without_parts_is_shown_and_has_nothing_inline(browser: Browser) -> None:
@@ -53,7 +66,61 @@ async def test_without_a_name_server_each_page_says_which_did_not_answer() -> No
         (NetworkError("x"), 504),
         (NoBroker("x"), 504),
         (ProtocolError("x"), 502),
+        (UnreadableAnswer("10.0.0.1:10911", "x"), 502),
+        (Busy("x"), 503),
     ],
 )
 def test_an_error_has_the_status_of_its_kind(error: CometMQError, status: int) -> None:
     assert status_of(error) == status
+
+
+@pytest.fixture
+async def sound(broker: EmbeddedBroker) -> AsyncIterator[TopicAdmin]:
+    """Fill the broker, which is sound, and return its administration."""
+    broker.create_topic("orders", 1)
+    async with TopicAdmin(broker.name_server) as admin:
+        await groups.create(admin, GroupConfig("billing"))
+    async with Producer(broker.name_server) as producer:
+        await producer.send(Message("orders", b"x"))
+    async with PullConsumer(broker.name_server, "billing") as reader:
+        await reader.commit((await reader.queues("orders"))[0], 0)
+    async with TopicAdmin(broker.name_server) as admin:
+        yield admin
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/", "billing"),
+        ("/topics", "orders"),
+        ("/topics/orders", "billing"),
+        ("/groups", "billing"),
+        ("/groups/billing", "orders"),
+        ("/replication", "embedded"),
+        ("/producers", ""),
+        ("/waiting", ""),
+        ("/messages?topic=orders", ", the newest first"),
+    ],
+)
+async def test_a_broker_that_answers_what_cannot_be_read_is_named_and_the_others_are_shown(
+    sound: TopicAdmin, browser: Browser, path: str, shown: str
+) -> None:
+    async with fuzzed_broker(sound, nonsense, "orders"):
+        text = await browser.text(path)
+    assert shown in text and NAME in text
+    assert "answers what cannot be read" in text
+
+
+async def test_whatever_a_broker_answers_no_page_fails(sound: TopicAdmin, browser: Browser) -> None:
+    paths = [path for path in PAGES if "{" not in path and path not in ("/send", "/tail", "/users")]
+    paths += ["/topics/orders", "/groups/billing?owners=1", "/messages?topic=orders", "/dead-letters/billing"]
+    async with fuzzed_broker(sound, nonsense, "orders") as fuzzed:
+        for seed in range(SEEDS):
+            fuzzed.change = Mutations(seed)
+            for path in paths:
+                answer = await browser.client.get(path)
+                assert answer.status_code in (200, 404), (seed, path, text_of(answer))
+                if path in ("/", "/topics", "/groups", "/replication"):
+                    assert (
+                        answer.status_code == 200 and "embedded" in answer.text
+                    ) or "orders" in answer.text

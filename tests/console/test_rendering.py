@@ -10,6 +10,9 @@ from cometmq.console.rendering import environment
     [
         (rendering.count_text(1_234_567), "1,234,567"),
         (rendering.count_text(None), "–"),
+        (rendering.count_text(10**400), "inf"),
+        (rendering.rate_text(10**400), "inf"),
+        (rendering.size_text(10**400), "inf TiB"),
         (rendering.rate_text(3.25), "3.2"),
         (rendering.rate_text(12_345.6), "12,346"),
         (rendering.rate_text(0), "0"),

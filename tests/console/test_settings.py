@@ -29,3 +29,10 @@ def test_other_sites_names_cannot_be_pointed_at_it() -> None:
     assert ConsoleSettings("n", host="0.0.0.0").allowed_hosts is None
     named = ConsoleSettings("n", host="0.0.0.0", host_names=("mq.example",)).allowed_hosts
     assert named is not None and "mq.example" in named
+
+
+def test_a_limit_lets_something_through() -> None:
+    with pytest.raises(SettingsError, match="--body-bytes-max 0: give at least 1"):
+        ConsoleSettings("n", body_bytes_max=0).check()
+    with pytest.raises(SettingsError, match="--exports-max 0: give at least 1"):
+        ConsoleSettings("n", exports_max=0).check()

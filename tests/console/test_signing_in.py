@@ -20,6 +20,8 @@ async def test_pages_are_for_those_who_signed_in(guarded: EmbeddedBroker) -> Non
         wrong = await browser.client.post("/sign-in", data={"user": "root", "secret": "no"})
         assert wrong.status_code == 403 and "check signature failed" in text_of(wrong)
         assert "no" not in wrong.text.partition("<form")[2].partition("<button")[0].split('"')
+        long = await browser.client.post("/sign-in", data={"user": "x" * 10_000, "secret": "no"})
+        assert long.status_code == 403 and "a form may have 8192 bytes" in text_of(long)
         right = await browser.client.post("/sign-in", data=FORM)
         assert right.status_code == 303
         cookie = right.headers["set-cookie"]

@@ -1,3 +1,5 @@
+import random
+import tracemalloc
 from contextlib import suppress
 
 import pytest
@@ -5,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import FormatError
-from cometmq.format.compression import compress, decompress
+from cometmq.format.compression import compress, decompress, decompress_beginning
 from cometmq.format.sys_flag import COMPRESSED, CompressionType, compressed_with
 
 BODY = b"a comet comes back. " * 500
@@ -68,6 +70,30 @@ def test_a_damaged_body_is_nothing_but_a_format_error(compression: CompressionTy
     for damaged in (data, whole[:10] + data, whole[:-20] + data):
         with suppress(FormatError):
             decompress(damaged, compressed_with(0, compression))
+
+
+@EACH_TYPE
+def test_of_a_body_no_more_than_the_beginning_is_decompressed(compression: CompressionType) -> None:
+    flags = compressed_with(0, compression)
+    bomb = compress(bytes(50_000_000), compression)
+    tracemalloc.start()
+    try:
+        assert decompress_beginning(bomb, flags, 480) == (bytes(480), False)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert decompress_beginning(compress(BODY, compression), flags, len(BODY)) == (BODY, True)
+    assert decompress_beginning(BODY, 0, 7) == (BODY[:7], False)
+
+
+@EACH_TYPE
+def test_what_is_behind_the_beginning_may_be_damaged(compression: CompressionType) -> None:
+    body = random.Random(1).randbytes(300_000)  # larger than a block
+    flags, whole = compressed_with(0, compression), compress(body, compression)
+    damaged = whole[: len(whole) // 2]
+    assert decompress_beginning(damaged, flags, 480) == (body[:480], False)
+    with pytest.raises(FormatError):
+        decompress_beginning(damaged, flags, len(body))
 
 
 def test_an_unknown_type_is_an_error() -> None:

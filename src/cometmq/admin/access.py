@@ -6,6 +6,7 @@ on one whose address is given. What is equal on several brokers is returned once
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple, TypeVar
 
@@ -31,6 +32,7 @@ from cometmq.wire.headers.access import (
 from cometmq.wire.requests import Action
 
 ValueT = TypeVar("ValueT")
+InfoT = TypeVar("InfoT", bound=Body)
 
 ACTIONS: Final = tuple(action.value for action in Action)
 RESOURCES: Final = "Topic:orders, Topic:orders-*, Group:billing, Cluster:DefaultCluster, Topic:* or *"
@@ -95,8 +97,10 @@ async def users(cluster: ClusterAdmin, part: str = "", *, broker: str | None = N
     """
     check(TEXT, part=part)
     header = UserFilterHeader(part or None)
-    answers = await _ask_all(cluster, broker, RequestCode.AUTH_LIST_USER, header)
-    pairs = ((name, user) for name, body in answers.items() for user in decode_list(UserInfo, body))
+    answers = await _ask_all(
+        cluster, broker, RequestCode.AUTH_LIST_USER, header, partial(decode_list, UserInfo)
+    )
+    pairs = ((name, user) for name, found in answers.items() for user in found)
     found = _grouped(pairs, encode)
     return sorted((KnownUser(*one) for one in found), key=lambda known: known.user.username or "")
 
@@ -104,8 +108,9 @@ async def users(cluster: ClusterAdmin, part: str = "", *, broker: str | None = N
 async def find_user(cluster: ClusterAdmin, name: str, *, broker: str | None = None) -> list[KnownUser]:
     """Return a user as the brokers know it. Raises NotFound if none does, else as ``users``."""
     check(TEXT, name=name)
-    answers = await _ask_all(cluster, broker, RequestCode.AUTH_GET_USER, UserHeader(name))
-    pairs = ((source, decode(UserInfo, body)) for source, body in answers.items() if body)
+    code, header = RequestCode.AUTH_GET_USER, UserHeader(name)
+    answers = await _ask_all(cluster, broker, code, header, partial(_decode_any, UserInfo))
+    pairs = ((source, user) for source, user in answers.items() if user is not None)
     found = _grouped(pairs, encode)
     if not found:
         known = [one.user.username or "" for one in await users(cluster, broker=broker)]
@@ -149,8 +154,10 @@ async def acls(
     """
     check(TEXT, user_part=user_part, resource_part=resource_part)
     header = AclFilterHeader(user_part or None, resource_part or None)
-    answers = await _ask_all(cluster, broker, RequestCode.AUTH_LIST_ACL, header)
-    pairs = ((name, acl) for name, body in answers.items() for acl in decode_list(AclInfo, body))
+    answers = await _ask_all(
+        cluster, broker, RequestCode.AUTH_LIST_ACL, header, partial(decode_list, AclInfo)
+    )
+    pairs = ((name, acl) for name, found in answers.items() for acl in found)
     found = _grouped(pairs, encode)
     named = (KnownAcl(*one) for one in found)
     return sorted((one for one in named if user_part in one.user), key=lambda known: known.user)
@@ -162,8 +169,9 @@ async def find_acl(cluster: ClusterAdmin, name: str, *, broker: str | None = Non
     Raises RemoteError if a broker does not know the user, else as ``users``.
     """
     check(TEXT, name=name)
-    answers = await _ask_all(cluster, broker, RequestCode.AUTH_GET_ACL, SubjectHeader(SUBJECT_PREFIX + name))
-    pairs = ((source, decode(AclInfo, body)) for source, body in answers.items() if body)
+    code, header = RequestCode.AUTH_GET_ACL, SubjectHeader(SUBJECT_PREFIX + name)
+    answers = await _ask_all(cluster, broker, code, header, partial(_decode_any, AclInfo))
+    pairs = ((source, acl) for source, acl in answers.items() if acl is not None)
     return [KnownAcl(*one) for one in _grouped(pairs, encode)]
 
 
@@ -215,27 +223,28 @@ async def verdicts(
     """
     check(TEXT, name=name, address=address)
     subject = SUBJECT_PREFIX + name
+    read_user, read_acls = partial(_decode_any, UserInfo), partial(decode_list, AclInfo)
     users_found, acls_found = await asyncio.gather(
-        _ask_all(cluster, broker, RequestCode.AUTH_GET_USER, UserHeader(name)),
-        _ask_all(cluster, broker, RequestCode.AUTH_LIST_ACL, AclFilterHeader(subject)),
+        _ask_all(cluster, broker, RequestCode.AUTH_GET_USER, UserHeader(name), read_user),
+        _ask_all(cluster, broker, RequestCode.AUTH_LIST_ACL, AclFilterHeader(subject), read_acls),
     )
     pairs = (
-        (source, _verdict(name, body, acls_found[source], need, address))
-        for source, body in users_found.items()
+        (source, _verdict(name, user, acls_found[source], need, address))
+        for source, user in users_found.items()
         if source in acls_found
     )
     return [KnownVerdict(*one, brokers) for one, brokers in _grouped(pairs, str)]
 
 
 def _verdict(
-    name: str, user: bytes, acls: bytes, need: Permission, address: str
+    name: str, user: UserInfo | None, acls: list[AclInfo], need: Permission, address: str
 ) -> tuple[str | None, str | None, PolicyEntryInfo | None]:
     """Decide by what one broker has sent of a user and its acl."""
-    if not user:
+    if user is None:
         return f"User:{name} not found.", None, None
-    lists = [acl_of(info) for info in decode_list(AclInfo, acls) if info.subject == SUBJECT_PREFIX + name]
+    lists = [acl_of(info) for info in acls if info.subject == SUBJECT_PREFIX + name]
     acl = lists[0] if lists else None
-    refusal, entry = decide(user_of(decode(UserInfo, user)), acl, need, address)
+    refusal, entry = decide(user_of(user), acl, need, address)
     if acl is None or entry is None:
         return refusal, None, None
     policy = PolicyType.CUSTOM if entry in acl.custom else PolicyType.DEFAULT
@@ -344,11 +353,20 @@ async def brokers_of(cluster: ClusterAdmin, only: str | None) -> dict[str, str]:
 
 
 async def _ask_all(
-    cluster: ClusterAdmin, only: str | None, code: RequestCode, header: Header
-) -> dict[str, bytes]:
-    """Send a request to all brokers; return the bodies of the responses by broker name."""
-    answers = await cluster.ask_each(await brokers_of(cluster, only), code, header)
-    return {name: answer.body for name, answer in answers.items()}
+    cluster: ClusterAdmin,
+    only: str | None,
+    code: RequestCode,
+    header: Header,
+    read: Callable[[bytes], ValueT],
+) -> dict[str, ValueT]:
+    """Send a request to all brokers; return what is read from the bodies of the responses by broker name."""
+    brokers = await brokers_of(cluster, only)
+    return await cluster.ask_each(brokers, code, header, read=lambda answer: read(answer.body))
+
+
+def _decode_any(body_type: type[InfoT], body: bytes) -> InfoT | None:
+    """Decode a body; None if there is none."""
+    return decode(body_type, body) if body else None
 
 
 async def _change_user(

@@ -5,18 +5,23 @@ A Java broker does not report all pointers, and lags above one KiB only roughly.
 Source: RocketMQ ``broker/AdminBrokerProcessor.java`` (prepareRuntimeInfo).
 """
 
+import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cometmq.arguments import TEXT, check
-from cometmq.client.answer import ServerKind, check_kind, successful
+from cometmq.client.answer import answers_of, ask_broker
 from cometmq.client.credentials import find_credentials
+from cometmq.errors import FormatError
 from cometmq.net.client import Connections
 from cometmq.net.tls.client import TLS, tls_of
 from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies import TextTable, decode
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
+
+DIGITS_MAX: Final = 20
+"""Most characters of a number in runtime info, which has 64 bits."""
 
 
 class BrokerStatus(NamedTuple):
@@ -55,11 +60,25 @@ async def runtime_info(
 
 
 async def runtime_info_of(connections: Connections, address: str) -> dict[str, str]:
-    """Return a broker's runtime info over open connections. Raises WrongServer too, for a name server."""
-    answer = await connections.request(address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
-    await check_kind(connections, address, answer, ServerKind.BROKER)
-    successful(answer)
-    return decode(TextTable, answer.body).table
+    """Return a broker's runtime info over open connections.
+
+    Raises WrongServer too, for a name server; UnreadableAnswer.
+    """
+    answer = await ask_broker(connections, address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
+    with answers_of(address):
+        return decode(TextTable, answer.body).table
+
+
+def number_in(info: Mapping[str, str], key: str) -> float:
+    """Return a number of runtime info, 0 if it is not there. Raises FormatError for a text that is none."""
+    text = info.get(key, "").strip()
+    try:
+        found = float(text or 0)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise FormatError(f"{key} in its runtime info is no number: {text[:100]!r}")
+    return found
 
 
 async def broker_status(
@@ -91,7 +110,8 @@ def pointers_of(info: Mapping[str, str]) -> dict[str, int | None]:
     dispatched = _number(info, "commitLogDispatchedOffset")
     if committed is not None and confirmed is None:  # a Java broker
         lag = info.get("remainHowManyDataToFlush", "").split(" ")
-        flushed = committed - int(lag[0]) if lag[1:] == ["B"] and lag[0].isdecimal() else None
+        left = _number({"": lag[0]}, "")
+        flushed = committed - left if lag[1:] == ["B"] and left is not None else None
         if flushed == committed:  # then all of it may be read, whatever the flush mode
             confirmed = committed
             dispatched = committed - (_number(info, "dispatchBehindBytes") or 0)
@@ -107,4 +127,4 @@ def pointers_of(info: Mapping[str, str]) -> dict[str, int | None]:
 
 def _number(info: Mapping[str, str], key: str, default: int | None = None) -> int | None:
     text = info.get(key, "")
-    return int(text) if text.lstrip("-").isdecimal() else default
+    return int(text) if len(text) <= DIGITS_MAX and text.removeprefix("-").isdecimal() else default

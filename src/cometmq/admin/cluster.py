@@ -1,16 +1,16 @@
 """The base of all administration: requests to the name servers and brokers of a cluster, and their list."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple, Self, TypeVar
 
-from cometmq.admin.broker_status import runtime_info_of
-from cometmq.client.answer import ServerKind, check_kind, successful
+from cometmq.admin.broker_status import number_in, runtime_info_of
+from cometmq.client.answer import answers_of, ask_broker, successful
 from cometmq.client.credentials import find_credentials
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import MASTER, Route
-from cometmq.errors import NetworkError, NoBroker, NoRoute, NotFound, RemoteError
+from cometmq.errors import NetworkError, NoBroker, NoRoute, NotFound, RemoteError, UnreadableAnswer
 from cometmq.net.address import parse_name_servers
 from cometmq.net.client import Connections
 from cometmq.net.connection import REQUEST_TIMEOUT_MS
@@ -41,6 +41,7 @@ NO_MASTER: Final = "start its master, or let a controller elect one"
 """The remedy where a broker has slaves and no master."""
 
 BodyT = TypeVar("BodyT", bound=Body)
+AnswerT = TypeVar("AnswerT")
 
 
 STATS_PAUSES_S: Final = (0.5, 1.0)
@@ -80,6 +81,11 @@ class BrokerLine(NamedTuple):
     cometmq: str | None = None
     warning: str | None = None
     trouble: str | None = None
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether it answers, but what cannot be read."""
+        return self.trouble is not None and UnreadableAnswer.what in self.trouble
 
 
 class ClusterAdmin:
@@ -125,8 +131,9 @@ class ClusterAdmin:
 
     async def info(self) -> ClusterInfo:
         """Return all brokers, and the broker names of each cluster."""
-        answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
-        return decode(ClusterInfo, answer.body)
+        address, answer = await self.routes.ask_any(RequestCode.GET_BROKER_CLUSTER_INFO)
+        with answers_of(address):
+            return decode(ClusterInfo, successful(answer).body)
 
     async def registered(self) -> ClusterInfo:
         """Return the same as ``info``. Raises NoBroker if no broker is registered."""
@@ -160,19 +167,21 @@ class ClusterAdmin:
         Raises RemoteError, or WrongServer if the address is a name server's; NetworkError.
         """
         command = Command(code, ext_fields=fields(header) if header is not None else {}, body=body)
-        answer = await self.connections.request(address, command, timeout_ms)
-        await check_kind(self.connections, address, answer, ServerKind.BROKER)
-        return successful(answer)
+        return await ask_broker(self.connections, address, command, timeout_ms)
 
     async def ask_masters(
         self, code: RequestCode, header: Header, body_type: type[BodyT]
     ) -> dict[str, BodyT]:
         """Send a request to all masters; return the response bodies by broker name, except "not found".
 
-        Raises RemoteError if a broker refuses for another reason, NetworkError if one does not answer.
+        Raises RemoteError if a broker refuses for another reason, NetworkError if one does not answer, or
+        answers what cannot be read.
         """
-        answers = await self.ask_each(await self.masters(), code, header, left_out=NOT_FOUND)
-        return {name: decode(body_type, answer.body) for name, answer in answers.items()}
+
+        def read(answer: Command) -> BodyT:
+            return decode(body_type, answer.body)
+
+        return await self.ask_each(await self.masters(), code, header, read=read, left_out=NOT_FOUND)
 
     async def ask_each(
         self,
@@ -180,27 +189,31 @@ class ClusterAdmin:
         code: RequestCode,
         header: Header | None = None,
         *,
+        read: Callable[[Command], AnswerT],
         left_out: Collection[int] = (),
-    ) -> dict[str, Command]:
-        """Send a request to some brokers; return the successful responses by broker name.
+    ) -> dict[str, AnswerT]:
+        """Send a request to some brokers; return what is read from the successful responses, by broker name.
 
         Args:
             addresses: by broker name.
+            read: reads a response; raises FormatError if that is not possible.
             left_out: codes of refusals that are no errors: their brokers are left out.
 
         Raises as ``ask_masters``.
         """
 
-        async def one(address: str) -> Command | None:
+        async def one(name: str, address: str) -> dict[str, AnswerT]:
             try:
-                return await self.ask(address, code, header)
+                answer = await self.ask(address, code, header)
             except RemoteError as error:
                 if error.code in left_out:
-                    return None
+                    return {}
                 raise
+            with answers_of(address):
+                return {name: read(answer)}
 
-        answers = await asyncio.gather(*map(one, addresses.values()))
-        return {name: answer for name, answer in zip(addresses, answers, strict=True) if answer is not None}
+        answers = await asyncio.gather(*(one(*broker) for broker in addresses.items()))
+        return {name: answer for found in answers for name, answer in found.items()}
 
     async def ask_name_server(self, code: RequestCode) -> Command:
         """Send a request to the name servers in turn; return the first response.
@@ -259,7 +272,9 @@ async def _broker(cluster: ClusterAdmin, *broker: *tuple[str, str, int, str]) ->
     for pause_s in (0.0, *STATS_PAUSES_S):
         await asyncio.sleep(pause_s)
         try:
-            return _broker_line(*broker, await runtime_info_of(cluster.connections, broker[-1]))
+            info = await runtime_info_of(cluster.connections, broker[-1])
+            with answers_of(broker[-1]):
+                return _broker_line(*broker, info)
         except RemoteError as error:
             trouble = str(error)
         except NetworkError as error:
@@ -278,7 +293,7 @@ def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: di
         _rate(info, "getTransferredTps"),
         _since(info, "msgPutTotal"),
         _since(info, "msgGetTotal"),
-        float(info.get("commitLogDiskRatio", "0")),
+        number_in(info, "commitLogDiskRatio"),
         info.get("runtime", "").strip("[ ]"),
         info.get("kernels"),
         info.get("cometmqVersion"),
@@ -289,8 +304,8 @@ def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: di
 def _rate(info: dict[str, str], key: str) -> float:
     """Return the first of the rates over 10 s, 1 min and 10 min."""
     first, _, _ = info.get(key, "").strip().partition(" ")
-    return float(first or 0)
+    return number_in({key: first}, key)
 
 
 def _since(info: dict[str, str], key: str) -> int:
-    return int(info.get(f"{key}TodayNow", "0")) - int(info.get(f"{key}TodayMorning", "0"))
+    return round(number_in(info, f"{key}TodayNow") - number_in(info, f"{key}TodayMorning"))

@@ -5,6 +5,7 @@ its retries begin anew. The letter itself stays stored until it expires: the log
 """
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import NamedTuple
 
 from cometmq.admin.cluster import ClusterAdmin
@@ -47,8 +48,9 @@ async def letters(
     check(TEXT, group=group)
     check(number(), begin=begin, end=end)
     try:
-        async for letter in by_time(cluster, DLQ_PREFIX + group, begin=begin, end=end):
-            yield letter
+        async with aclosing(by_time(cluster, DLQ_PREFIX + group, begin=begin, end=end)) as found:
+            async for letter in found:
+                yield letter
     except NoRoute:
         await cluster.registered()
         raise NotFound(f"group {group} has no dead letters: there is no topic {DLQ_PREFIX}{group}") from None

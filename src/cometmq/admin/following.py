@@ -6,20 +6,21 @@ a topic that is idle costs one request to each of its brokers.
 
 import asyncio
 from collections.abc import AsyncGenerator
-from operator import attrgetter
+from contextlib import aclosing
 from typing import Final, NamedTuple
 
 import msgspec
 
-from cometmq.admin.browsing import pull_until, reader_of
+from cometmq.admin.browsing import messages_of, reader_of
 from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.readable import Excerpt, excerpt_of
 from cometmq.admin.tolerant import TolerantAdmin, Trouble
 from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.consumer.pull import PullConsumer
 from cometmq.client.consumer.queue_requests import QueuePull
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.filter import tag
-from cometmq.message import MessageQueue, StoredMessage
+from cometmq.message import MessageQueue
 
 PAUSE_S: Final = 1.0
 """How long, in seconds, it waits between two rounds."""
@@ -29,12 +30,12 @@ class NewMessages(NamedTuple):
     """What one round has found.
 
     Attributes:
-        messages: in the order in which they were stored.
+        messages: in the order in which they were stored, with the beginning of their bodies.
         skipped: how many older ones were not read, or not shown, since more came than a round takes.
         troubles: the brokers, or queues, that could not be read; they are tried again in the next round.
     """
 
-    messages: list[StoredMessage]
+    messages: list[Excerpt]
     skipped: int
     troubles: list[Trouble]
 
@@ -58,7 +59,7 @@ async def follow(
     check(TEXT, topic=topic, tags=tags)
     check(number(1), limit=limit)
     check(or_none(TEXT), sql=sql)
-    tag.parse(tags)
+    tag.check_filter(tags, sql)
     places: dict[MessageQueue, int] = {}
     async with reader_of(cluster) as reader:
         found = await _ends(cluster, topic)
@@ -105,7 +106,7 @@ async def _round(
         if begin < end:
             wanted.append((msgspec.structs.replace(filtered, queue=queue, queue_offset=begin), end))
     answers = await asyncio.gather(*(_pull(reader, pull, end, limit) for pull, end in wanted))
-    messages: list[StoredMessage] = []
+    messages: list[Excerpt] = []
     troubles = list(found.troubles)
     for (pull, end), answer in zip(wanted, answers, strict=True):
         if isinstance(answer, Trouble):
@@ -113,13 +114,19 @@ async def _round(
         else:
             messages += answer
             places[pull.queue] = end
-    messages.sort(key=attrgetter("store_time", "physical_offset"))
+    messages.sort(key=lambda one: (one.message.store_time, one.message.physical_offset))
     shown = messages[-limit:]
     return NewMessages(shown, skipped + len(messages) - len(shown), list(dict.fromkeys(troubles)))
 
 
-async def _pull(reader: PullConsumer, pull: QueuePull, end: int, limit: int) -> list[StoredMessage] | Trouble:
+async def _pull(reader: PullConsumer, pull: QueuePull, end: int, limit: int) -> list[Excerpt] | Trouble:
+    found: list[Excerpt] = []
     try:
-        return await pull_until(reader, pull, end, limit)
+        async with aclosing(messages_of(reader, pull, end)) as messages:
+            async for message in messages:
+                found.append(excerpt_of(message))
+                if len(found) == limit:
+                    break
     except (RemoteError, NetworkError) as error:
         return Trouble(pull.queue.broker_name, f"queue {pull.queue.queue_id}", str(error))
+    return found

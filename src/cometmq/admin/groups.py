@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from cometmq.admin.cluster import ClusterAdmin, missing_group
 from cometmq.arguments import TEXT, check, instance_of
+from cometmq.client.answer import answers_of
 from cometmq.cluster.system_names import is_user_group
-from cometmq.errors import NotFound, RemoteError
+from cometmq.errors import NotFound, RemoteError, UnreadableAnswer
 from cometmq.format.layout import RETRY_PREFIX, valid_group
 from cometmq.wire.bodies.body import decode, encode
 from cometmq.wire.bodies.group import ConsumerConnections, GroupConfig, GroupConfigs
@@ -199,13 +200,14 @@ async def running_member(cluster: ClusterAdmin, group: str, member: GroupMember)
     address = (await cluster.masters())[member.brokers[0]]
     code, header = RequestCode.GET_CONSUMER_RUNNING_INFO, RunningInfoHeader(group, member.client_id)
     answer = await cluster.ask(address, code, header, timeout_ms=RUNNING_TIMEOUT_MS)
-    return decode(RunningInfo, answer.body)
+    with answers_of(f"{member.client_id} of group {group}"):
+        return decode(RunningInfo, answer.body)
 
 
 async def owners(cluster: ClusterAdmin, group: str) -> dict[tuple[str, str, int], str]:
     """Return the client id of each queue's consumer, by topic, broker name and queue id.
 
-    Members that do not answer or support the request are left out.
+    Members that do not answer or support the request, or answer what cannot be read, are left out.
     """
     check(TEXT, group=group)
     found = members(await connected(cluster, group))
@@ -217,6 +219,8 @@ async def owners(cluster: ClusterAdmin, group: str) -> dict[tuple[str, str, int]
             if error.code in (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, ResponseCode.CONSUME_MSG_TIMEOUT):
                 return []
             raise
+        except UnreadableAnswer:
+            return []
 
     queues = await asyncio.gather(*map(queues_of, found))
     return {queue: member.client_id for member, own in zip(found, queues, strict=True) for queue in own}

@@ -1,7 +1,12 @@
-"""Find messages on running brokers, and have them handled again."""
+"""Find messages on running brokers, and have them handled again.
 
-import heapq
+Messages are found with their bodies as they are stored: ``sys_flag`` says which are compressed. A few bytes
+may expand to very many, so who shows a body decompresses as much of it as it shows.
+"""
+
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -9,17 +14,19 @@ import msgspec
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
+from cometmq.client.answer import answers_of
 from cometmq.client.consumer.pull import PullConsumer
 from cometmq.client.consumer.queue_requests import PullStatus, QueuePull
-from cometmq.client.lookup import Lookup
+from cometmq.client.lookup import UNIQUE_COUNT_MAX, Lookup
+from cometmq.client.merging import merged
 from cometmq.client.producer.send_result import STORED
 from cometmq.client.routes import NEW_TOPIC_QUEUES
 from cometmq.cluster.route import MASTER
 from cometmq.errors import FormatError, NotFound, RemoteError, SettingsError
+from cometmq.filter import tag
 from cometmq.format import properties
 from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
-from cometmq.format.stored import with_readable_body
 from cometmq.format.sys_flag import compression_bits
 from cometmq.message import StoredMessage
 from cometmq.net.address import address_text
@@ -77,10 +84,20 @@ class Handled(NamedTuple):
     outcome: ConsumedDirectly
 
 
-async def by_id(cluster: ClusterAdmin, message_id: str, topic: str | None = None) -> list[StoredMessage]:
-    """Find the messages with an id: the producer's unique id, which needs the topic, or a broker's offset id.
+async def by_id(
+    cluster: ClusterAdmin, message_id: str, topic: str | None = None, *, limit: int = UNIQUE_COUNT_MAX
+) -> list[StoredMessage]:
+    """Return the messages with an id, as ``with_id`` finds them. Raises as that."""
+    return [message async for message in with_id(cluster, message_id, topic, limit=limit)]
 
-    The newest come first.
+
+async def with_id(
+    cluster: ClusterAdmin, message_id: str, topic: str | None = None, *, limit: int = UNIQUE_COUNT_MAX
+) -> AsyncGenerator[StoredMessage]:
+    """Iterate over the messages with an id.
+
+    It is the producer's unique id, which needs the topic, or a broker's offset id. The newest come first, at
+    most ``limit``.
 
     Raises:
         NotFound: there is no such message.
@@ -89,42 +106,39 @@ async def by_id(cluster: ClusterAdmin, message_id: str, topic: str | None = None
     """
     check(TEXT, message_id=message_id)
     check(or_none(TEXT), topic=topic)
-    found: list[StoredMessage] = []
+    check(number(1), limit=limit)
+    is_found = False
     async with _lookup(cluster) as lookup:
         if topic is not None:
-            found = await lookup.by_unique_id(topic, message_id)
-        if not found and await _is_offset_id(cluster, message_id):
-            found = await _by_offset_id(lookup, message_id)
-        elif topic is None:
-            raise SettingsError(
-                f"id {message_id}: it is not an offset id of a running broker, so it must be a producer's: "
-                "give its topic"
-            )
-    elsewhere = sorted({message.topic for message in found if topic not in (None, message.topic)})
-    if elsewhere:
-        raise NotFound(f"no message {message_id} in topic {topic}: it is one of topic {elsewhere[0]}")
-    if not found:
-        raise NotFound(f"no message {message_id} in topic {topic}")
-    return found
+            async with aclosing(lookup.stored(topic, message_id, is_unique=True, max_count=limit)) as found:
+                async for message in found:
+                    is_found = True
+                    yield message
+        if not is_found:
+            yield await _by_offset_id(cluster, lookup, message_id, topic)
 
 
 async def by_key(
     cluster: ClusterAdmin, topic: str, key: str, *, begin: int = 0, end: int = TIME_MAX, limit: int = 64
-) -> list[StoredMessage]:
-    """Find the newest messages of a topic that have a key, stored from ``begin`` to ``end`` (ms, included).
+) -> AsyncGenerator[StoredMessage]:
+    """Iterate over the newest messages of a topic that have a key, stored from ``begin`` to ``end`` (ms).
 
-    The newest come first.
+    The newest come first, at most ``limit``.
 
     Raises NotFound if there are none, NoRoute, RemoteError, NetworkError.
     """
     check(TEXT, topic=topic, key=key)
     check(number(), begin=begin, end=end, limit=limit)
-    async with _lookup(cluster) as lookup:
-        most = min(limit, COUNT_MAX)
-        found = await lookup.by_key(topic, key, max_count=most, begin_time=begin, end_time=end)
-    if not found:
+    most, is_found = min(limit, COUNT_MAX), False
+    async with (
+        _lookup(cluster) as lookup,
+        aclosing(lookup.stored(topic, key, max_count=most, begin_time=begin, end_time=end)) as found,
+    ):
+        async for message in found:
+            is_found = True
+            yield message
+    if not is_found:
         raise NotFound(f"no message with key {key!r} in topic {topic}")
-    return found
 
 
 async def by_time(
@@ -147,6 +161,7 @@ async def by_time(
     check(number(), begin=begin, end=end)
     check(or_none(number(0)), queue_id=queue_id)
     check(or_none(TEXT), sql=sql)
+    tag.check_filter(tags, sql)
     servers = ";".join(cluster.name_servers)
     async with PullConsumer(
         servers, TOOLS_GROUP, credentials=cluster.credentials, tls=cluster.tls
@@ -155,18 +170,9 @@ async def by_time(
             queue for queue in await consumer.queues(topic) if queue_id is None or queue.queue_id == queue_id
         ]
         readers = [_read(consumer, QueuePull(queue, 0, tags, sql), begin, end) for queue in queues]
-        waiting: list[tuple[int, int, StoredMessage]] = []
-        for place, reader in enumerate(readers):
-            if (message := await anext(reader, None)) is not None:
-                heapq.heappush(waiting, (message.store_time, place, message))
-        while waiting:
-            _, place, message = waiting[0]
-            yield message
-            following = await anext(readers[place], None)
-            if following is None:
-                heapq.heappop(waiting)
-            else:
-                heapq.heapreplace(waiting, (following.store_time, place, following))
+        async with aclosing(merged(readers, attrgetter("store_time"))) as found:
+            async for message in found:
+                yield message
 
 
 async def consume_directly(
@@ -193,7 +199,8 @@ async def consume_directly(
     header = ConsumeDirectlyHeader(group, member.client_id, message.offset_id, broker_name, message.topic)
     code = RequestCode.CONSUME_MESSAGE_DIRECTLY
     answer = await cluster.ask(address, code, header, timeout_ms=CONSUME_TIMEOUT_MS)
-    return Handled(member.client_id, decode(ConsumedDirectly, answer.body))
+    with answers_of(f"{member.client_id} of group {group}"):
+        return Handled(member.client_id, decode(ConsumedDirectly, answer.body))
 
 
 async def send_again(
@@ -239,16 +246,19 @@ async def _read(
 ) -> AsyncGenerator[StoredMessage]:
     """Iterate over the messages of one queue stored from ``begin`` to ``end``."""
     queue = wanted.queue
-    offset = await consumer.offset_by_time(queue, begin) if begin > 0 else await consumer.min_offset(queue)
-    last = await consumer.max_offset(queue)
+    with answers_of(queue.broker_name):
+        first = await consumer.offset_by_time(queue, begin) if begin > 0 else await consumer.min_offset(queue)
+        last = await consumer.max_offset(queue)
+    offset = first
     while offset < last:
-        pulled = await consumer.pull_stored(msgspec.structs.replace(wanted, queue_offset=offset))
+        with answers_of(queue.broker_name):
+            pulled = await consumer.pull_stored(msgspec.structs.replace(wanted, queue_offset=offset))
         for message in pulled.messages:
             if message.store_time > end or message.queue_offset >= last:
                 return
             if message.store_time >= begin:
-                yield with_readable_body(message)
-        if pulled.next_offset == offset or pulled.status is PullStatus.NO_NEW_MESSAGE:
+                yield message
+        if pulled.next_offset <= offset or pulled.status is PullStatus.NO_NEW_MESSAGE:
             return
         offset = pulled.next_offset
 
@@ -268,11 +278,25 @@ async def _is_offset_id(cluster: ClusterAdmin, message_id: str) -> bool:
     return any(host in data.addrs.values() for data in brokers)
 
 
-async def _by_offset_id(lookup: Lookup, message_id: str) -> list[StoredMessage]:
+async def _by_offset_id(
+    cluster: ClusterAdmin, lookup: Lookup, message_id: str, topic: str | None
+) -> StoredMessage:
+    """Return the message with an offset id. Raises NotFound, SettingsError as ``with_id``."""
+    missing = f"no message {message_id}" + ("" if topic is None else f" in topic {topic}")
+    if not await _is_offset_id(cluster, message_id):
+        if topic is not None:
+            raise NotFound(missing)
+        raise SettingsError(
+            f"id {message_id}: it is not an offset id of a running broker, so it must be a producer's: "
+            "give its topic"
+        )
     try:
-        return [await lookup.by_offset_id(message_id)]
-    except RemoteError:
-        return []  # a broker's answer if no message begins at the offset
+        found = await lookup.stored_at(message_id)
+    except RemoteError:  # a broker's answer if no message begins at the offset
+        raise NotFound(missing) from None
+    if topic not in (None, found.topic):
+        raise NotFound(f"{missing}: it is one of topic {found.topic}")
+    return found
 
 
 async def _broker_of(cluster: ClusterAdmin, message: StoredMessage) -> tuple[str, str]:

@@ -156,6 +156,8 @@ class ResetTarget:
     offset: int | None = None
 
 
+QUEUE_DIGITS_MAX: Final = 9
+"""Most digits of a queue's id."""
 TO: Final = "earliest, latest, a time as ISO 8601 or ms since the epoch, or a time ago: 30m, 2h, 1d"
 """What ``parse_target`` understands."""
 
@@ -174,8 +176,10 @@ def parse_target(text: str, now_ms: int, *, option: str = "--to") -> ResetTarget
 def parse_queue(text: str, *, option: str = "--queue") -> tuple[str, int]:
     """Parse the broker name and the queue id of ``BROKER:ID``. Raises SettingsError."""
     broker_name, colon, queue_id = text.rpartition(":")
-    if not colon or not queue_id.isdecimal():
-        raise SettingsError(f"{option} {text!r}: write it as BROKER:ID, as cometmq topic stats shows them")
+    if not colon or not queue_id.isdecimal() or len(queue_id) > QUEUE_DIGITS_MAX:
+        raise SettingsError(
+            f"{option} {text[:300]!r}: write it as BROKER:ID, as cometmq topic stats shows them"
+        )
     return broker_name, int(queue_id)
 
 

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from cometmq.admin.broker_status import runtime_info_of
 from cometmq.admin.cluster import ClusterAdmin
+from cometmq.client.answer import answers_of
 from cometmq.cluster.route import MASTER
-from cometmq.errors import NetworkError, RemoteError
+from cometmq.errors import NetworkError, RemoteError, UnreadableAnswer
 from cometmq.wire.bodies import decode
 from cometmq.wire.bodies.stats import ReplicationStatus, SlaveConnection, seconds_behind
 from cometmq.wire.codes import RequestCode
@@ -63,6 +64,11 @@ class ReplicaLine(NamedTuple):
     heard_time: int | None = None
     connected: tuple[ConnectedSlave, ...] = ()
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether it answers, but what cannot be read."""
+        return self.role is None and self.problem is not None and UnreadableAnswer.what in self.problem
+
 
 async def replicas(cluster: ClusterAdmin) -> list[ReplicaLine]:
     """Return all brokers with their part in replication. Raises NoBroker, NetworkError as ``registered``."""
@@ -93,9 +99,11 @@ async def _line(cluster: ClusterAdmin, name: str, broker_id: int, address: str) 
     try:
         answer = await cluster.ask(address, RequestCode.GET_BROKER_HA_STATUS)
         info = await runtime_info_of(cluster.connections, address)
+        with answers_of(address):
+            status = decode(ReplicationStatus, answer.body)
     except (RemoteError, NetworkError) as error:
         return line._replace(problem=str(error))
-    status, problem = decode(ReplicationStatus, answer.body), info.get("replicationProblems")
+    problem = info.get("replicationProblems")
     if not status.master:
         slave = status.slave
         return line._replace(

@@ -1,7 +1,8 @@
 """Survey a cluster: all its topics and groups with their lags, by few requests, whatever one broker answers.
 
 The statistics of each topic come from one request to each master; for groups see ``group_survey``. A broker
-that does not answer, or refuses, is reported as a trouble, and the others are surveyed.
+that does not answer, refuses, or answers what cannot be read is reported as a trouble, and the others are
+surveyed.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from cometmq.admin.messages import TOOLS_GROUP
 from cometmq.admin.surveyed_broker import SurveyedBroker
 from cometmq.admin.tolerant import Trouble
 from cometmq.admin.topics import user_topics
+from cometmq.client.answer import answers_of
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.net.tasks import bounded_map
 from cometmq.wire.bodies.body import decode
@@ -144,6 +146,8 @@ async def producers(cluster: ClusterAdmin) -> tuple[list[ProducerLine], list[Tro
 async def _producers(cluster: ClusterAdmin, name: str, address: str) -> list[ProducerLine] | Trouble:
     try:
         answer = await cluster.ask(address, RequestCode.GET_ALL_PRODUCER_INFO)
+        with answers_of(address):
+            found = decode(ProducerMembers, answer.body).groups
     except (RemoteError, NetworkError) as error:
         return Trouble(name, address, str(error))
     return [
@@ -151,14 +155,16 @@ async def _producers(cluster: ClusterAdmin, name: str, address: str) -> list[Pro
             group, one.client_id, name, one.address.lstrip("/"), one.language.value,
             version_name(one.version), one.heard_time,
         )
-        for group, members in decode(ProducerMembers, answer.body).groups.items()
+        for group, members in found.items()
         for one in members
     ]  # fmt: skip
 
 
 async def _spans(cluster: ClusterAdmin, address: str, topic: str) -> TimeSpans:
     code, header = RequestCode.QUERY_CONSUME_TIME_SPAN, GroupTopicHeader(topic, TOOLS_GROUP)
-    return decode(TimeSpans, (await cluster.ask(address, code, header)).body)
+    answer = await cluster.ask(address, code, header)
+    with answers_of(address):
+        return decode(TimeSpans, answer.body)
 
 
 def _topic(topic: str, parts: Mapping[str, _TopicPart], lags: dict[str, int], is_users: bool) -> TopicSummary:

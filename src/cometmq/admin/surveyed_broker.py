@@ -1,11 +1,17 @@
-"""One master broker in a survey of its cluster: it is asked for much, and what it refuses is left out."""
+"""One master broker in a survey of its cluster: it is asked for much, and what it refuses is left out.
 
-from collections.abc import Iterable
+So is what it answers that cannot be read.
+"""
+
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import TypeVar
 
 from cometmq.admin.cluster import NOT_FOUND, ClusterAdmin
 from cometmq.admin.groups import PAGE
 from cometmq.admin.tolerant import Trouble
+from cometmq.client.answer import answers_of
 from cometmq.cluster.system_names import is_user_group
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.message import MessageQueue
@@ -23,6 +29,8 @@ from cometmq.wire.headers import (
     TopicHeader,
 )
 from cometmq.wire.headers.admin import AllOffsetsHeader
+
+AnswerT = TypeVar("AnswerT")
 
 QueueLags = dict[str, dict[MessageQueue, int]]
 """Messages that groups have not handled, by group and queue."""
@@ -56,14 +64,16 @@ class SurveyedBroker:
 
     async def topics(self) -> dict[str, TopicConfig]:
         """Return its topics by name."""
-        body = await self._body(RequestCode.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigHeader())
-        return {} if body is None else decode(TopicTable, body).topics
+        code, header = RequestCode.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigHeader()
+        found = await self._ask(code, header, partial(decode, TopicTable))
+        return {} if found is None else found.topics
 
     async def groups(self) -> set[str]:
         """Return the users' groups that it has settings of."""
         header = GetAllGroupConfigHeader(0, None, PAGE)
-        body = await self._body(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, header)
-        return set() if body is None else set(filter(is_user_group, decode(GroupConfigs, body).groups))
+        code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+        found = await self._ask(code, header, partial(decode, GroupConfigs))
+        return set() if found is None else set(filter(is_user_group, found.groups))
 
     async def stats(self, topics: Iterable[str]) -> dict[str, TopicStats]:
         """Return the statistics of topics, one request for each that was not asked about before."""
@@ -86,10 +96,10 @@ class SurveyedBroker:
         committed nothing, as CometMQ's do. To another one more for each consumed topic: then a topic's queues
         without a committed offset are counted from 0.
         """
-        body = await self._body(RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True))
-        if body is None:
+        code, header = RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True)
+        answer = await self._ask(code, header, partial(decode, ConsumerOffsets))
+        if answer is None:
             return {}
-        answer = decode(ConsumerOffsets, body)
         begins = answer.begins or {}
         places: list[tuple[str, str, dict[int, int]]] = []
         for key in dict.fromkeys((*answer.offsets, *begins)):
@@ -127,17 +137,24 @@ class SurveyedBroker:
         }
 
     async def _stats_of(self, topic: str) -> TopicStats | None:
-        body = await self._body(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
-        return None if body is None else decode_topic_stats(body)
+        return await self._ask(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic), decode_topic_stats)
 
     async def _connections_of(self, group: str) -> ConsumerConnections | None:
-        body = await self._body(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group))
-        return None if body is None else decode(ConsumerConnections, body)
+        code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group)
+        return await self._ask(code, header, partial(decode, ConsumerConnections))
 
-    async def _body(self, code: RequestCode, header: Header) -> bytes | None:
-        """Return the body of an answer; None if there is no such topic or group now, or it is refused."""
+    async def _ask(
+        self, code: RequestCode, header: Header, read: Callable[[bytes], AnswerT]
+    ) -> AnswerT | None:
+        """Return what is read from the body of an answer.
+
+        It is None if there is no such topic or group now, or the broker refuses, or answers what cannot be
+        read.
+        """
         try:
-            return (await self._cluster.ask(self._address, code, header)).body
+            answer = await self._cluster.ask(self._address, code, header)
+            with answers_of(self._address):
+                return read(answer.body)
         except RemoteError as error:
             if error.code not in NOT_FOUND:
                 self._troubles[str(error)] = Trouble(self._name, self._address, str(error))

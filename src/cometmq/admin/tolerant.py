@@ -1,11 +1,12 @@
 """Administration that goes on without the brokers that fail: for views that show what the others report."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.cluster import AnswerT, ClusterAdmin
 from cometmq.admin.topics import TopicAdmin
+from cometmq.client.answer import successful
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
@@ -24,7 +25,7 @@ class TolerantAdmin(TopicAdmin):
     """Administration over the connections of another, in which requests to several brokers may fail at some.
 
     Attributes:
-        troubles: the brokers that did not answer or refused, each reason once.
+        troubles: the brokers that did not answer, refused or answered what cannot be read, each reason once.
     """
 
     def __init__(self, cluster: ClusterAdmin) -> None:
@@ -37,7 +38,7 @@ class TolerantAdmin(TopicAdmin):
     async def leave_out_silent_brokers(self) -> None:
         """Leave out of ``masters`` from now on those that do not answer. Raises as ``masters``."""
         masters = await self.masters()
-        answers = await self.ask_each(masters, RequestCode.GET_BROKER_RUNTIME_INFO)
+        answers = await self.ask_each(masters, RequestCode.GET_BROKER_RUNTIME_INFO, read=successful)
         self._left_out = frozenset(masters) - frozenset(answers)
 
     async def masters(self) -> dict[str, str]:
@@ -51,13 +52,14 @@ class TolerantAdmin(TopicAdmin):
         code: RequestCode,
         header: Header | None = None,
         *,
+        read: Callable[[Command], AnswerT],
         left_out: Collection[int] = (),
-    ) -> dict[str, Command]:
-        """Send a request to some brokers; return the successful responses by broker name."""
+    ) -> dict[str, AnswerT]:
+        """Send a request to some brokers; return what is read from the responses, by broker name."""
 
-        async def one(name: str, address: str) -> dict[str, Command]:
+        async def one(name: str, address: str) -> dict[str, AnswerT]:
             try:
-                return await ask_each({name: address}, code, header, left_out=left_out)
+                return await ask_each({name: address}, code, header, read=read, left_out=left_out)
             except (RemoteError, NetworkError) as error:
                 trouble = Trouble(name, address, str(error))
                 if trouble not in self.troubles:

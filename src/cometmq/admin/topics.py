@@ -16,6 +16,7 @@ from cometmq.wire.bodies.route import ClusterInfo
 from cometmq.wire.bodies.stats import decode_topic_stats
 from cometmq.wire.bodies.topic import MESSAGE_TYPES, TYPE_ATTRIBUTE, TopicConfig
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.command import Command
 from cometmq.wire.headers import DEFAULT_TOPIC, CreateTopicHeader, DeleteTopicInNamesrvHeader, TopicHeader
 
 READ_AND_WRITE = 6
@@ -177,21 +178,25 @@ class TopicAdmin(ClusterAdmin):
         """Return the queues of a topic with their offsets. Raises NoRoute, RemoteError, NetworkError."""
         valid_topic(topic)
         addresses = await self._addresses_of(topic)
-        answers = await self.ask_each(addresses, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
+        code, header = RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic)
+        answers = await self.ask_each(
+            addresses, code, header, read=lambda answer: decode_topic_stats(answer.body)
+        )
         return sorted(
             QueueLine(queue.broker_name, queue.queue_id, at.min_offset, at.max_offset, at.last_update_time)
             for answer in answers.values()
-            for queue, at in decode_topic_stats(answer.body).offsets.items()
+            for queue, at in answer.offsets.items()
         )
 
     async def configs(self, topic: str) -> dict[str, tuple[str, TopicConfig]]:
         """Return the address and the topic's settings of each broker that has the topic, by broker name.
 
-        Raises like ``queues``; FormatError for settings with a number of queues that no topic can have.
+        Raises like ``queues``; UnreadableAnswer, too, for a number of queues that no topic can have.
         """
         addresses = await self._addresses_of(topic)
-        answers = await self.ask_each(addresses, RequestCode.GET_TOPIC_CONFIG, TopicHeader(topic))
-        return {name: (addresses[name], _config(name, answer.body)) for name, answer in answers.items()}
+        code, header = RequestCode.GET_TOPIC_CONFIG, TopicHeader(topic)
+        found = await self.ask_each(addresses, code, header, read=_config)
+        return {name: (addresses[name], config) for name, config in found.items()}
 
     async def _addresses_of(self, topic: str) -> dict[str, str]:
         """Return the masters' addresses that have a topic. Raises NoRoute if one of them is unknown."""
@@ -207,9 +212,9 @@ class TopicAdmin(ClusterAdmin):
         return found
 
 
-def _config(broker_name: str, body: bytes) -> TopicConfig:
-    config = decode(TopicConfig, body)
-    counts = QueueCounts(broker_name, config.read_queue_count, config.write_queue_count, config.perm)
+def _config(answer: Command) -> TopicConfig:
+    config = decode(TopicConfig, answer.body)
+    counts = QueueCounts("", config.read_queue_count, config.write_queue_count, config.perm)
     if (fault := counts.fault()) is not None:
         raise FormatError(f"topic {config.topic!r:.300} has {fault}: set fewer: cometmq topic create")
     return config

@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Final, NamedTuple
 
-from cometmq.admin.broker_status import runtime_info_of
+from cometmq.admin.broker_status import DIGITS_MAX, runtime_info_of
 from cometmq.admin.cluster import NOT_FOUND, ClusterAdmin
 from cometmq.admin.messages import TOOLS_GROUP
+from cometmq.admin.tolerant import Trouble
 from cometmq.arguments import TEXT, check, number, or_none
+from cometmq.client.answer import answers_of
 from cometmq.client.consumer.pull import PullConsumer
 from cometmq.client.consumer.queue_requests import QueuePull
 from cometmq.cluster.waiting import (
@@ -24,7 +26,7 @@ from cometmq.cluster.waiting import (
     half_message,
     waiting_lines,
 )
-from cometmq.errors import RemoteError
+from cometmq.errors import FormatError, NetworkError, RemoteError, SettingsError
 from cometmq.format.delay_level import DEFAULT_LEVELS, SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.timer.log import TIMER_TOPIC
 from cometmq.format.transaction import HALF_OP_TOPIC, HALF_TOPIC, TRANSACTION_GROUP, ended_offsets
@@ -56,10 +58,11 @@ class Unread(NamedTuple):
 
 
 class WaitingReport(NamedTuple):
-    """The messages that wait on all brokers."""
+    """The messages that wait on all brokers; ``troubles`` are those that could not be asked."""
 
     lines: list[WaitingLine]
     unread: list[Unread]
+    troubles: list[Trouble]
 
 
 async def waiting(
@@ -79,7 +82,7 @@ async def waiting(
         read_max: most records to read of one queue: the next ones due of a delay level, the newest ones of
             the timer topic, the oldest ones of the half topic.
 
-    Raises NoRoute if there is no broker, RemoteError, NetworkError.
+    Raises NoRoute if there is no broker, NetworkError if no name server answers.
     """
     check(or_none(TEXT), topic=topic)
     check(number(1), read_max=read_max)
@@ -90,10 +93,11 @@ async def waiting(
             _OwnTopics(cluster, reader, name, address, now_ms, read_max) for name, address in masters.items()
         ]
         found = await asyncio.gather(*(broker.find(kinds) for broker in brokers))
-    all_of_them = [one for of_broker in found for one in of_broker]
+    all_of_them = [one for of_broker in found if not isinstance(of_broker, Trouble) for one in of_broker]
     chosen = [one for one in all_of_them if one.kind in kinds and topic in (None, one.topic)]
     unread = sorted(one for broker in brokers for one in broker.unread)
-    return WaitingReport(waiting_lines(chosen, now_ms), unread)
+    troubles = [one for one in found if isinstance(one, Trouble)]
+    return WaitingReport(waiting_lines(chosen, now_ms), unread, troubles)
 
 
 class _OwnTopics:
@@ -120,8 +124,15 @@ class _OwnTopics:
         self._read_max = read_max
         self.unread: list[Unread] = []
 
-    async def find(self, kinds: Collection[WaitingKind]) -> list[WaitingMessages]:
-        """Find messages of some kinds; others may be among them."""
+    async def find(self, kinds: Collection[WaitingKind]) -> list[WaitingMessages] | Trouble:
+        """Find messages of some kinds, or why that fails; others may be among them."""
+        try:
+            with answers_of(self._address):
+                return await self._find(kinds)
+        except (RemoteError, NetworkError) as error:
+            return Trouble(self._broker_name, self._address, str(error))
+
+    async def _find(self, kinds: Collection[WaitingKind]) -> list[WaitingMessages]:
         answer = await self._cluster.ask(self._address, RequestCode.GET_BROKER_CONFIG)
         settings = settings_text.decode(answer.body)
         found: list[WaitingMessages] = []
@@ -134,7 +145,10 @@ class _OwnTopics:
         return found
 
     async def _delayed(self, settings: Mapping[str, str]) -> list[WaitingMessages]:
-        levels = DelayLevels.parse(settings.get("messageDelayLevel", DEFAULT_LEVELS))
+        try:
+            levels = DelayLevels.parse(settings.get("messageDelayLevel", DEFAULT_LEVELS))
+        except SettingsError as error:
+            raise FormatError(str(error)) from None
         answer = await self._cluster.ask(self._address, RequestCode.GET_ALL_DELAY_OFFSET)
         reached = decode(DelayOffsets, answer.body).offsets
         found: list[WaitingMessages] = []
@@ -230,4 +244,4 @@ class _OwnTopics:
 
 def _number(settings: Mapping[str, str], name: str, default: int) -> int:
     text = settings.get(name, "")
-    return int(text) if text.isdecimal() else default
+    return int(text) if text.isdecimal() and len(text) <= DIGITS_MAX else default

@@ -5,9 +5,16 @@ from typing import Final
 import click
 
 from cometmq.admin.cluster import BrokerLine, brokers
+from cometmq.admin.tolerant import Trouble
 from cometmq.cli.cluster_session import run_in_cluster
-from cometmq.cli.main import EXIT_FAILED
-from cometmq.cli.output import json_option, namesrv_option, print_json, print_line, print_table
+from cometmq.cli.output import (
+    exit_if_troubled,
+    json_option,
+    namesrv_option,
+    print_json,
+    print_line,
+    print_table,
+)
 
 COLUMNS = (
     "cluster",
@@ -29,13 +36,12 @@ FORMATS: Final = {"in_tps": ".1f", "deliveries_per_s": ".1f", "disk_ratio": ".0%
 @click.command()
 @namesrv_option
 @json_option
-@click.pass_context
-def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
+def cluster(namesrv: str, as_json: bool) -> None:
     """List the brokers with the messages per second that they receive and deliver.
 
-    A broker that does not answer, or refuses, is listed with what the name server knows of it; exit code 1.
-    For a broker that accepts no messages, whose disk refuses writes, or that strangers can use, a warning
-    gives the reason.
+    A broker that does not answer, refuses, or answers what cannot be read is listed with what the name server
+    knows of it; exit code 1. For a broker that accepts no messages, whose disk refuses writes, or that
+    strangers can use, a warning gives the reason.
     """
     lines = run_in_cluster(namesrv, brokers)
     if as_json:
@@ -45,11 +51,7 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
     for line in lines:
         if line.warning is not None:
             print_line(f"warning: {line.broker_name} at {line.address}: {line.warning}", err=True)
-    troubled = [line for line in lines if line.trouble is not None]
-    for line in troubled:
-        print_line(f"error: {line.broker_name} at {line.address}: {line.trouble}", err=True)
-    if troubled:
-        context.exit(EXIT_FAILED)
+    exit_if_troubled([Trouble(one.broker_name, one.address, one.trouble) for one in lines if one.trouble])
 
 
 def _row(line: BrokerLine) -> list[str]:

@@ -20,6 +20,7 @@ from cometmq.cli.output import (
     print_table,
 )
 from cometmq.errors import NotFound, SettingsError
+from cometmq.format.stored import with_readable_body
 from cometmq.message import StoredMessage
 
 time_option = click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
@@ -144,4 +145,4 @@ async def _letters(
 
 
 def _plain(letter: StoredMessage) -> dict[str, Any]:
-    return {"original_topic": dead_letters.topic_of(letter), **message_fields(letter)}
+    return {"original_topic": dead_letters.topic_of(letter), **message_fields(with_readable_body(letter))}

@@ -15,8 +15,10 @@ from cometmq.admin.offsets import GroupLag, QueueProgress, lags
 from cometmq.admin.offsets import lag as lag_of
 from cometmq.admin.readable import duration_text
 from cometmq.admin.times import parse_duration
+from cometmq.admin.tolerant import TolerantAdmin, Trouble
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import (
+    exit_if_troubled,
     json_option,
     namesrv_option,
     print_json,
@@ -98,6 +100,9 @@ def lag(
     Where nothing is committed yet, lag counts from where the group begins, if that is known. Ahead is how far
     a group has committed beyond the end of a queue: it misses the messages up to there.
     Behind is the age of the message that the group has reached, or how far it is ahead.
+
+    If a broker does not answer, or answers what cannot be read, the lags of all groups are those on the
+    others, and the exit code is 1.
     """
     if group is None and topic is not None:
         raise SettingsError("--topic: give GROUP too, whose lag in the topic to show")
@@ -107,11 +112,19 @@ def lag(
             namesrv, lambda cluster: _watch(cluster, group, topic, interval_s, count, as_json=as_json)
         )
     elif group is None:
-        print_lags(run_in_cluster(namesrv, lags), as_json=as_json)
+        lines, troubles = run_in_cluster(namesrv, _all_lags)
+        print_lags(lines, as_json=as_json)
+        exit_if_troubled(troubles)
     else:
         _print(
             run_in_cluster(namesrv, lambda cluster: fetch_view(cluster, group, topic)), None, as_json=as_json
         )
+
+
+async def _all_lags(cluster: ClusterAdmin) -> tuple[list[GroupLag], list[Trouble]]:
+    """Return the lags of all groups on the brokers that report them, and what the others answer."""
+    tolerant = TolerantAdmin(cluster)
+    return await lags(tolerant), tolerant.troubles
 
 
 async def fetch_view(cluster: ClusterAdmin, group: str, topic: str | None) -> View:

@@ -1,7 +1,7 @@
 """``cometmq message``: find and print messages on running brokers, resend them, see what waits."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.consume import check_tags
 from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
 from cometmq.cli.output import (
+    exit_if_troubled,
     json_option,
     namesrv_option,
     print_fields,
@@ -28,6 +29,7 @@ from cometmq.cli.output import (
 )
 from cometmq.cluster.waiting import LATER, SPANS_MS, WaitingKind
 from cometmq.errors import SettingsError
+from cometmq.format.stored import with_readable_body
 from cometmq.message import StoredMessage
 from cometmq.wire.bodies.running import ConsumeResult
 
@@ -68,8 +70,8 @@ def find(
     elif key is not None:
         found = run_in_cluster(
             namesrv,
-            lambda cluster: messages.by_key(
-                cluster, topic, key, begin=times.begin, end=times.end, limit=limit
+            lambda cluster: _first_of(
+                messages.by_key(cluster, topic, key, begin=times.begin, end=times.end, limit=limit), limit
             ),
         )
     else:
@@ -107,7 +109,7 @@ def print_messages(
         namesrv, lambda cluster: _first_by_time(cluster, topic, times, tags, queue_id, limit)
     )
     for one in found:
-        print_message(one, as_json=as_json)
+        print_message(with_readable_body(one), as_json=as_json)
     _exit_if_empty(found)
 
 
@@ -185,6 +187,7 @@ def waiting(topic: str | None, kinds: Sequence[str], read_max: int, namesrv: str
                 "unread": [one._asdict() for one in found.unread],
             }
         )
+        exit_if_troubled(found.troubles)
         return
     rows = [
         (
@@ -202,6 +205,7 @@ def waiting(topic: str | None, kinds: Sequence[str], read_max: int, namesrv: str
         print_line(
             f"{one.record_count} records of {one.topic} on {one.broker_name} were not read: raise --read"
         )
+    exit_if_troubled(found.troubles)
 
 
 def print_sent(sent: ResendResult, *, as_json: bool) -> None:
@@ -216,8 +220,12 @@ async def _first_by_time(
     cluster: ClusterAdmin, topic: str, times: TimeRange, tags: str, queue_id: int | None, limit: int
 ) -> list[StoredMessage]:
     """Return the first messages in a range of time."""
-    found: list[StoredMessage] = []
     walk = messages.by_time(cluster, topic, begin=times.begin, end=times.end, tags=tags, queue_id=queue_id)
+    return await _first_of(walk, limit)
+
+
+async def _first_of(walk: AsyncGenerator[StoredMessage], limit: int) -> list[StoredMessage]:
+    found: list[StoredMessage] = []
     async with aclosing(walk) as all_of_them:
         async for one in all_of_them:
             found.append(one)
@@ -226,7 +234,8 @@ async def _first_by_time(
     return found
 
 
-def _show(one: StoredMessage, *, as_json: bool) -> None:
+def _show(stored: StoredMessage, *, as_json: bool) -> None:
+    one = with_readable_body(stored)
     fields: dict[str, Any] = dict(message_fields(one))
     if as_json:
         print_json(fields)

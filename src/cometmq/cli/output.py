@@ -8,11 +8,14 @@ import msgspec
 
 from cometmq.admin.readable import body_text, message_fields, time_text
 from cometmq.cli.access import CommandT, access_options
+from cometmq.cli.main import EXIT_FAILED
 from cometmq.escaping import printable
 from cometmq.message import StoredMessage
 
-if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay
+if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay, and not every command asks brokers
     from rich.table import Table
+
+    from cometmq.admin.tolerant import Trouble
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 _namesrv_option = click.option(
@@ -106,6 +109,14 @@ def print_text(text: str) -> None:
     """Print a text as ``print_line``, but with its line breaks and tabs."""
     lines = text.replace("\r\n", "\n").split("\n")
     click.echo("\n".join("\t".join(map(printable, line.split("\t"))) for line in lines))
+
+
+def exit_if_troubled(troubles: Sequence["Trouble"]) -> None:
+    """Print why brokers are missing in what was printed, and exit with code 1 if any are."""
+    for one in troubles:
+        print_line(f"error: {one.broker_name} at {one.address}: {one.text}", err=True)
+    if troubles:
+        click.get_current_context().exit(EXIT_FAILED)
 
 
 def _short_body(body: bytes) -> str:

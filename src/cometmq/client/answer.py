@@ -1,9 +1,19 @@
-"""Checks of a server's responses: success, and the right kind of server."""
+"""Checks of a server's responses: success, the right kind of server, and that they can be read."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 
-from cometmq.errors import RemoteError, WrongServer
+from cometmq.errors import (
+    FormatError,
+    NetworkError,
+    RemoteError,
+    SettingsError,
+    UnreadableAnswer,
+    WrongServer,
+)
 from cometmq.net.client import Connections
+from cometmq.net.connection import REQUEST_TIMEOUT_MS
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 
@@ -20,6 +30,39 @@ def successful(answer: Command) -> Command:
     if answer.code != ResponseCode.SUCCESS:
         raise RemoteError(answer.code, answer.remark or "")
     return answer
+
+
+async def ask_broker(
+    connections: Connections, address: str, command: Command, timeout_ms: int = REQUEST_TIMEOUT_MS
+) -> Command:
+    """Send a request to a broker; return the response if it is a success.
+
+    Raises:
+        RemoteError: it refuses; WrongServer if it is a name server.
+        NetworkError: it does not answer. What it has registered may be no address, too.
+    """
+    with registered(address):
+        answer = await connections.request(address, command, timeout_ms)
+    await check_kind(connections, address, answer, ServerKind.BROKER)
+    return successful(answer)
+
+
+@contextmanager
+def registered(address: str) -> Iterator[None]:
+    """Raise NetworkError while a broker is asked whose registered address is none: nobody answers there."""
+    try:
+        yield
+    except SettingsError as error:
+        raise NetworkError(f"no connection to {address}: {error}") from None
+
+
+@contextmanager
+def answers_of(address: str) -> Iterator[None]:
+    """Raise UnreadableAnswer, which names the server, for a FormatError while its answers are read."""
+    try:
+        yield
+    except FormatError as error:
+        raise UnreadableAnswer(address, str(error)) from None
 
 
 async def check_kind(connections: Connections, address: str, answer: Command, expected: ServerKind) -> None:

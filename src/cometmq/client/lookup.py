@@ -1,17 +1,19 @@
 """Find single messages on live brokers by offset id, key or unique id."""
 
-import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from cometmq.arguments import TEXT, check, number
-from cometmq.client.answer import successful
+from cometmq.client.answer import answers_of, registered, successful
 from cometmq.client.credentials import find_credentials
+from cometmq.client.merging import merged
 from cometmq.client.opening import Opening
 from cometmq.client.routes import Routes
 from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.record import decode, decode_many
-from cometmq.format.stored import readable_message
+from cometmq.format.stored import message_as_stored, with_readable_body
 from cometmq.message import StoredMessage
 from cometmq.net.address import address_text, parse_name_servers
 from cometmq.net.client import Connections
@@ -67,12 +69,18 @@ class Lookup(Opening):
             RemoteError: the broker has no message at that offset.
             NetworkError: the broker does not respond.
         """
+        return with_readable_body(await self.stored_at(offset_id))
+
+    async def stored_at(self, offset_id: str) -> StoredMessage:
+        """Return the same as ``by_offset_id``, with the body as it is stored."""
         check(TEXT, offset_id=offset_id)
         where = parse_offset_message_id(offset_id)
         header = ViewMessageHeader(physical_offset=where.physical_offset)
         command = Command(RequestCode.VIEW_MESSAGE_BY_ID, ext_fields=fields(header))
-        answer = await self._connections.request(address_text(*unpack_host(where.store_host)), command)
-        return readable_message(decode(successful(answer).body))
+        address = address_text(*unpack_host(where.store_host))
+        answer = await self._connections.request(address, command)
+        with answers_of(address):
+            return message_as_stored(decode(successful(answer).body))
 
     async def by_key(
         self, topic: str, key: str, *, max_count: int = 64, begin_time: int = 0, end_time: int = TIME_MAX
@@ -95,37 +103,68 @@ class Lookup(Opening):
         check(TEXT, topic=topic, unique_id=unique_id)
         return await self._find(_KeySearch(topic, unique_id, True, UNIQUE_COUNT_MAX, 0, TIME_MAX))
 
+    async def stored(
+        self,
+        topic: str,
+        key: str,
+        *,
+        is_unique: bool = False,
+        max_count: int = 64,
+        begin_time: int = 0,
+        end_time: int = TIME_MAX,
+    ) -> AsyncGenerator[StoredMessage]:
+        """Iterate over what ``by_key`` finds, or ``by_unique_id``, with bodies as they are stored.
+
+        Brokers are asked for more as it goes on, so that few messages are held at a time.
+
+        Args:
+            is_unique: whether ``key`` is a producer's id.
+        """
+        check(TEXT, topic=topic, key=key)
+        check(number(), max_count=max_count, begin_time=begin_time, end_time=end_time)
+        walk = self._walk(_KeySearch(topic, key, is_unique, max_count, begin_time, end_time))
+        async with aclosing(walk):
+            async for message in walk:
+                yield message
+
     async def _find(self, search: "_KeySearch") -> list[StoredMessage]:
+        """Return all that a search finds, with bodies that can be read."""
+        found = [with_readable_body(message) async for message in self._walk(search)]
+        return sorted(found, key=_age)
+
+    async def _walk(self, search: "_KeySearch") -> AsyncGenerator[StoredMessage]:
         """Query one address of each broker of the topic."""
         route = await self._routes.get(search.topic)
         addresses = [route.any_broker(broker_name) for broker_name in route.addresses]
-        answers = await asyncio.gather(*(self._find_at(one, search) for one in addresses if one is not None))
-        found = [message for messages in answers for message in messages]
-        found.sort(key=lambda message: (message.store_time, message.physical_offset), reverse=True)
-        return found[: max(search.max_count, 0)]
+        walks = [self._walk_at(one, search) for one in addresses if one is not None]
+        left = search.max_count
+        async with aclosing(merged(walks, _age)) as found:
+            while left > 0 and (message := await anext(found, None)) is not None:
+                yield message
+                left -= 1
 
-    async def _find_at(self, address: str, search: "_KeySearch") -> list[StoredMessage]:
-        """Find the newest messages of one broker.
+    async def _walk_at(self, address: str, search: "_KeySearch") -> AsyncGenerator[StoredMessage]:
+        """Iterate over the messages of one broker, a page after the other.
 
         A broker's limit also counts records that only share the hash. So pages of older records are queried
-        while the broker may have more and too few have matched.
+        while the broker may have more.
         """
-        found: list[StoredMessage] = []
         seen: set[str] = set()
         until, count = search.end_time, search.max_count
-        while len(found) < search.max_count:
+        while True:
             page = await self._page(address, search, until, count)
             news = {message.offset_id: message for message in page if message.offset_id not in seen}
             seen.update(news)
-            found += [message for message in news.values() if search.matches(message)]
-            if len(page) < min(count, PAGE_MIN):
-                break
+            page_size, oldest = len(page), min((message.store_time for message in page), default=0)
+            del page
+            for message in sorted(filter(search.matches, news.values()), key=_age):
+                yield message
+            if page_size < min(count, PAGE_MIN):
+                return
             if count < PAGE_MIN:
                 count = PAGE_MIN  # smaller pages would not get past many records of one second
                 continue
-            oldest = min(message.store_time for message in page)
             until = oldest if news else oldest - INDEX_TIME_MS  # else the whole second is seen
-        return found
 
     async def _page(self, address: str, search: "_KeySearch", until: int, count: int) -> list[StoredMessage]:
         """Query one broker for the newest records up to a store time."""
@@ -138,10 +177,17 @@ class Lookup(Opening):
             is_unique_key=search.is_unique,
         )
         command = Command(RequestCode.QUERY_MESSAGE, ext_fields=fields(header))
-        answer = await self._connections.request(address, command)
+        with registered(address):
+            answer = await self._connections.request(address, command)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return []
-        return [readable_message(record) for record in decode_many(successful(answer).body)]
+        with answers_of(address):
+            return [message_as_stored(record) for record in decode_many(successful(answer).body)]
+
+
+def _age(message: StoredMessage) -> tuple[int, int]:
+    """Return what messages are sorted by, the newest first."""
+    return -message.store_time, -message.physical_offset
 
 
 class _KeySearch(NamedTuple):

@@ -29,10 +29,14 @@ class QueueCounts:
     perm: int
 
     def fault(self, most: int = QUEUE_COUNT_MAX) -> str | None:
-        """Return what is wrong with the numbers of queues; None if both are 0 to ``most``."""
+        """Return what is wrong with the numbers of queues, and on which broker if it is named.
+
+        The result is None if both are 0 to ``most``.
+        """
+        where = f" on broker {self.broker_name!r:.80}" if self.broker_name else ""
         for count, use in ((self.read_count, "read"), (self.write_count, "write")):
             if not 0 <= count <= most:
-                return f"{count} queues to {use} on broker {self.broker_name!r:.80}, not 0 to {most}"
+                return f"{count} queues to {use}{where}, not 0 to {most}"
         return None
 
 

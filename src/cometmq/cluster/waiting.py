@@ -43,6 +43,8 @@ from cometmq.message import StoredMessage
 
 SPANS_MS: Final = {"now": 0, "1m": 60_000, "10m": 600_000, "1h": 3_600_000, "1d": 86_400_000}
 """By name, the spans of time within which messages are due, in ms from now; each begins at the one before."""
+DIGITS_MAX: Final = 19
+"""Most digits of a number of 64 bits."""
 LATER: Final = "later"
 """The name of the span behind the last one of ``SPANS_MS``."""
 
@@ -104,8 +106,8 @@ def half_message(message: StoredMessage, timeout_ms: int) -> WaitingMessages:
         timeout_ms: how long its producer is left in peace, unless the message says otherwise.
     """
     named = message.properties
-    seconds = named.get(CHECK_IMMUNITY_TIME, "")
-    immune_ms = int(seconds) * 1000 if seconds.isdecimal() else timeout_ms
+    seconds = _number(named, CHECK_IMMUNITY_TIME)
+    immune_ms = timeout_ms if seconds is None else seconds * 1000
     group = named.get(PRODUCER_GROUP, "")
     return WaitingMessages(WaitingKind.HALF, _topic(named), group, message.born_time + immune_ms)
 
@@ -131,7 +133,7 @@ class TimerTopic:
                 self._add_popped(message)
         elif (recalled := named.get(TIMER_DEL_UNIQKEY)) is not None:
             self._timed.pop((topic, recalled.removeprefix(f"{topic}+")), None)
-        elif (due_ms := _number(named, TIMER_OUT_MS)) > self._reached_ms:
+        elif (due_ms := _number(named, TIMER_OUT_MS) or 0) > self._reached_ms:
             self._timed[topic, message.message_id] = WaitingMessages(WaitingKind.TIMED, topic, "", due_ms)
 
     def waiting(self) -> list[WaitingMessages]:
@@ -183,7 +185,7 @@ def _topic(named: Mapping[str, str]) -> str:
     return named.get(REAL_TOPIC, "")
 
 
-def _number(named: Mapping[str, str], name: str) -> int:
-    """Return the number in a property; 0 if it is none."""
+def _number(named: Mapping[str, str], name: str) -> int | None:
+    """Return the number in a property; None if it is none, or larger than any that Java knows."""
     value = named.get(name, "")
-    return int(value) if value.isdecimal() else 0
+    return int(value) if value.isdecimal() and len(value) <= DIGITS_MAX else None

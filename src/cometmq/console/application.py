@@ -33,6 +33,7 @@ from cometmq.console.pages import (
 from cometmq.console.signing_in import COOKIE
 from cometmq.console.visit import Site, Visit
 from cometmq.console.visitors import Visitor
+from cometmq.console.workload import Busy
 from cometmq.errors import (
     AccessError,
     CometMQError,
@@ -44,6 +45,7 @@ from cometmq.errors import (
     RemoteError,
     SettingsError,
     StoreError,
+    UnreadableAnswer,
 )
 from cometmq.wire.codes import ResponseCode
 
@@ -150,7 +152,7 @@ async def _act(site: Site, handler: Handler, request: Request, *, changes: bool 
     if visitor is None:
         return RedirectResponse("/sign-in", 303)
     try:
-        form = await read_form(request)
+        form = await read_form(request, site.workload)
         check_form(form, visitor)
         if changes and site.settings.read_only:
             raise AccessError("this console is read-only: start it without --read-only")
@@ -195,6 +197,10 @@ def status_of(error: CometMQError) -> int:
             return 403
         case SettingsError() | FormatError() | StoreError():
             return 400
+        case Busy():
+            return 503
+        case UnreadableAnswer():
+            return 502
         case NetworkError():
             return 504
     return 502

@@ -22,6 +22,7 @@ from cometmq.console.rendering import environment
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visit import Site
 from cometmq.console.visitors import Visitors
+from cometmq.console.workload import Workload
 from cometmq.logs import get_logger
 from cometmq.net.accepting import Acceptor, ConnectionCount
 from cometmq.net.address import address_text
@@ -60,7 +61,8 @@ class Console:
             visitors = await stack.enter_async_context(
                 Visitors(self._settings, lambda: time.monotonic_ns() // 1_000_000)
             )
-            site = Site(self._settings, environment(), visitors, Observations())
+            workload = Workload(self._settings.exports_max)
+            site = Site(self._settings, environment(), visitors, Observations(), workload)
             await self._observe(stack, site.observations)
             self._server = _QuietServer(
                 Config(

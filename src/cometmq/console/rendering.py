@@ -1,5 +1,6 @@
 """Jinja templates, and the filters that format numbers, sizes and times in them."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -9,6 +10,7 @@ from markupsafe import Markup, escape
 
 from cometmq import __version__
 from cometmq.admin.readable import duration_text, time_text
+from cometmq.console.bodies import shortened
 
 NOTHING: Final = "–"
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -25,7 +27,7 @@ def environment() -> Environment:
     )
     found.filters.update(
         count=count_text, rate=rate_text, size=size_text, time=time_markup, ago=ago_text,
-        duration=duration_text, percent=percent_text, path=path_text, up=up_text,
+        duration=duration_text, percent=percent_text, path=path_text, up=up_text, short=shortened,
     )  # fmt: skip
     found.globals.update(version=__version__, url=url_of)
     return found
@@ -33,23 +35,24 @@ def environment() -> Environment:
 
 def count_text(number: float | None) -> str:
     """Format a whole number with its thousands apart."""
-    return NOTHING if number is None else f"{number:,.0f}"
+    return NOTHING if number is None else f"{_float(number):,.0f}"
 
 
 def rate_text(rate: float | None) -> str:
     """Format a rate, small ones with a decimal."""
     if rate is None:
         return NOTHING
-    return f"{rate:,.1f}" if 0 < rate < 100 else f"{rate:,.0f}"
+    return f"{rate:,.1f}" if 0 < rate < 100 else f"{_float(rate):,.0f}"
 
 
 def percent_text(ratio: float | None) -> str:
     """Format a ratio in percent."""
-    return NOTHING if ratio is None else f"{ratio:.0%}"
+    return NOTHING if ratio is None else f"{_float(ratio):.0%}"
 
 
 def size_text(size: float) -> str:
     """Format a number of bytes by the largest unit that fits."""
+    size = _float(size)
     for unit in _UNITS[:-1]:
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
@@ -76,6 +79,14 @@ def up_text(up: str | None) -> str:
     if up is None:
         return NOTHING
     return ", ".join(part for part in up.split(", ") if not part.startswith("0 ")) or "just started"
+
+
+def _float(number: float) -> float:
+    """Return a number that can be formatted: a broker may answer one of hundreds of digits."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def path_text(text: str) -> Markup:

@@ -1,7 +1,7 @@
 """The settings of a console."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cometmq.errors import SettingsError
 from cometmq.net.exposure import is_loopback
@@ -9,6 +9,9 @@ from cometmq.net.tls.client import TLS
 from cometmq.wire.acl import Credentials
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+"""As many as RocketMQ's clients send by default."""
+EXPORTS_MAX: Final = 4
 
 
 class ConnectionLimits(NamedTuple):
@@ -44,6 +47,8 @@ class ConsoleSettings(NamedTuple):
         credentials: sign the requests without a login; None for those of the environment.
         tls: how to connect to servers by TLS; None to connect plainly.
         limits: the limits of its connections.
+        body_bytes_max: most bytes of a message's body, decompressed, that are exported or downloaded as such.
+        exports_max: most exports that run at a time; who asks for one more is told to try again.
     """
 
     name_servers: str = ""
@@ -56,6 +61,8 @@ class ConsoleSettings(NamedTuple):
     credentials: Credentials | None = None
     tls: TLS | None = None
     limits: ConnectionLimits = LIMITS
+    body_bytes_max: int = BODY_BYTES_MAX
+    exports_max: int = EXPORTS_MAX
 
     def check(self) -> str:
         """Check that strangers cannot use it; return what is insecure all the same, and the remedy.
@@ -66,6 +73,9 @@ class ConsoleSettings(NamedTuple):
             raise SettingsError("--login: a store directory has no users to sign in; leave it out")
         if self.limits.request_ms_max < 1:
             raise SettingsError("--request-timeout: no request comes in no time; 30s is the default")
+        for option, value in (("--body-bytes-max", self.body_bytes_max), ("--exports-max", self.exports_max)):
+            if value < 1:
+                raise SettingsError(f"{option} {value}: give at least 1")
         if is_loopback(self.host):
             return ""
         if self.login:

@@ -11,6 +11,8 @@ from cometmq.console.visitors import IDLE_MS_MAX
 from cometmq.errors import CometMQError
 
 COOKIE: Final = "cometmq_console"
+BYTES_MAX: Final = 8 * 1024
+"""Most bytes of the form, which strangers send."""
 
 
 async def show(site: Site, _request: Request) -> Response:
@@ -22,7 +24,7 @@ async def sign_in(site: Site, request: Request) -> Response:
     """Sign in by the form's user and secret; if that fails, answer with the form and the reason."""
     user = ""
     try:
-        form = await read_form(request)
+        form = await read_form(request, site.workload, bytes_max=BYTES_MAX)
         user = form.get("user", "").strip()
         visitor = await site.visitors.sign_in(user, form.get("secret", ""))
     except CometMQError as error:

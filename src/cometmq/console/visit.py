@@ -15,9 +15,11 @@ from cometmq.console.observing import Observations
 from cometmq.console.rendering import url_of
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visitors import Visitor, Visitors
+from cometmq.console.workload import Workload
 from cometmq.errors import SettingsError
 
 NUMBER_MAX: Final = 2**63 - 1
+DIGITS_MAX: Final = len(str(NUMBER_MAX))
 
 
 class Site(NamedTuple):
@@ -27,6 +29,7 @@ class Site(NamedTuple):
     templates: Environment
     visitors: Visitors
     observations: Observations
+    workload: Workload
 
     def page(
         self, template: str, *, status: int = 200, visitor: Visitor | None = None, **values: Any
@@ -94,6 +97,7 @@ def parse_number(name: str, text: str, default: int, *, least: int = 0, most: in
     """Parse a number; without a text it is the default. Raises SettingsError, naming the limits."""
     if not text:
         return default
-    if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
+    if not is_number or not least <= int(text) <= most:
         raise SettingsError(f"{name} {text[:30]!r}: write a whole number from {least} to {most}")
     return int(text)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Self
 
 from cometmq.admin.topics import TopicAdmin
-from cometmq.client.answer import successful
+from cometmq.client.answer import ask_broker
 from cometmq.console.settings import ConsoleSettings
 from cometmq.errors import AccessError, NetworkError, RemoteError, SettingsError
 from cometmq.net.client import Connections
@@ -158,7 +158,7 @@ async def _answers_strangers(cluster: TopicAdmin, address: str) -> bool:
     """Return whether a broker answers a request without a signature."""
     connections = Connections(credentials=None, tls=cluster.tls)
     try:
-        successful(await connections.request(address, Command(RequestCode.GET_BROKER_RUNTIME_INFO)))
+        await ask_broker(connections, address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
     except RemoteError as error:
         if error.code != ResponseCode.NO_PERMISSION:
             raise

@@ -47,16 +47,34 @@ def decompress(body: Buffer, sys_flag: int, *, size_max: int = DECOMPRESSED_MAX)
     """
     if not is_compressed(sys_flag):
         return bytes(body)
+    found, is_whole = decompress_beginning(body, sys_flag, size_max)
+    if not is_whole:
+        raise FormatError(f"compressed body of {len(body)} bytes: larger than {size_max} when decompressed")
+    return found
+
+
+def decompress_beginning(body: Buffer, sys_flag: int, size: int) -> tuple[bytes, bool]:
+    """Return the first bytes of a stored body, decompressed, and whether they are all of it.
+
+    Args:
+        body, sys_flag: as for ``decompress``.
+        size: most bytes to decompress: what is behind them is not looked at, and may be damaged.
+
+    Raises:
+        FormatError: this part is damaged or cut off, or the compression type is unknown.
+    """
+    if not is_compressed(sys_flag):
+        return bytes(body[:size]), len(body) <= size
     decompressor, error = _decompressor(compression_type(sys_flag))
     try:
-        whole = decompressor.decompress(body, size_max + 1)
+        found = decompressor.decompress(body, size + 1)
     except error as reason:
         raise FormatError(f"compressed body of {len(body)} bytes: {reason}") from None
-    if len(whole) > size_max:
-        raise FormatError(f"compressed body of {len(body)} bytes: larger than {size_max} when decompressed")
+    if len(found) > size:
+        return found[:size], False
     if not decompressor.eof:
-        raise FormatError(f"compressed body of {len(body)} bytes: cut off after {len(whole)} decompressed")
-    return whole
+        raise FormatError(f"compressed body of {len(body)} bytes: cut off after {len(found)} decompressed")
+    return found, True
 
 
 class _Decompressor(Protocol):

@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
             is_handshake = tls is not None and isinstance(error, ConnectionResetError)
             reason = _NO_HANDSHAKE if is_handshake else _reason(error)
             raise NetworkError(f"no connection to {address}: {reason}") from error
-        except UnicodeError as error:  # not a valid host name
+        except ValueError as error:  # no host name: it is too long, or has a null byte
             raise NetworkError(f"no connection to {address}: {error}") from error
         return connection
 

@@ -2,6 +2,7 @@ import pytest
 
 from cometmq.admin.doctor.brokers import Registered, _advertised, _clock, _state, clock_of, same_addresses
 from cometmq.admin.doctor.findings import Level
+from cometmq.errors import FormatError
 
 BROKER = Registered("broker-a", 0, "192.0.2.1:10911", "192.0.2.9:9876")
 SECOND_MS = 1_000
@@ -68,3 +69,10 @@ def test_what_a_broker_says_of_itself_is_judged(info: dict[str, str], check: str
 
 def test_of_a_java_broker_only_its_disk_is_known() -> None:
     assert [one.check for one in _state(BROKER, {"commitLogDiskRatio": "0.5"})] == ["disk"]
+
+
+def test_a_number_that_is_none_is_no_answer_to_be_read() -> None:
+    for info in ({"commitLogDiskRatio": "much"}, {"connectionCountMax": "9" * 5_000}):
+        with pytest.raises(FormatError, match="in its runtime info is no number"):
+            _state(BROKER, info)
+    assert clock_of({"nowTimestamp": "9" * 5_000}) is None

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from tests.consuming import hanging
+from tests.fuzzed_broker import NAME, fuzzed_broker
 from tests.live import BROKER, serving
 
 from cometmq.admin.doctor.cluster import _judge, _masters, examine
@@ -59,3 +60,10 @@ def test_a_broker_without_a_master_is_a_fault() -> None:
         )
     )
     assert found.level is Level.FAULT and "master" in found.remedy
+
+
+async def test_a_broker_that_answers_what_cannot_be_read_is_a_fault_of_its_name(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin, fuzzed_broker(admin):
+        found = [one for one in await examine(live.name_server) if NAME in one.subject]
+    assert [(one.check, one.level) for one in found] == [("address", Level.FAULT), ("groups", Level.FAULT)]
+    assert all("answers what cannot be read" in one.text and "log" in one.remedy for one in found)

@@ -1,7 +1,15 @@
 import pytest
 
 from cometmq.admin.doctor.findings import Level, fine, unreachable
-from cometmq.errors import CometMQError, NetworkError, RemoteError, TLSError, WrongProtocol, WrongServer
+from cometmq.errors import (
+    CometMQError,
+    NetworkError,
+    RemoteError,
+    TLSError,
+    UnreadableAnswer,
+    WrongProtocol,
+    WrongServer,
+)
 from cometmq.wire.codes import ResponseCode
 
 
@@ -23,3 +31,9 @@ def test_what_is_fine_needs_no_remedy() -> None:
 def test_the_remedy_is_that_of_what_a_server_answers(error: CometMQError, remedy: str) -> None:
     found = unreachable("address", "broker-a", error, "start it")
     assert (found.level, found.text) == (Level.FAULT, str(error)) and remedy in found.remedy
+
+
+def test_the_remedy_for_an_answer_that_cannot_be_read_is_that_of_its_error() -> None:
+    found = unreachable("address", "broker-a", UnreadableAnswer("10.0.0.1:10911", "no JSON"), "start it")
+    assert found.text == "10.0.0.1:10911 answers what cannot be read: no JSON"
+    assert found.remedy == "see which version runs there, and its log"

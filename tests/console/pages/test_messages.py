@@ -1,16 +1,22 @@
 import asyncio
 import json
+import tracemalloc
 from collections.abc import AsyncGenerator
 
 import pytest
 from tests.cli.test_output import new_stored
 from tests.console.conftest import Browser, text_of
+from tests.fuzzed_broker import fuzzed_broker, nonsense
 
 from cometmq import blocking
+from cometmq.admin import messages as admin_messages
+from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Producer, SendResult, Start
+from cometmq.console.pages import messages as module
 from cometmq.console.pages.messages import first_of
 from cometmq.message import Message, StoredMessage
 from cometmq.testing.embedded_broker import EmbeddedBroker
+from cometmq.wire.bodies.trace import TRACE_TOPIC
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +121,19 @@ async def test_a_search_that_takes_too_long_shows_what_it_has() -> None:
         await asyncio.Event().wait()
 
     found, is_whole = await first_of(endless(), 5, timeout_s=0.01)
-    assert len(found) == 1 and not is_whole
+    assert found[0].beginning == b"body" and not is_whole
+
+
+async def test_a_message_that_takes_too_long_to_find_is_told(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def endless(*_: object, **__: object) -> list[StoredMessage]:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(module, "SEARCH_S", 0.01)
+    monkeypatch.setattr(admin_messages, "by_id", endless)
+    assert "for 0.01 s, and it was not found" in await browser.text("/messages/7F?topic=orders", 504)
 
 
 async def test_a_message_is_sent_again(
@@ -145,3 +163,30 @@ async def test_a_member_handles_a_message_now(
     assert "Handled" in result and "CR_SUCCESS" in result and b'{"id": 1}' in handled
     nobody = await browser.send(page, f"{address}/handle", group="handlers")
     assert nobody.status_code == 404 and "no members now" in text_of(nobody)
+
+
+async def test_of_bombs_a_list_and_a_page_show_the_beginning(
+    broker: EmbeddedBroker, browser: Browser
+) -> None:
+    broker.create_topic("bombs", 1)
+    async with Producer(broker.name_server) as producer:
+        sent = [await producer.send(Message("bombs", b"a" * 4_000_000)) for _ in range(3)]
+    tracemalloc.start()
+    try:
+        text = await browser.text("/messages?topic=bombs")
+        page = await browser.page(f"/messages/{sent[0].offset_id}")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert "a" * 119 + "…" in text and "KiB zlib" in text
+    assert "This is the beginning of the body" in page.text and page.text.count("a" * 1_000) < 270
+    raw = await browser.page(f"/messages/{sent[0].offset_id}?raw=1")
+    assert raw.content == b"a" * 4_000_000
+
+
+async def test_a_message_is_shown_even_if_a_broker_does_not_answer_about_its_traces(
+    broker: EmbeddedBroker, browser: Browser, stored: list[SendResult]
+) -> None:
+    async with TopicAdmin(broker.name_server) as admin, fuzzed_broker(admin, nonsense, TRACE_TOPIC):
+        text = await browser.text(f"/messages/{stored[1].offset_id}")
+    assert "order-1" in text and "It could not be looked for: 127.0.0.1:" in text

@@ -54,6 +54,7 @@ async def test_an_offset_repeats_messages(broker: EmbeddedBroker, browser: Brows
         ("topic=orders&to=tomorrow", 400, "to: 'tomorrow' is not a time"),
         ("topic=orders&to=latest&offset=1", 400, "give either a place"),
         ("topic=orders&to=latest&queue=0", 400, "queue '0': write it as BROKER:ID"),
+        ("topic=orders&to=latest&queue=b:" + "9" * 5_000, 400, "write it as BROKER:ID"),
         ("topic=orders&offset=9&queue=embedded:0", 400, "has no offset 9: it has 0 to 5"),
         ("topic=nowhere&to=latest", 404, "no route for topic 'nowhere'"),
     ],

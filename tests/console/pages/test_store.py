@@ -58,7 +58,7 @@ async def test_a_store_is_verified_and_damage_is_found(of_store: Browser, direct
 
 def test_files_outside_the_store_are_not_there(directory: Path) -> None:
     (directory / "link").symlink_to("/etc/hostname")
-    for name in ("../x", "/etc/hostname", "link", "nothing", ""):
+    for name in ("../x", "/etc/hostname", "link", "nothing", "", "a\0b", "n" * 300):
         with pytest.raises(NotFound, match="no file"):
             path_in(directory, name)
 

@@ -84,7 +84,7 @@ async def test_one_page_too_many_is_refused(
 ) -> None:
     broker.create_topic("orders", 1)
     monkeypatch.setattr(module, "_following", asyncio.Semaphore(0))
-    assert "pages follow topics already" in await browser.text("/tail/events?topic=orders", 400)
+    assert "pages follow topics already" in await browser.text("/tail/events?topic=orders", 503)
 
 
 def test_an_event_has_each_line_of_its_data() -> None:

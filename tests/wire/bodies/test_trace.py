@@ -84,8 +84,9 @@ def test_records_of_other_kinds_are_passed_over_and_a_client_host_at_the_end_too
         b"Pub\x011\x01x\x02",
         b"SubBefore\x011\x02",
         b"SubBefore\x02",
+        b"SubBefore\x01" + b"9" * 400 + b"\x01r\x01g\x01i\x01m\x010\x01k\x02",
     ],
 )
-def test_a_cut_record_is_told(body: bytes) -> None:
+def test_a_record_that_is_cut_or_has_no_number_of_java_is_told(body: bytes) -> None:
     with pytest.raises(FormatError, match="trace of"):
         decode(body)

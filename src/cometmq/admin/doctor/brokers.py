@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from cometmq.admin.broker_status import runtime_info_of
+from cometmq.admin.broker_status import DIGITS_MAX, number_in, runtime_info_of
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.doctor.certificate import judge_expiry, peer_expiry
 from cometmq.admin.doctor.findings import Diagnosis, fault, fine, unreachable, warning
-from cometmq.errors import CometMQError, NetworkError, RemoteError, SettingsError
+from cometmq.client.answer import answers_of
+from cometmq.errors import CometMQError, NetworkError, RemoteError, SettingsError, UnreadableAnswer
 from cometmq.net.address import address_text, parse_address
 from cometmq.net.exposure import is_loopback
 from cometmq.wire import settings_text
@@ -68,6 +69,14 @@ async def examine(cluster: ClusterAdmin, broker: Registered) -> list[Diagnosis]:
     """Examine one broker: whether clients reach it at the address that it advertises, and its state there."""
     if finding := _advertised(broker):
         return [finding]
+    try:
+        with answers_of(broker.address):
+            return await _examine(cluster, broker)
+    except UnreadableAnswer as error:
+        return [unreachable("address", broker.label, error, "")]
+
+
+async def _examine(cluster: ClusterAdmin, broker: Registered) -> list[Diagnosis]:
     began_ms = _now_ms()
     try:
         info = await runtime_info_of(cluster.connections, broker.address)
@@ -173,18 +182,15 @@ def clock_of(info: Mapping[str, str]) -> tuple[int, int] | None:
 
     A Java broker reports when it started and for how many seconds it runs. None if neither is there.
     """
-    if info.get(NOW, "").isdecimal():
-        return int(info[NOW]), int(info[NOW])
+    if (now := info.get(NOW, "")).isdecimal() and len(now) <= DIGITS_MAX:
+        return int(now), int(now)
     words = info.get("runtime", "").strip("[ ]").replace(",", "").split()
     counts = words[::2]
-    if (
-        not info.get("bootTimestamp", "").isdecimal()
-        or len(counts) != 4
-        or not all(map(str.isdecimal, counts))
-    ):
+    numbers = [info.get("bootTimestamp", ""), *counts]
+    if len(numbers) != 5 or not all(one.isdecimal() and len(one) <= DIGITS_MAX for one in numbers):
         return None
-    days, hours, minutes, seconds = map(int, counts)
-    now_ms = int(info["bootTimestamp"]) + (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
+    booted_ms, days, hours, minutes, seconds = map(int, numbers)
+    now_ms = booted_ms + (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
     return now_ms, now_ms + 999
 
 
@@ -212,7 +218,7 @@ def _store(broker: Registered, info: Mapping[str, str]) -> list[Diagnosis]:
 
 
 def _disk(broker: Registered, info: Mapping[str, str]) -> Diagnosis:
-    used = float(info.get("commitLogDiskRatio", "0"))
+    used = number_in(info, "commitLogDiskRatio")
     text = f"{used:.0%} full ({info.get('commitLogDirCapacity', '').strip()})".replace(" ()", "")
     if used <= USED_WARNING:
         return fine("disk", broker.label, text)
@@ -222,7 +228,7 @@ def _disk(broker: Registered, info: Mapping[str, str]) -> Diagnosis:
 
 def _connections(broker: Registered, info: Mapping[str, str]) -> list[Diagnosis]:
     count, most, refused = (
-        int(info.get(key) or 0) for key in ("connectionCount", "connectionCountMax", "connectionsRefused")
+        round(number_in(info, key)) for key in ("connectionCount", "connectionCountMax", "connectionsRefused")
     )
     if not most:
         return []

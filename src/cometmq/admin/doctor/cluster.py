@@ -9,7 +9,7 @@ from cometmq.admin.doctor.findings import Diagnosis, counted, fault, fine, unrea
 from cometmq.admin.group_survey import survey_groups
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.cluster.route import MASTER
-from cometmq.errors import CometMQError, NoRoute
+from cometmq.errors import CometMQError, NoRoute, UnreadableAnswer
 from cometmq.net.address import parse_name_servers
 from cometmq.wire.bodies.route import ClusterInfo
 
@@ -122,7 +122,12 @@ async def _groups(cluster: ClusterAdmin) -> list[Diagnosis]:
         found = await survey_groups(cluster)
     except CometMQError as error:
         return [unreachable("groups", "groups", error, _START)]
-    return [
+    unreadable = [
+        fault("groups", f"{one.broker_name} at {one.address}", *one.text.rsplit("; ", 1))
+        for one in found.troubles
+        if UnreadableAnswer.what in one.text  # the others have been found already
+    ]
+    return unreadable + [
         warning(
             "groups",
             group.group,

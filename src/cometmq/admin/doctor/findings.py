@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from cometmq.errors import CometMQError, RemoteError, TLSError, WrongProtocol, WrongServer
+from cometmq.errors import CometMQError, RemoteError, TLSError, UnreadableAnswer, WrongProtocol, WrongServer
 from cometmq.wire.codes import ResponseCode
 
 
@@ -55,6 +55,8 @@ def unreachable(check: str, subject: str, error: CometMQError, remedy: str) -> D
             missing rights there are others.
     """
     text = str(error).removeprefix("no name server answers: ")  # it was the only one that was asked
+    if isinstance(error, UnreadableAnswer):
+        text, _, remedy = text.rpartition("; ")
     return fault(check, subject, text, _remedy(error) or remedy)
 
 

@@ -12,6 +12,7 @@ from cometmq.admin.cluster import BrokerLine, brokers
 from cometmq.admin.offsets import GroupLag, lags
 from cometmq.admin.readable import time_text
 from cometmq.admin.times import parse_duration
+from cometmq.admin.tolerant import TolerantAdmin
 from cometmq.admin.topics import TopicAdmin
 from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import json_option, namesrv_option, print_json, table
@@ -87,6 +88,7 @@ def top(interval: str, count: int | None, once: bool, namesrv: str, as_json: boo
 async def fetch_round(cluster: TopicAdmin) -> Round:
     """Ask a cluster for its brokers, topics and groups."""
     names = await cluster.own_topics()
+    cluster = TolerantAdmin(cluster)  # what is wrong with a broker, its own line says
 
     async def ends(name: str) -> TopicEnds | None:
         try:

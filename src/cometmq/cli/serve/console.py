@@ -11,6 +11,7 @@ from cometmq.cli.paths import NamedPath
 from cometmq.cli.serve.access import insecure_option
 from cometmq.cli.serve.child import stop_at_end_of_input
 from cometmq.cli.serve.running import ready, run
+from cometmq.console.settings import BODY_BYTES_MAX, EXPORTS_MAX
 
 PORT = 8090
 
@@ -58,6 +59,20 @@ PORT = 8090
     help="Longest time that a whole request may take.",
 )
 @click.option("--while-input", is_flag=True, hidden=True, help="Stop at the end of the standard input.")
+@click.option(
+    "--body-bytes-max",
+    type=click.IntRange(1),
+    default=BODY_BYTES_MAX,
+    show_default=True,
+    help="Most bytes of a message's body, decompressed, in an export; of a larger one it says so.",
+)
+@click.option(
+    "--exports-max",
+    type=click.IntRange(1),
+    default=EXPORTS_MAX,
+    show_default=True,
+    help="Most exports that run at a time.",
+)
 @insecure_option
 @json_option
 def console(
@@ -72,6 +87,8 @@ def console(
     waiting_max: int,
     request_timeout: str,
     while_input: bool,
+    body_bytes_max: int,
+    exports_max: int,
     insecure: bool,
     as_json: bool,
 ) -> None:
@@ -95,6 +112,8 @@ def console(
             login=login,
             insecure=insecure,
             limits=ConnectionLimits(connections_max, waiting_max, request_ms_max),
+            body_bytes_max=body_bytes_max,
+            exports_max=exports_max,
             **arguments,
         )
         async with Console(settings, port) as server:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from cometmq.arguments import TEXT, check, number, or_none
-from cometmq.client.answer import successful
+from cometmq.client.answer import registered, successful
 from cometmq.client.consumer.bodies import decompress_first
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import MASTER, Route
@@ -365,7 +365,8 @@ class QueueRequests:
     ) -> Command:
         address = _address(await self._routes.get(queue.topic), queue, broker_id)
         try:
-            return await self._connections.request(address, request, timeout_ms)
+            with registered(address):
+                return await self._connections.request(address, request, timeout_ms)
         except NetworkError:
             self._routes.expire(queue.topic)  # the broker may have come back elsewhere
             raise

@@ -41,7 +41,7 @@ async def letters(visit: Visit) -> Response:
         found, is_whole = await first_of(walk, limit)
     except NotFound:  # it never gave up a message
         found, is_whole = [], True
-    rows = [(letter, admin_letters.topic_of(letter), short_text(letter.body)) for letter in found]
+    rows = [(one.message, admin_letters.topic_of(one.message), short_text(one)) for one in found]
     return visit.page(
         "letters.html",
         here="/dead-letters",
@@ -62,6 +62,6 @@ async def resend(visit: Visit) -> Response:
     if not ids:
         raise SettingsError("tick the dead letters to send again")
     for letter_id in ids:
-        found = (await messages.by_id(visit.cluster, letter_id, DLQ_PREFIX + group))[0]
+        found = (await messages.by_id(visit.cluster, letter_id, DLQ_PREFIX + group, limit=1))[0]
         await admin_letters.resend(visit.cluster, group, found, to_topic=to_topic)
     return visit.go_to(f"/dead-letters/{quote(group, safe='')}", resent=str(len(ids)))

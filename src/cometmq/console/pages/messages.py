@@ -1,30 +1,35 @@
 """The message browser, and the page of one message."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
 
 from starlette.responses import Response
 
 from cometmq.admin import browsing, messages, traces
+from cometmq.admin.readable import Excerpt, excerpt_of
 from cometmq.admin.times import TIME_MAX, TimeRange, parse_range
 from cometmq.admin.tolerant import Trouble
-from cometmq.console.bodies import csv_text, json_lines, short_text, view_of
+from cometmq.console.bodies import FORMATS, SHOWN_MAX, BodyView, short_text, view_of
+from cometmq.console.exporting import download, export
 from cometmq.console.filters import check_filter
 from cometmq.console.visit import Visit, parse_number
-from cometmq.errors import SettingsError
+from cometmq.errors import NetworkError, RemoteError, RequestTimeout, SettingsError
 from cometmq.message import MessageQueue, StoredMessage
-from cometmq.wire.bodies.trace import BeforeTrace, PubTrace
+from cometmq.wire.bodies.trace import BeforeTrace, PubTrace, Trace
 
 LIMIT: Final = 32
 LIMIT_MAX: Final = 500
 EXPORT_MAX: Final = 10_000
 SEARCH_S: Final = 10
 """How long, in seconds, a search reads a topic; then it shows what it has found."""
-EXPORTS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+KEYS_SHOWN: Final = 100
+"""Most keys of a message that its page links: its properties have all."""
 VIEWS: Final = ("json", "text", "hex")
 FIELDS: Final = ("topic", "id", "key", "time", "queue", "offset", "tags", "sql", "limit")
+FoundT = TypeVar("FoundT")
 
 
 class Search(NamedTuple):
@@ -48,37 +53,42 @@ class Search(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """The result of a search; ``is_whole`` is false if there was no time to read all."""
+    """The messages that a search finds, as they are read, and in which order; troubles are gathered."""
 
-    messages: list[StoredMessage]
+    messages: AsyncGenerator[StoredMessage]
     how: str
-    is_whole: bool = True
-    troubles: tuple[Trouble, ...] = ()
+    troubles: list[Trouble]
 
 
 async def browse(visit: Visit) -> Response:
     """Show the messages that the form looks for, or export them."""
-    export = visit.text("export")
-    if export and export not in EXPORTS:
-        raise SettingsError(f"export {export!r}: give one of {', '.join(EXPORTS)}")
+    kind = visit.text("export")
+    if kind and kind not in FORMATS:
+        raise SettingsError(f"export {kind!r}: give one of {', '.join(FORMATS)}")
     query = {name: visit.text(name) for name in FIELDS}
-    found = SearchResult([], "")
-    if query["topic"] or query["id"]:
-        found = await find(visit, search_of(query, EXPORT_MAX if export else LIMIT_MAX))
-    if export:
-        return _export(found.messages, export, query["topic"] or "messages")
-    rows = [(message, short_text(message.body)) for message in found.messages]
+    if kind:
+        search = search_of(query, EXPORT_MAX)
+        return await export(visit, find(visit, search).messages, search.limit, kind)
+    is_asked = bool(query["topic"] or query["id"])
+    excerpts: list[Excerpt] = []
+    troubles: list[Trouble] = []
+    how, is_whole = "", True
+    if is_asked:
+        search = search_of(query, LIMIT_MAX)
+        found, how, troubles = find(visit, search)
+        excerpts, is_whole = await first_of(found, search.limit)
     return visit.page(
         "messages.html",
         here="/messages",
         query=query,
-        rows=rows,
-        found=found,
+        rows=[(excerpt, short_text(excerpt)) for excerpt in excerpts],
+        how=how,
+        is_whole=is_whole,
         limit=LIMIT,
         limit_max=LIMIT_MAX,
         search_s=SEARCH_S,
-        asked=bool(query["topic"] or query["id"]),
-        troubles=found.troubles,
+        asked=is_asked,
+        troubles=troubles,
     )
 
 
@@ -108,42 +118,39 @@ def search_of(query: dict[str, str], limit_max: int) -> Search:
     )
 
 
-async def find(visit: Visit, search: Search) -> SearchResult:
+def find(visit: Visit, search: Search) -> SearchResult:
     """Find messages: by id, by key, by offset, by time, or else the newest ones."""
-    cluster, (topic, limit) = visit.cluster, (search.topic, search.limit)
+    cluster, topic = visit.cluster, search.topic
+    troubles: list[Trouble] = []
     if search.message_id:
-        by_id = await messages.by_id(cluster, search.message_id, topic or None)
-        return SearchResult(by_id[:limit], "found by id")
+        by_id = messages.with_id(cluster, search.message_id, topic or None, limit=search.limit)
+        return SearchResult(by_id, "found by id", troubles)
     if search.key:
-        times = search.times or TimeRange(0, TIME_MAX)
-        by_key = await messages.by_key(
-            cluster, topic, search.key, begin=times.begin, end=times.end, limit=limit
-        )
-        return SearchResult(by_key, "found by key, the newest first")
+        begin, end = search.times or TimeRange(0, TIME_MAX)
+        by_key = messages.by_key(cluster, topic, search.key, begin=begin, end=end, limit=search.limit)
+        return SearchResult(by_key, "found by key, the newest first", troubles)
+    tags, sql = search.tags, search.sql
     if search.queue is not None:
-        of_queue = await browsing.from_offset(
-            cluster, search.queue, search.offset, limit=limit, tags=search.tags, sql=search.sql
-        )
-        return SearchResult(of_queue, "of the queue, from the offset on")
+        of_queue = browsing.from_offset(cluster, search.queue, search.offset, tags=tags, sql=sql)
+        return SearchResult(of_queue, "of the queue, from the offset on", troubles)
     if search.times is not None:
         begin, end = search.times
-        walk = messages.by_time(cluster, topic, begin=begin, end=end, tags=search.tags, sql=search.sql)
-        first, is_whole = await first_of(walk, limit)
-        return SearchResult(first, "from the time on, the oldest first", is_whole)
-    newest = await browsing.newest(cluster, topic, limit=limit, tags=search.tags, sql=search.sql)
-    return SearchResult(newest.messages, "the newest first", troubles=tuple(newest.troubles))
+        by_time = messages.by_time(cluster, topic, begin=begin, end=end, tags=tags, sql=sql)
+        return SearchResult(by_time, "from the time on, the oldest first", troubles)
+    newest = browsing.newest(cluster, topic, troubles, limit=search.limit, tags=tags, sql=sql)
+    return SearchResult(newest, "the newest first", troubles)
 
 
 async def first_of(
     walk: AsyncGenerator[StoredMessage], limit: int, *, timeout_s: float = SEARCH_S
-) -> tuple[list[StoredMessage], bool]:
+) -> tuple[list[Excerpt], bool]:
     """Return the first messages of an iteration, and whether there was time to read them all."""
-    found: list[StoredMessage] = []
+    found: list[Excerpt] = []
     async with aclosing(walk):
         try:
             async with asyncio.timeout(timeout_s):
                 async for message in walk:
-                    found.append(message)
+                    found.append(excerpt_of(message))
                     if len(found) == limit:
                         break
         except TimeoutError:
@@ -153,26 +160,56 @@ async def first_of(
 
 async def message(visit: Visit) -> Response:
     """Show one message by its id, with its body and its trace; ``raw=1`` returns the body alone."""
-    found = (await messages.by_id(visit.cluster, visit.part("id"), visit.text("topic") or None))[0]
+    found = await _message(visit)
     if visit.text("raw") == "1":
-        headers = {"content-disposition": f'attachment; filename="{found.offset_id}.bin"'}
-        return Response(found.body, headers=headers, media_type="application/octet-stream")
+        return await download(visit, found)
+    excerpt, view = await visit.site.workload.off_loop(partial(_read, found, visit.text("view")))
+    recorded: list[Trace] = []
+    trace_trouble = ""
+    try:
+        recorded = await _in_time(traces.of_message(visit.cluster, found.message_id))
+    except (RemoteError, NetworkError) as error:  # of any broker: all have the topic of traces
+        trace_trouble = str(error)
     return visit.page(
         "message.html",
         here="/messages",
-        message=found,
-        view=view_of(found.body, visit.text("view")),
+        message=excerpt.message,
+        excerpt=excerpt,
+        view=view,
         views=VIEWS,
-        traces=await traces.of_message(visit.cluster, found.message_id),
+        body_bytes_max=visit.site.settings.body_bytes_max,
+        keys_shown=KEYS_SHOWN,
+        traces=recorded,
+        trace_trouble=trace_trouble,
         is_send=lambda trace: isinstance(trace, PubTrace),
         is_begin=lambda trace: isinstance(trace, BeforeTrace),
         sent=visit.text("sent"),
     )
 
 
+async def _message(visit: Visit) -> StoredMessage:
+    """Return the message that the address names. Raises NotFound, and as ``messages.by_id``."""
+    topic = visit.text("topic") or None
+    return (await _in_time(messages.by_id(visit.cluster, visit.part("id"), topic, limit=1)))[0]
+
+
+async def _in_time(search: Awaitable[FoundT]) -> FoundT:
+    """Return what a search finds within its time. Raises RequestTimeout."""
+    try:
+        async with asyncio.timeout(SEARCH_S):
+            return await search
+    except TimeoutError:
+        raise RequestTimeout(f"the brokers have answered for {SEARCH_S} s, and it was not found") from None
+
+
+def _read(message: StoredMessage, view: str) -> tuple[Excerpt, BodyView]:
+    excerpt = excerpt_of(message, SHOWN_MAX)
+    return excerpt, view_of(excerpt, view)
+
+
 async def send_again(visit: Visit) -> Response:
     """Send a message to a topic as a new one, and show that one."""
-    found = (await messages.by_id(visit.cluster, visit.part("id"), visit.text("topic") or None))[0]
+    found = await _message(visit)
     to = visit.form.get("to", "").strip()
     if not to:
         raise SettingsError("give the topic to which to send the message")
@@ -182,16 +219,9 @@ async def send_again(visit: Visit) -> Response:
 
 async def handle(visit: Visit) -> Response:
     """Ask a member of a group to handle a message now, and show the result."""
-    found = (await messages.by_id(visit.cluster, visit.part("id"), visit.text("topic") or None))[0]
+    found = await _message(visit)
     group = visit.form.get("group", "").strip()
     if not group:
         raise SettingsError("give the group of which a member is to handle the message")
     handled = await messages.consume_directly(visit.cluster, group, found)
     return visit.page("handled.html", here="/messages", message=found, group=group, handled=handled)
-
-
-def _export(found: list[StoredMessage], kind: str, name: str) -> Response:
-    content = csv_text(found).encode() if kind == "csv" else json_lines(found)
-    safe = "".join(char if char.isalnum() or char in "-_" else "_" for char in name if char.isascii())
-    headers = {"content-disposition": f'attachment; filename="{safe}.{kind}"'}
-    return Response(content, headers=headers, media_type=EXPORTS[kind])

@@ -6,6 +6,7 @@ from typing import Final
 from starlette.responses import Response
 
 from cometmq.admin import cluster
+from cometmq.admin.cluster import BrokerLine
 from cometmq.admin.group_survey import survey_groups
 from cometmq.admin.tolerant import Trouble
 from cometmq.console.visit import Visit
@@ -33,5 +34,14 @@ async def overview(visit: Visit) -> Response:
         worst=worst[:WORST_SHOWN],
         lag=sum(group.lag for group in worst),
         divided=[group for group in found.groups if group.is_divided],
+        missing=_missing(lines),
         troubles=list(dict.fromkeys(troubles)),
     )
+
+
+def _missing(lines: list[BrokerLine]) -> str:
+    """Return how many brokers report nothing, and why; empty if all do."""
+    unreadable = sum(line.is_unreadable for line in lines)
+    silent = sum(line.trouble is not None for line in lines) - unreadable
+    counts = ((silent, "not answering"), (unreadable, "unreadable"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count)

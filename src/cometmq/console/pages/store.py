@@ -96,8 +96,12 @@ async def run_check(visit: Visit) -> Response:
 def path_in(store: Path, name: str) -> Path:
     """Return the path of a file of the store. Raises NotFound for one that is not there, or elsewhere."""
     root = store.resolve()
-    path = (root / name).resolve()
-    if not path.is_relative_to(root) or not path.is_file():
+    try:
+        path = (root / name).resolve()
+        is_there = path.is_relative_to(root) and path.is_file()
+    except (OSError, ValueError):  # no name of a file: it is too long, or has a null byte
+        is_there = False
+    if not is_there:
         raise NotFound(f"no file {name[:200]!r} in {store}")
     return path
 

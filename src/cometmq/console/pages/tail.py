@@ -1,17 +1,18 @@
 """The live tail of a topic: its new messages, sent to the page as they come."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from cometmq.admin.following import NewMessages, follow
 from cometmq.console.bodies import short_text
 from cometmq.console.filters import check_filter
+from cometmq.console.streaming import Stream
 from cometmq.console.visit import Visit
+from cometmq.console.workload import Busy
 from cometmq.errors import CometMQError, SettingsError
 
 ROUND_MAX: Final = 50
@@ -39,8 +40,8 @@ async def events(visit: Visit) -> Response:
     _check(query)
     await visit.cluster.route(query["topic"])
     if _following.locked():
-        raise SettingsError(f"{TAILS_MAX} pages follow topics already: close one of them")
-    return _Stream(visit, query)
+        raise Busy(f"{TAILS_MAX} pages follow topics already: close one of them")
+    return await Stream(_events(visit, query), "text/event-stream").begun()
 
 
 def _check(query: dict[str, str]) -> None:
@@ -49,33 +50,8 @@ def _check(query: dict[str, str]) -> None:
     check_filter(query["tags"], query["sql"])
 
 
-class _Stream(StreamingResponse):
-    """Sends events of new messages, which a task of its own gathers.
-
-    A response that is cancelled could not wait until the connections of its reader are closed.
-    """
-
-    def __init__(self, visit: Visit, query: dict[str, str]) -> None:
-        self._events: asyncio.Queue[str | None] = asyncio.Queue(1)
-        self._follow = _follow(visit, query, self._events)
-        super().__init__(self._until_end(), media_type="text/event-stream")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events until there are no more, or the page is closed."""
-        following = asyncio.create_task(self._follow, name="tail")
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            following.cancel()
-            await asyncio.wait([following])
-
-    async def _until_end(self) -> AsyncIterator[str]:
-        while (found := await self._events.get()) is not None:
-            yield found
-
-
-async def _follow(visit: Visit, query: dict[str, str], events: "asyncio.Queue[str | None]") -> None:
-    """Gather an event for each round, or a comment, by which a closed page is noticed; then None."""
+async def _events(visit: Visit, query: dict[str, str]) -> AsyncGenerator[bytes]:
+    """Yield an event for each round, or a comment, by which a closed page is noticed."""
     tags, sql = query["tags"] or "*", query["sql"] or None
     now = asyncio.get_running_loop().time
     end = now() + FOLLOWED_S
@@ -87,19 +63,18 @@ async def _follow(visit: Visit, query: dict[str, str], events: "asyncio.Queue[st
             async for found in rounds:
                 if not visit.site.visitors.knows(visit.visitor):
                     break
-                await events.put(_rendered(visit, found))
+                yield _rendered(visit, found).encode()
                 if now() > end:
-                    await events.put(event("end", "it was followed for an hour"))
+                    yield event("end", "it was followed for an hour").encode()
                     break
         except CometMQError as error:
-            await events.put(event("end", str(error)))
-    await events.put(None)
+            yield event("end", str(error)).encode()
 
 
 def _rendered(visit: Visit, found: NewMessages) -> str:
     parts = []
     if found.messages:
-        rows = [(message, short_text(message.body)) for message in reversed(found.messages)]
+        rows = [(excerpt, short_text(excerpt)) for excerpt in reversed(found.messages)]
         parts.append(event("messages", visit.site.part("tail_rows.html", rows=rows)))
     if found.skipped:
         parts.append(event("skipped", str(found.skipped)))

@@ -23,7 +23,7 @@ async def waiting(visit: Visit) -> Response:
         lines=report.lines,
         unread=report.unread,
         spans=(*SPANS_MS, LATER),
-        troubles=cluster.troubles,
+        troubles=list(dict.fromkeys([*cluster.troubles, *report.troubles])),
     )
 
 

@@ -195,13 +195,16 @@ class SlaveConnection(Body):
 
 
 def seconds_behind(behind: int, bytes_per_second: int) -> float | None:
-    """Return how long so many bytes take at a rate, in s; None if nothing is sent of them.
+    """Return how long so many bytes take at a rate, in s; None if nothing is sent of them, or for nonsense.
 
     While as much is sent to a slave as is stored this is how old the first byte is that it lacks.
     """
     if not behind:
         return 0.0
-    return behind / bytes_per_second if bytes_per_second else None
+    try:
+        return behind / bytes_per_second if bytes_per_second else None
+    except OverflowError:  # a broker may answer numbers of hundreds of digits
+        return None
 
 
 class ReplicationStatus(Body):

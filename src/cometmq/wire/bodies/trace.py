@@ -111,12 +111,23 @@ class AfterTrace(NamedTuple):
 Trace = PubTrace | BeforeTrace | AfterTrace
 _NAMES: Final[dict[type[Trace], str]] = {PubTrace: "Pub", BeforeTrace: "SubBefore", AfterTrace: "SubAfter"}
 _KINDS: Final = {name: kind for kind, name in _NAMES.items()}
+DIGITS_MAX: Final = 20
+"""Most characters of a number, which has 64 bits."""
+
+
+def _number(text: str) -> int:
+    """Read a number. Raises ValueError."""
+    if len(text) > DIGITS_MAX:
+        raise ValueError(f"a number of {len(text)} characters")
+    return int(text)
+
+
 _READ: Final[dict[object, Callable[[str], object]]] = {
-    int: int,
+    int: _number,
     str: str,
     bool: "true".__eq__,
-    MessageKind: lambda text: MessageKind(int(text)),
-    Outcome: lambda text: Outcome(int(text)),
+    MessageKind: lambda text: MessageKind(_number(text)),
+    Outcome: lambda text: Outcome(_number(text)),
 }
 
 
