@@ -20,6 +20,7 @@ from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.settings import BrokerSettings
 from cometmq.namesrv.settings import NameServerSettings
 from cometmq.net.tls.settings import TlsSettings
+from cometmq.proxy.settings import ProxySettings
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.settings.foreign import DIFFERING, STOPPING
 from cometmq.store.foreign import KINDS
@@ -119,12 +120,13 @@ def test_the_page_has_each_setting_its_default_and_its_meaning(
     assert TABLE.findall(PAGE.read_text())[position] == table(settings), "python -m tests.docs.test_settings"
 
 
-def test_the_page_has_what_is_not_honoured_and_a_name_servers_settings() -> None:
-    further = [*foreign_tables(), table(NameServerSettings)]
+def test_the_page_has_what_is_not_honoured_and_the_settings_of_name_servers_and_proxies() -> None:
+    further = [*foreign_tables(), table(NameServerSettings), table(ProxySettings)]
     assert TABLE.findall(PAGE.read_text())[len(CLASSES) :] == further
 
 
 if __name__ == "__main__":
-    tables = chain(map(table, CLASSES), foreign_tables(), [table(NameServerSettings)])
+    further = [table(NameServerSettings), table(ProxySettings)]
+    tables = chain(map(table, CLASSES), foreign_tables(), further)
     PAGE.write_text(TABLE.sub(lambda _: next(tables), PAGE.read_text()))
     CONF.write_text(conf())

@@ -7,6 +7,7 @@ from cometmq.proxy import clients as proxy_clients
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.clients import SILENT_S_MAX, Clients
 from cometmq.proxy.outcomes import Failure
+from cometmq.proxy.settings import ProxySettings
 from cometmq.proxy.transport import CLIENT_ID, Call, Exchange
 
 
@@ -74,6 +75,40 @@ async def test_clients_and_their_groups_have_limits(monkeypatch: pytest.MonkeyPa
     assert caught.value.code == pb.TOO_MANY_REQUESTS
     clients.remove(key_of("c"))
     clients.update(call_of("e"), member("G"), stream())
+
+
+def producer(*topics: str) -> pb.Settings:
+    return pb.Settings(publishing=pb.Publishing(topics=[pb.Resource(name=topic) for topic in topics]))
+
+
+async def test_settings_with_too_many_topics_are_refused() -> None:
+    clients = Clients(limits=ProxySettings(request_items_max=2))
+    clients.update(call_of("c"), producer("T", "U"), stream())
+    with pytest.raises(
+        Failure, match=r"3 topics and subscriptions in one request: .*requestItemsMax"
+    ) as caught:
+        clients.update(call_of("c"), producer("T", "U", "V"), stream())
+    assert caught.value.code == pb.BAD_REQUEST
+
+
+async def test_settings_that_are_too_long_are_refused_and_so_are_those_of_all_together() -> None:
+    long, size = producer("T" * 50_000), producer("T" * 50_000).ByteSize()
+    clients = Clients(limits=ProxySettings(settings_bytes_max=65_536, settings_bytes_total_max=2 * size + 10))
+    with pytest.raises(Failure, match="settingsBytesMax") as caught:
+        clients.update(call_of("c"), producer("T" * 65_536), stream())
+    assert caught.value.code == pb.BAD_REQUEST and clients.find(key_of("c")) is None
+    former = clients.update(call_of("c"), member("G"), stream()).settings
+    client = clients.update(call_of("c"), long, stream())
+    clients.update(call_of("d"), long, stream())
+    with pytest.raises(Failure, match="settingsBytesTotalMax") as caught:
+        clients.update(call_of("e"), producer("T" * 20), stream())
+    assert caught.value.code == pb.TOO_MANY_REQUESTS and clients.find(key_of("e")) is None
+    clients.restore(client, former)
+    clients.update(call_of("e"), producer("T" * 20), stream())
+    for name in "cde":
+        clients.remove(key_of(name))
+    clients.restore(client, long)
+    assert clients._settings_bytes == 0
 
 
 async def test_a_producer_publishes_its_topics() -> None:

@@ -1,7 +1,9 @@
 """Connections on which no known user has signed a call yet, and others."""
 
 import asyncio
+import contextlib
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,13 +12,17 @@ import pytest
 from grpclib.client import Channel
 from grpclib.exceptions import StreamTerminatedError
 from h2.connection import H2Connection
+from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
+from hyperframe.frame import PingFrame, SettingsFrame, WindowUpdateFrame
 from tests.proxy.conftest import GrpcClient
+from tests.proxy.http2.conftest import connected, data_frame, headers_frame, request_frame, serving
 
 from cometmq.net.newcomers import NewcomerLimits
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy import transport
-from cometmq.proxy.connection import CALLS_MAX, NEWCOMER_LIMITS, WINDOW_BYTES
+from cometmq.proxy.connection import NEWCOMER_LIMITS, WINDOW_BYTES, GrpcConnection
+from cometmq.proxy.settings import ProxySettings
 from cometmq.proxy.transport import Call, GrpcServer
 
 LIMIT_S = 60
@@ -152,7 +158,7 @@ async def test_the_client_is_told_how_much_may_be_under_way(
         await call(client_of(channel, signed=True))
         await call(client_of(channel, signed=True), LARGE)
         assert before == ((NEWCOMER_LIMITS.frame_size_max, 100) if checks else told())
-        assert told() == (WINDOW_BYTES, CALLS_MAX)
+        assert told() == (WINDOW_BYTES, ProxySettings().calls_max)
     await server.stop()
 
 
@@ -164,3 +170,87 @@ async def test_nothing_is_kept_of_connections_that_are_gone(monkeypatch: pytest.
         async with Channel("127.0.0.1", server.port) as channel:
             await call(client_of(channel, signed=True))
             assert server._newcomers._refused == {}
+
+
+@pytest.mark.parametrize("frame", [PingFrame(0, b"12345678"), WindowUpdateFrame(0, 1)])
+async def test_who_sends_frames_that_carry_nothing_loses_the_connection(
+    caplog: pytest.LogCaptureFixture, frame: PingFrame | WindowUpdateFrame
+) -> None:
+    settings = ProxySettings(idle_frames_max=100, idle_frames_per_second=1)
+    async with serving({"Heartbeat": beat}, settings=settings) as server, connected(server) as client:
+        client.send(frame.serialize() * 1_000)
+        goodbye = await client.goodbye()
+    assert goodbye is not None and goodbye.error_code == ErrorCodes.ENHANCE_YOUR_CALM
+    (record,) = caplog.records
+    assert "(idleFramesMax) (ENHANCE_YOUR_CALM)" in record.getMessage()
+
+
+async def test_what_is_no_http2_is_told_so_and_closed() -> None:
+    async with serving({"Heartbeat": beat}) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await closed(reader)
+        writer.close()
+
+
+async def test_others_are_served_while_one_floods() -> None:
+    """Each turn handles some frames of it, and what others send meanwhile."""
+    handled: list[str] = []
+
+    async def note(request: pb.HeartbeatRequest, _: Call) -> pb.HeartbeatResponse:
+        handled.append(request.group.name)
+        return pb.HeartbeatResponse()
+
+    settings = ProxySettings(turn_frames_max=16, unhandled_bytes_max=65_536)
+    async with (
+        serving({"Heartbeat": note}, settings=settings) as server,
+        connected(server) as flooding,
+        connected(server) as other,
+    ):
+        flood = pb.HeartbeatRequest(group=pb.Resource(name="flood"))
+        flooding.send(
+            *(headers_frame(number) + request_frame(number, flood) for number in range(1, 2_000, 2))
+        )
+        other.send(headers_frame(1), request_frame(1, pb.HeartbeatRequest(group=pb.Resource(name="other"))))
+        await other.trailers(1)
+        while handled.count("flood") < 900:
+            await flooding.frame()
+    assert handled.index("other") < 900
+
+
+async def test_a_flood_is_not_read_while_too_much_of_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[int] = []
+    pause = GrpcConnection._pause_if_full
+
+    def watched(connection: GrpcConnection) -> None:
+        waiting.append(connection._http2.reader.size)
+        pause(connection)
+
+    monkeypatch.setattr(GrpcConnection, "_pause_if_full", watched)
+    settings = ProxySettings(turn_frames_max=64, unhandled_bytes_max=65_536)
+    async with serving({"Heartbeat": beat}, settings=settings) as server, connected(server) as client:
+        tiny = data_frame(1, b"\0", ends=False)
+        client.send(headers_frame(1), tiny * 100_000, PingFrame(0, b"12345678").serialize())
+        await client.next(PingFrame)
+    assert 65_536 < max(waiting) < 65_536 + (1 << 18)
+
+
+async def test_who_sends_and_never_reads_loses_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    settings = ProxySettings(
+        unsent_bytes_max=65_536, idle_frames_max=1_000_000, idle_frames_per_second=1_000_000
+    )
+    async with serving({"Heartbeat": beat}, settings=settings) as server:
+        with_little_room = socket.socket()
+        with_little_room.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        with_little_room.connect(("127.0.0.1", server.port))
+        reader, writer = await asyncio.open_connection(sock=with_little_room, limit=1)
+        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame(0).serialize())
+        pings = PingFrame(0, b"12345678").serialize() * 10_000
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(LIMIT_S):
+                while True:
+                    writer.write(pings)
+                    await writer.drain()
+        writer.close()
+        assert not reader.at_eof()
+    assert "(unsentBytesMax)" in caplog.text

@@ -1,6 +1,8 @@
+import pytest
 from tests.proxy.conftest import Front
 from tests.proxy.rpcs.test_sessions import members
 
+from cometmq.proxy import membership as membership_module
 from cometmq.proxy.membership import ProxyMembership
 from cometmq.wire.bodies.heartbeat import SubscriptionData
 
@@ -21,3 +23,14 @@ async def test_a_topic_that_does_not_exist_yet_is_no_failure(front: Front) -> No
     await membership.join("G", [SubscriptionData("no")])
     await membership.leave("G")
     await membership.leave("G")
+
+
+async def test_when_a_group_has_too_many_subscriptions_those_before_are_forgotten(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership_module, "SUBSCRIPTIONS_MAX", 2)
+    membership = ProxyMembership(front.proxy._brokers)
+    for topic in "abc":
+        await membership.join("G", [SubscriptionData(topic)])
+    assert [data.topic for data in membership.subscriptions("G")] == ["c"]
+    await membership.close()

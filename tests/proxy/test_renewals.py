@@ -11,6 +11,7 @@ from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.messages.receipts import ClientReceipt, parse_client_receipt
 from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.renewals import FAILURES_MAX, Renewals
+from cometmq.proxy.settings import ProxySettings
 
 C = key_of("c")
 
@@ -44,6 +45,33 @@ async def test_a_handle_with_time_left_stays(front: Front) -> None:
     await renewals.renew()
     async with renewals.present(C, "G", text) as present:
         assert str(present) == text
+
+
+async def test_so_many_messages_may_be_handled_by_a_client_and_by_all(front: Front) -> None:
+    limits = ProxySettings(handled_messages_max=2, handled_messages_total_max=3)
+    renewals, other = Renewals(front.proxy._brokers, limits), key_of("d")
+    receipts = [popped(60_000 + number) for number in range(3)]
+    for receipt in (*receipts[:2], receipts[0]):
+        assert renewals.has_room(C, "G")
+        renewals.add(C, "G", STORED, receipt)
+        if receipt is receipts[1]:
+            assert not renewals.has_room(C, "G")
+            async with renewals.present(C, "G", str(receipt)):
+                pass
+    renewals.add(C, "G", STORED, receipts[1])
+    assert not renewals.has_room(C, "G") and renewals.has_room(C, "H") and renewals.has_room(other, "G")
+    renewals.add(other, "G", STORED, receipts[2])
+    assert not renewals.has_room(C, "H") and not renewals.has_room(other, "G")
+    await renewals.release(C, "G")
+    assert renewals.has_room(C, "G") and renewals._count == 1
+
+
+async def test_nothing_long_is_kept_of_a_message_that_is_handled(front: Front) -> None:
+    renewals = Renewals(front.proxy._brokers)
+    text = str(receipt := popped(60_000))
+    renewals.add(C, "G", STORED, receipt)
+    held = renewals._held[C, "G"][text].message
+    assert (held.body, held.properties, held.topic) == (b"", {}, STORED.topic)
 
 
 async def test_a_handle_that_cannot_be_renewed_is_given_up(front: Front) -> None:

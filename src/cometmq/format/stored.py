@@ -50,10 +50,10 @@ def with_whole_body(message: StoredMessage, *, size_max: int = DECOMPRESSED_MAX)
     return replace(message, body=body, sys_flag=message.sys_flag & ~COMPRESSED)
 
 
-def with_readable_body(message: StoredMessage) -> StoredMessage:
+def with_readable_body(message: StoredMessage, *, size_max: int = DECOMPRESSED_MAX) -> StoredMessage:
     """Return the message with its body decompressed, or unchanged if that fails."""
     try:
-        return with_whole_body(message)
+        return with_whole_body(message, size_max=size_max)
     except UndecodableBody:
         return message
 

@@ -19,8 +19,10 @@ from cometmq.errors import CometMQError
 from cometmq.logs import get_logger
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.access import Admit, admit_all
+from cometmq.proxy.names import check_count
 from cometmq.proxy.outcomes import Failure
-from cometmq.proxy.transport import Call, ClientKey, Exchange
+from cometmq.proxy.settings import ProxySettings
+from cometmq.proxy.transport import SETTINGS, Call, ClientKey, Exchange
 
 SILENT_S_MAX: Final = 120.0
 """After this time without a call and without a stream a client is forgotten."""
@@ -86,11 +88,14 @@ class Clients:
 
     Args:
         admit: checks calls, also those that stand for what is sent to a client.
+        limits: bound what is kept of their settings.
     """
 
-    def __init__(self, admit: Admit = admit_all) -> None:
+    def __init__(self, admit: Admit = admit_all, limits: ProxySettings = SETTINGS) -> None:
         self._admit = admit
+        self._limits = limits
         self._by_key: dict[ClientKey, ConnectedClient] = {}
+        self._settings_bytes = 0
 
     def __iter__(self) -> Iterator[ConnectedClient]:
         """Iterate over the clients that have sent their settings."""
@@ -101,11 +106,21 @@ class Clients:
         return self._by_key.get(key)
 
     def update(self, call: Call, settings: pb.Settings, exchange: Exchange) -> ConnectedClient:
-        """Set a client's settings, which it has sent on a stream. Raises Failure if there are too many."""
+        """Set a client's settings, which it has sent on a stream.
+
+        Raises Failure if they, or those of all clients, or the clients are too many.
+        """
+        self._check_settings(settings, self._by_key.get(call.client))
         client = self._known(call.client)
-        client.settings = settings
+        self.restore(client, settings)
         client.exchanges[exchange] = call
         return client
+
+    def restore(self, client: ConnectedClient, settings: pb.Settings) -> None:
+        """Set a client's settings to those that it has had before."""
+        if self._by_key.get(client.key) is client:
+            self._settings_bytes += settings.ByteSize() - client.settings.ByteSize()
+        client.settings = settings
 
     async def find_exchange(self, client: ConnectedClient, rpc: str, request: Any) -> Exchange | None:
         """Return the newest stream of a client whose user may get something by it now; None for none.
@@ -151,7 +166,9 @@ class Clients:
 
     def remove(self, key: ClientKey) -> None:
         """Forget a client."""
-        self._by_key.pop(key, None)
+        client = self._by_key.pop(key, None)
+        if client is not None:
+            self._settings_bytes -= client.settings.ByteSize()
 
     def silent(self) -> list[ConnectedClient]:
         """Return the clients that have gone without a word."""
@@ -160,6 +177,23 @@ class Clients:
     def has_member(self, group: str) -> bool:
         """Return whether a client is a member of a group, or has received messages in it."""
         return any(client.group == group or group in client.groups for client in self._by_key.values())
+
+    def _check_settings(self, settings: pb.Settings, client: ConnectedClient | None) -> None:
+        """Check that a client's new settings may be kept. Raises Failure."""
+        limits, size = self._limits, settings.ByteSize()
+        if size > (most := limits.settings_bytes_max):
+            raise Failure(
+                pb.BAD_REQUEST, f"settings of {size} bytes: at most {most} are possible (settingsBytesMax)"
+            )
+        count = len(settings.publishing.topics) + len(settings.subscription.subscriptions)
+        check_count(count, limits.request_items_max, "topics and subscriptions")
+        former = 0 if client is None else client.settings.ByteSize()
+        if size > former and self._settings_bytes + size - former > limits.settings_bytes_total_max:
+            raise Failure(
+                pb.TOO_MANY_REQUESTS,
+                f"this proxy keeps {self._settings_bytes} bytes of settings already: use another one "
+                "(settingsBytesTotalMax)",
+            )
 
     def _known(self, key: ClientKey) -> ConnectedClient:
         """Return a client that was just heard. Raises Failure if it would be one too many."""

@@ -12,97 +12,170 @@ little that waits unread, and have few calls under way. Only a server that check
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final, cast
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, cast
 
 from grpclib.config import Configuration
-from grpclib.protocol import H2Protocol
-from grpclib.server import Handler as CallHandler
+from grpclib.const import Handler
+from grpclib.protocol import Connection, H2Protocol
 from grpclib.server import Stream
-from h2.config import H2Configuration
-from h2.events import Event
+from h2.errors import ErrorCodes
+from h2.exceptions import DenialOfServiceError
+from h2.exceptions import ProtocolError as H2ProtocolError
 from h2.settings import SettingCodes
-from hyperframe.frame import Frame, GoAwayFrame
 
 from cometmq.logs import get_logger
 from cometmq.net.address import address_text
 from cometmq.net.newcomers import NewcomerLimits, Newcomers
+from cometmq.proxy.http2.calls import CallEvents, Calls
+from cometmq.proxy.http2.faults import PeerFault, PeerFaults
+from cometmq.proxy.http2.frames import Allowance, Http2
+from cometmq.proxy.http2.streams import Outlet
+from cometmq.proxy.http2.turns import Turns
+from cometmq.proxy.http2.unsent import Recipient, Unsent
+from cometmq.proxy.settings import ProxySettings
 
 WINDOW_BYTES: Final = 4 << 20
 """How much of a call's request, and of all of a connection, may be under way unread."""
-CALLS_MAX: Final = 1_000
-"""Most calls of one connection that are under way; clients keep further ones back. A newcomer has 100."""
+NEWCOMER_CALLS_MAX: Final = 100
+"""Most calls of a newcomer that are under way; clients keep further ones back."""
 PING_S: Final = 60.0
 """How often a client is asked whether it is there; one that does not answer is gone."""
+CLOSE_S: Final = 1.0
+"""How long a client whose connection the proxy closes may take to read what is unsent."""
 NEWCOMER_LIMITS: Final = NewcomerLimits(
     frame_size_max=65_535, frame_ms_max=10_000, refused_max=32, connections_max=256, are_settings=False
 )
 """Those of a broker by default, but for the size: that is of what waits unread, HTTP/2's smallest window."""
-_HTTP2: Final = H2Configuration(
-    client_side=False,
-    header_encoding="ascii",
-    validate_inbound_headers=False,
-    validate_outbound_headers=False,
-    normalize_inbound_headers=False,
-    normalize_outbound_headers=False,
-)
 
 _log = get_logger(__name__)
+
+
+class Shared(NamedTuple):
+    """What the connections of a server have in common.
+
+    Attributes:
+        connections: those that are open.
+        newcomers: those on which no known user has signed a call yet; None if calls are not checked.
+    """
+
+    settings: ProxySettings
+    connections: "set[GrpcConnection]"
+    turns: Turns
+    unsent: Unsent
+    faults: PeerFaults
+    newcomers: Newcomers | None
 
 
 class GrpcConnection(H2Protocol):
     """A client's connection.
 
     Args:
-        calls: starts its calls.
-        connections: those that are open.
+        handlers: serve its calls, by the paths of their rpcs.
+        shared: it has in common with others; it belongs to the newcomers at first, if there are any.
         release: called when it is lost.
-        newcomers: those of the server, which it belongs to at first; None if calls are not checked.
 
     Attributes:
-        newcomers: the same while it is one of them, else None.
+        calls: those that are under way.
+        newcomers: those of the server while it is one of them, else None.
         peer: the client's IP address and port.
     """
 
-    def __init__(
-        self,
-        calls: CallHandler,
-        connections: "set[GrpcConnection]",
-        release: Callable[[], None],
-        newcomers: Newcomers | None = None,
-    ) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], shared: Shared, release: Callable[[], None]) -> None:
+        newcomers, settings = shared.newcomers, shared.settings
         window = WINDOW_BYTES if newcomers is None else newcomers.limits.frame_size_max
-        super().__init__(calls, _configuration(window), _HTTP2)
-        self.calls = calls
+        calls_max = settings.calls_max if newcomers is None else min(NEWCOMER_CALLS_MAX, settings.calls_max)
+        self.calls = Calls(handlers, self, calls_max, shared.faults)
+        idle = Allowance(
+            "frames that carry nothing",
+            settings.idle_frames_max,
+            settings.idle_frames_per_second,
+            "idleFramesMax",
+        )
+        self._http2 = Http2(idle)
+        super().__init__(self.calls, _configuration(window), self._http2.config)
         self.newcomers: Newcomers | None = None
         self.peer = ("", 0)
-        self._connections = connections
+        self._shared = shared
+        self._outlet = Outlet(Recipient(shared.unsent, self._end_for_unsent))
         self._release = release
-        self._first_among = newcomers
         self._deadline: asyncio.TimerHandle | None = None
+        self._is_over = self._is_paused = False
 
     def __str__(self) -> str:
         return address_text(*self.peer)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to serve (called by asyncio)."""
-        super().connection_made(transport)
         self._transport = cast(asyncio.Transport, transport)
+        plain = transport.get_extra_info("socket")
+        if plain is not None and plain.family in (socket.AF_INET, socket.AF_INET6):
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.peer = (transport.get_extra_info("peername") or self.peer)[:2]
-        self._connections.add(self)
-        self._http2._frame_dispatch_table[GoAwayFrame] = self._leave  # noqa: SLF001 it has no other way
-        if self._first_among is None:
-            self._allow({SettingCodes.MAX_CONCURRENT_STREAMS: CALLS_MAX})
+        self._begin_http2()
+        self._shared.connections.add(self)
+        if (newcomers := self._shared.newcomers) is None:
+            self._allow({SettingCodes.MAX_CONCURRENT_STREAMS: self.calls.most})
             return
-        self._first_among.add(self)
-        limit_s = self._first_among.limits.frame_ms_max / 1000
+        newcomers.add(self)
+        limit_s = newcomers.limits.frame_ms_max / 1000
         self._deadline = asyncio.get_running_loop().call_later(limit_s, self._end_unknown, limit_s)
 
-    def connection_lost(self, exc: BaseException | None) -> None:
+    def data_received(self, data: bytes) -> None:
+        """Handle what has come, as far as this turn allows (called by asyncio)."""
+        if self._is_over or self._is_deaf():
+            return
+        try:
+            self._http2.reader.add_data(data)
+        except H2ProtocolError as error:
+            self._end_for(error)
+            return
+        if share := self._shared.turns.share_of(self):
+            self.take_turn(share)
+            self._shared.turns.use(share - self._http2.reader.left)
+        else:
+            self._pause_if_full()
+
+    def take_turn(self, share: int) -> None:
+        """Handle so many of the frames that have come; if there are more, the next turn is asked for."""
+        if self._is_over:
+            return
+        reader = self._http2.reader
+        reader.left = share
+        try:
+            events = self._http2.receive_data(b"")
+            for event in events:
+                self.processor.process(event)
+        except H2ProtocolError as error:
+            self._end_for(error)
+            return
+        except Exception:  # noqa: BLE001 a fault here must end neither the turn of others nor this server
+            _log.exception("failed to handle what %s has sent", self)
+            self.cut()
+            return
+        if self._is_over:
+            return
+        self.connection.flush()
+        if reader.left <= 0 and reader.size:
+            self._shared.turns.add(self)
+            self._pause_if_full()
+        elif self._is_paused and not self._transport.is_closing():
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def resume_writing(self) -> None:
+        """Send the answers that wait for the socket (called by asyncio)."""
+        super().resume_writing()
+        self._outlet.wake()
+
+    def connection_lost(self, _: BaseException | None) -> None:
         """Cancel its calls (called by asyncio)."""
-        super().connection_lost(exc)
+        if not self._is_over and self.calls.under_way:
+            self._shared.faults.add(PeerFault.CUT, self, "the connection is lost")
+        self._end_calls("the connection is lost")
         self._end_limits()
-        self._connections.discard(self)
+        self._shared.connections.discard(self)
         self._release()
 
     def recognise(self) -> None:
@@ -110,9 +183,13 @@ class GrpcConnection(H2Protocol):
         if (newcomers := self.newcomers) is None:
             return
         self._end_limits()
+        self.calls.most = self._shared.settings.calls_max
         self._http2.increment_flow_control_window(WINDOW_BYTES - newcomers.limits.frame_size_max)
         self._allow(
-            {SettingCodes.MAX_CONCURRENT_STREAMS: CALLS_MAX, SettingCodes.INITIAL_WINDOW_SIZE: WINDOW_BYTES}
+            {
+                SettingCodes.MAX_CONCURRENT_STREAMS: self.calls.most,
+                SettingCodes.INITIAL_WINDOW_SIZE: WINDOW_BYTES,
+            }
         )
 
     def count_refused(self) -> None:
@@ -128,20 +205,89 @@ class GrpcConnection(H2Protocol):
     def cut(self) -> None:
         """Close it at once, and drop what is unsent."""
         self._end_limits()
-        self.processor.close("the proxy has closed the connection")
+        self._end_calls("the proxy has closed the connection")
         self._transport.abort()
 
     def end(self) -> None:
         """Cancel its calls, and close it."""
-        self.processor.close("the proxy stops")
+        self._close("the proxy stops")
 
-    @property
-    def _http2(self) -> Any:
-        return self.connection._connection  # noqa: SLF001 it has no other way
+    def leave(self, error_code: int) -> None:
+        """Finish the calls of a client that leaves.
+
+        The client closes the connection then; one that has met an error does not wait.
+        """
+        asyncio.get_running_loop().call_soon(self._close_unless_called, error_code)
+
+    def _begin_http2(self) -> None:
+        """Send the settings of the server."""
+        http2, window = self._http2, self.config.http2_stream_window_size
+        http2.initiate_connection()
+        if more := window - http2.local_settings.initial_window_size:
+            http2.increment_flow_control_window(more)
+            http2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: window})
+        self.connection = Connection(http2, self._transport, config=self.config)
+        self.connection.flush()
+        self.connection.initialize()
+        settings = self._shared.settings
+        resets = Allowance("resets of calls", settings.resets_max, settings.resets_per_second, "resetsMax")
+        self.processor = CallEvents(self.calls, self.connection, self, self._outlet, resets)
+
+    def _is_deaf(self) -> bool:
+        """Close it if the client sends what is to be answered, and reads nothing; return whether it does."""
+        if self.connection.write_ready.is_set():
+            return False
+        most = self._shared.settings.unsent_bytes_max
+        if (size := self._transport.get_write_buffer_size()) <= most:
+            return False
+        self._end_for(
+            DenialOfServiceError(f"{size} bytes are unread, at most {most} may be (unsentBytesMax)")
+        )
+        return True
+
+    def _pause_if_full(self) -> None:
+        """Stop reading while too much waits for its turn."""
+        if self._is_paused or self._transport.is_closing():
+            return
+        if self._http2.reader.size > self._shared.settings.unhandled_bytes_max:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _close(self, reason: str) -> None:
+        """Cancel its calls, and close it when what is unsent was sent, or soon."""
+        if not self._is_over:
+            self._end_calls(reason)
+            asyncio.get_running_loop().call_later(CLOSE_S, self._transport.abort)
+
+    def _end_calls(self, reason: str) -> None:
+        """Cancel its calls, and begin to close it."""
+        if self._is_over:  # they may be cleaning up: once is enough
+            return
+        self._is_over = True
+        self.processor.close(reason)
+        self.connection.resume_writing()  # who waits to send an answer learns that it has ended
+        self._outlet.recipient.end()
+        self._outlet.close()
+
+    def _end_for(self, error: H2ProtocolError) -> None:
+        """Close it for what the client has sent, and say why (RFC 9113, 5.4.1)."""
+        if self._is_over:  # such as for too many refused calls
+            return
+        code = error.error_code
+        self._shared.faults.add(PeerFault.CLOSED, self, f"{error} ({ErrorCodes(code).name})")
+        if not self._http2.is_over:  # it has not said so yet
+            self._http2.close_connection(code, str(error).encode())
+        self.connection.flush()
+        self._end_limits()
+        self._close(str(error))
+
+    def _end_for_unsent(self, reason: str) -> None:
+        """Close it for what the client has not read."""
+        self._end_for(DenialOfServiceError(reason))
 
     def _allow(self, settings: dict[SettingCodes, int]) -> None:
         """Send settings that say what the client may do: by default it may have 100 calls under way."""
-        self._http2.update_settings(settings)
+        self._http2.update_settings(cast(Any, settings))
         self.connection.flush()
 
     def _end_limits(self) -> None:
@@ -153,18 +299,10 @@ class GrpcConnection(H2Protocol):
     def _end_unknown(self, limit_s: float) -> None:
         self.abort(f"no known user has signed a call on it in {limit_s:g} s")
 
-    def _leave(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
-        """Finish the calls of a client that leaves (RFC 9113, 6.8): h2 would end the connection at once.
-
-        The client closes the connection then; one that has met an error does not wait.
-        """
-        asyncio.get_running_loop().call_soon(self._close_unless_called, frame.error_code)
-        return [], []
-
     def _close_unless_called(self, error_code: int) -> None:
         """Close the connection of a client that leaves, unless it waits for answers."""
         if error_code or not self.processor.streams:
-            self.processor.close("the client leaves")
+            self._close("the client leaves")
 
 
 def connection_of(stream: "Stream[Any, Any]") -> GrpcConnection:

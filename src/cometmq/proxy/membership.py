@@ -19,6 +19,8 @@ from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat, 
 _log = get_logger(__name__)
 
 CONSUME_TYPE: Final = ConsumeType.CONSUME_POP
+SUBSCRIPTIONS_MAX: Final = 4_000
+"""Most subscriptions of a group, as no broker takes more; those before are forgotten then."""
 
 
 class _Joined(NamedTuple):
@@ -43,7 +45,8 @@ class ProxyMembership:
         if joined is not None and _same(joined.subscriptions, wanted):
             return
         known = {} if joined is None else joined.subscriptions
-        self._groups[group] = _Joined(known | wanted, set())
+        together = known | wanted
+        self._groups[group] = _Joined(together if len(together) <= SUBSCRIPTIONS_MAX else wanted, set())
         await self._send(group)
 
     def subscriptions(self, group: str) -> list[SubscriptionData]:

@@ -1,4 +1,4 @@
-"""Checks of the names and times in requests.
+"""Checks of the names, times and counts in requests.
 
 Source: RocketMQ ``proxy/grpc/v2/common/GrpcValidator.java``.
 """
@@ -61,6 +61,14 @@ def checked_group(resource: pb.Resource) -> str:
     if group.startswith(_SYSTEM_GROUP_PREFIX):
         raise Failure(pb.ILLEGAL_CONSUMER_GROUP, f"group {group!r} is a system group: use one of your own")
     return group
+
+
+def check_count(count: int, most: int, what: str) -> None:
+    """Check how many of something a request has. Raises Failure if they are too many."""
+    if count > most:
+        raise Failure(
+            pb.BAD_REQUEST, f"{count} {what} in one request: at most {most} are possible (requestItemsMax)"
+        )
 
 
 def has_free_type(topic: str) -> bool:

@@ -49,6 +49,13 @@ class Failure(CometMQError):
         self.code = code
 
 
+def unread() -> Failure:
+    """Return the failure of a call whose client, or others, leave too many answers unread."""
+    return Failure(
+        pb.TOO_MANY_REQUESTS, "too many bytes of answers are unread: read them, or ask for fewer at a time"
+    )
+
+
 class CallCounts:
     """The calls that have been answered.
 

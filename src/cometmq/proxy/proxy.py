@@ -20,7 +20,7 @@ from cometmq.net.connection import Connection, refuse_request
 from cometmq.net.exposure import is_loopback
 from cometmq.net.tls.client import TLS
 from cometmq.net.tls.server import server_tls
-from cometmq.net.tls.settings import TlsMode, TlsSettings
+from cometmq.net.tls.settings import TlsMode
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.access import Admit, ClientAccess, admit_all
 from cometmq.proxy.brokers import Brokers
@@ -28,6 +28,7 @@ from cometmq.proxy.calling import call_for
 from cometmq.proxy.clients import Clients, ConnectedClient
 from cometmq.proxy.fellow_workers import FellowWorkers, WorkerPlace
 from cometmq.proxy.membership import ProxyMembership
+from cometmq.proxy.messages.bodies import Bodies
 from cometmq.proxy.outcomes import CallCounts, Failure, status_of
 from cometmq.proxy.renewals import LOOK_S, Renewals
 from cometmq.proxy.rpcs.acknowledging import Acknowledging
@@ -38,7 +39,8 @@ from cometmq.proxy.rpcs.routing import Routing
 from cometmq.proxy.rpcs.sending import Sending
 from cometmq.proxy.rpcs.sessions import TELEMETRY, Sessions, settings_refused
 from cometmq.proxy.rpcs.transactions import ClientTransactions
-from cometmq.proxy.transport import ALPN, METHODS, Call, GrpcServer, Rpc
+from cometmq.proxy.settings import ProxySettings
+from cometmq.proxy.transport import ALPN, METHODS, SETTINGS, Call, GrpcServer, Rpc
 from cometmq.wire.acl import Credentials
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
@@ -46,9 +48,10 @@ from cometmq.wire.frame import Command
 PORT: Final = 8081
 """The port that clients' documentation names."""
 
+CLIENT_ID_LENGTH_MAX: Final = 512
+"""Longest client id; it is kept as long as the client is known."""
 FINISH_S: Final = 5.0
 """How long a proxy that stops waits for calls under way; those that wait for messages are cancelled."""
-NO_TLS: Final = TlsSettings()
 
 UnaryRpc = Callable[[Any, Call], Awaitable[Any]]
 """Answers a request with one answer. Raises CometMQError."""
@@ -67,7 +70,7 @@ class Proxy:
         credentials: sign the requests to name servers and brokers, for all clients; None for those of the
             environment (``client/credentials.py``).
         tls: how to connect to name servers and brokers by TLS; None to connect plainly.
-        server_tls_settings: the TLS of its own port.
+        settings: limit what clients may take, and are the TLS of its own port.
         authenticate: whether calls must be signed by users of the brokers, who may do what they ask for; the
             ``credentials`` must be a super user's, to look them up.
 
@@ -84,7 +87,7 @@ class Proxy:
         insecure: bool = False,
         credentials: Credentials | None = None,
         tls: TLS | None = None,
-        server_tls_settings: TlsSettings = NO_TLS,
+        settings: ProxySettings = SETTINGS,
         authenticate: bool = False,
     ) -> None:
         self._host, self._wanted_port = host, port
@@ -95,16 +98,16 @@ class Proxy:
                 "a super user, by --credentials"
             )
         self._insecure, self._authenticates = insecure, authenticate
-        self._has_tls = server_tls_settings.tls_mode is not TlsMode.DISABLED
+        self._has_tls = settings.tls_mode is not TlsMode.DISABLED
         self._brokers = Brokers(name_servers, clock, self._on_request, credentials=credentials, tls=tls)
         self._cluster = ClusterAdmin(";".join(name_servers), credentials=credentials, tls=tls)
         self._access = ClientAccess(self._cluster, clock.monotonic_ms) if authenticate else None
         self._admit: Admit = admit_all if self._access is None else self._access.check
-        self._clients = Clients(self._admit)
+        self._clients, self._bodies = Clients(self._admit, settings), Bodies(settings.inflated_bytes_max)
         self._membership = ProxyMembership(self._brokers)
-        self._renewals = Renewals(self._brokers)
-        self._transactions = ClientTransactions(self._brokers, self._clients)
-        self._relayed = RelayedRequests(self._clients, self._membership)
+        self._renewals = Renewals(self._brokers, settings)
+        self._transactions = ClientTransactions(self._brokers, self._clients, self._bodies)
+        self._relayed = RelayedRequests(self._clients, self._membership, self._bodies)
         self._fellows = FellowWorkers()
         self._sessions = Sessions(
             self._brokers,
@@ -117,15 +120,19 @@ class Proxy:
             self._admitted,
         )
         self._receiving = Receiving(
-            self._brokers, self._clients, self._membership, self._fellows, self._renewals.add
+            self._brokers, self._clients, self._membership, self._fellows, self._renewals, self._bodies
         )
-        self._acknowledging = Acknowledging(self._brokers, self._renewals, self._fellows)
+        self._acknowledging = Acknowledging(
+            self._brokers, self._renewals, self._fellows, settings.request_items_max
+        )
+        self._sending = Sending(self._brokers, settings.request_items_max)
         self._routing = Routing(self._brokers)
         self.counts = CallCounts()
         self._server = GrpcServer(
             self._rpcs(),
-            tls=server_tls(server_tls_settings, ALPN),
+            tls=server_tls(settings, ALPN),
             identify=None if self._access is None else partial(self._identify, self._access),
+            settings=settings,
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -185,6 +192,7 @@ class Proxy:
         await self._receiving.close()
         await self._transactions.close()
         await self._relayed.close()
+        self._bodies.close()
         await self._membership.close()
         await self._brokers.close()
         await self._cluster.__aexit__()
@@ -221,7 +229,7 @@ class Proxy:
 
     def _rpcs(self) -> dict[str, Rpc]:
         """Return the rpcs by their names."""
-        sending, pulling = Sending(self._brokers), PullingQueues(self._brokers)
+        sending, pulling = self._sending, PullingQueues(self._brokers, self._bodies)
         acknowledging, sessions = self._acknowledging, self._sessions
         unary: dict[str, UnaryRpc] = {
             "QueryRoute": self._routing.query_route,
@@ -271,6 +279,11 @@ class Proxy:
         """Return a call with its user. Raises Failure if it does not say who calls, or may not be served."""
         if not call.client_id:
             raise Failure(pb.CLIENT_ID_REQUIRED, "x-mq-client-id is missing from the metadata of the call")
+        if (length := len(call.client_id)) > CLIENT_ID_LENGTH_MAX:
+            raise Failure(
+                pb.BAD_REQUEST,
+                f"a client id of {length} characters: at most {CLIENT_ID_LENGTH_MAX} are possible",
+            )
         admitted = replace(call, user=await self._admit(name, request, call))
         self._clients.heard(admitted.client)
         return admitted

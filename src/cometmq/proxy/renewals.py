@@ -12,13 +12,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec.structs import replace
+
 from cometmq.client.consumer.send_back import retry_delay_ms
 from cometmq.errors import CometMQError
 from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.messages.receipts import ClientReceipt, parse_client_receipt
-from cometmq.proxy.transport import ClientKey
+from cometmq.proxy.settings import ProxySettings
+from cometmq.proxy.transport import SETTINGS, ClientKey
 
 LOOK_S: Final = 5.0
 """How often the handles are looked at."""
@@ -55,18 +58,36 @@ class _Held:
 
 
 class Renewals:
-    """The messages that clients are handling, and the handles that they got for them."""
+    """The messages that clients are handling, and the handles that they got for them.
 
-    def __init__(self, brokers: Brokers) -> None:
+    Args:
+        limits: bound how many they are.
+    """
+
+    def __init__(self, brokers: Brokers, limits: ProxySettings = SETTINGS) -> None:
         self._brokers = brokers
+        self._limits = limits
         self._clock = brokers.clock
         self._held: defaultdict[tuple[ClientKey, str], dict[str, _Held]] = defaultdict(dict)
+        self._count = 0
+
+    def has_room(self, client: ClientKey, group: str) -> bool:
+        """Return whether a client may be given further messages of a group to handle."""
+        of_owner = len(self._held.get((client, group), ()))
+        return (
+            of_owner < self._limits.handled_messages_max
+            and self._count < self._limits.handled_messages_total_max
+        )
 
     def add(self, client: ClientKey, group: str, message: StoredMessage, receipt: ClientReceipt) -> None:
         """Begin to prolong the invisible time of a message that was delivered to a client with a handle."""
         now_ms = self._clock.monotonic_ms()
-        held = _Held(message, receipt, now_ms, now_ms + receipt.handle.invisible_ms)
-        self._held[client, group][str(receipt)] = held
+        short = replace(message, body=b"", properties={})  # nobody reads them here, and they may be long
+        held = _Held(short, receipt, now_ms, now_ms + receipt.handle.invisible_ms)
+        of_owner = self._held[client, group]
+        self._count -= len(of_owner)
+        of_owner[str(receipt)] = held
+        self._count += len(of_owner)
 
     @asynccontextmanager
     async def present(self, client: ClientKey, group: str, text: str) -> AsyncIterator[ClientReceipt]:
@@ -81,7 +102,7 @@ class Renewals:
             return
         async with held.changing:  # the broker may be about to replace it
             yield self._valid(held.receipt)
-        of_owner.pop(text, None)
+        self._drop(of_owner, text)
 
     def _valid(self, receipt: ClientReceipt) -> ClientReceipt:
         receipt.check_valid(self._clock.now_ms())
@@ -104,8 +125,15 @@ class Renewals:
 
     async def release(self, client: ClientKey, group: str) -> None:
         """Show the messages of a client that has gone to others soon."""
-        held = self._held.pop((client, group), {}).values()
+        of_owner = self._held.pop((client, group), {})
+        held = list(of_owner.values())
+        for text in list(of_owner):
+            self._drop(of_owner, text)
         await asyncio.gather(*(self._release(group, one) for one in held))
+
+    def _drop(self, of_owner: dict[str, _Held], text: str) -> None:
+        if of_owner.pop(text, None) is not None:
+            self._count -= 1
 
     async def _release(self, group: str, held: _Held) -> None:
         async with held.changing:
@@ -122,7 +150,7 @@ class Renewals:
                 invisible_ms = retry_delay_ms(held.message, 0)
             is_renewed = await self._change(owner[1], held, invisible_ms)
             if is_last or (not is_renewed and held.failures >= FAILURES_MAX):
-                of_owner.pop(text, None)
+                self._drop(of_owner, text)
 
     async def _change(self, group: str, held: _Held, invisible_ms: int) -> bool:
         """Hide a message for another time; return whether the broker has done that."""

@@ -12,17 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.message_factory import GetMessageClass
 from grpclib.const import Cardinality, Handler, Status
-from grpclib.encoding.proto import ProtoCodec
-from grpclib.events import _DispatchServerEvents
 from grpclib.exceptions import GRPCError, StreamTerminatedError
-from grpclib.server import Handler as CallHandler
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError as H2ProtocolError
 
@@ -32,7 +29,12 @@ from cometmq.net.listening import listen, listen_at
 from cometmq.net.newcomers import Newcomers
 from cometmq.net.tls.server import ServerTls
 from cometmq.proxy import messaging_pb2 as pb
-from cometmq.proxy.connection import NEWCOMER_LIMITS, GrpcConnection, connection_of
+from cometmq.proxy.connection import NEWCOMER_LIMITS, GrpcConnection, Shared, connection_of
+from cometmq.proxy.http2.faults import PeerFaults
+from cometmq.proxy.http2.streams import CallStream
+from cometmq.proxy.http2.turns import Turns
+from cometmq.proxy.http2.unsent import AnswersHeld, Recipient, Unsent
+from cometmq.proxy.settings import ProxySettings
 
 SERVICE: Final = "apache.rocketmq.v2.MessagingService"
 """The name of the rpcs' service on the wire; that in our own ``.proto`` file differs."""
@@ -41,7 +43,9 @@ METHODS: Final[Mapping[str, MethodDescriptor]] = {
 }
 """The rpcs of the ``.proto`` file by their names."""
 REQUEST_BYTES_MAX: Final = 16 << 20
-"""Largest request; a message of 4 MiB with its properties is far smaller."""
+"""Largest request to send; a message of 4 MiB with its properties is far smaller."""
+PLAIN_REQUEST_BYTES_MAX: Final = 1 << 20
+"""Largest request without messages: it may consist of very many small parts."""
 ARRIVING_BYTES_MAX: Final = 256 << 20
 """Largest size of all requests together that have begun to arrive."""
 BACKLOG: Final = 1_024
@@ -49,6 +53,9 @@ CLIENT_ID: Final = "x-mq-client-id"
 """The header with the id of the client."""
 ALPN: Final = ("h2",)
 """The name of HTTP/2 in TLS handshakes."""
+SETTINGS: Final = ProxySettings()
+"""Those of a proxy that is given no others."""
+_SEND: Final = GetMessageClass(METHODS["SendMessage"].input_type)
 _HEAD: Final = struct.Struct(">?I")
 """What stands before each message: whether it is compressed, and its size."""
 
@@ -94,6 +101,7 @@ class Call:
         deadline: when the client stops waiting, by the event loop's clock; None if it waits for ever.
         hang_up: closes the client's connection at once, and logs the reason.
         user: who has signed it, once that was checked; empty if calls need no signature.
+        answers: limit what the proxy holds for it.
     """
 
     metadata: Mapping[str, str]
@@ -101,6 +109,7 @@ class Call:
     deadline: float | None = None
     hang_up: Callable[[str], None] = _stay
     user: str = ""
+    answers: AnswersHeld = field(default_factory=AnswersHeld)
 
     @property
     def client_id(self) -> str:
@@ -111,6 +120,11 @@ class Call:
     def client(self) -> ClientKey:
         """The client that calls."""
         return ClientKey(self.user, self.client_id)
+
+    @property
+    def language(self) -> str:
+        """The language of the client's library, in capital letters; empty if it has sent none."""
+        return self.metadata.get("x-mq-language", "").strip().upper()
 
     def left_ms(self) -> int | None:
         """Return how long the client still waits; None for ever."""
@@ -125,15 +139,27 @@ class Exchange:
 
     requests: AsyncIterator[Any]
     _send: Callable[[Any], Any]
+    _recipient: Recipient | None = None
     _sending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def send(self, answer: ProtobufMessage) -> None:
-        """Send an answer; waits while the client reads too slowly. Raises NetworkError if it has gone."""
-        async with self._sending:  # parts of two long answers must not mix
-            try:
+        """Send an answer; waits while the client reads too slowly.
+
+        Raises NetworkError if it has gone, or if too many answers wait.
+        """
+        held = None
+        if self._recipient is not None and self._sending.locked():
+            held = self._recipient.try_hold(answer.ByteSize())
+            if held is None:
+                raise NetworkError("the client's stream takes nothing more: too many answers are unread")
+        try:
+            async with self._sending:  # parts of two long answers must not mix
                 await self._send(answer)
-            except (H2ProtocolError, StreamTerminatedError) as error:
-                raise NetworkError(f"the client's stream has ended: {error}") from None
+        except (H2ProtocolError, StreamTerminatedError) as error:
+            raise NetworkError(f"the client's stream has ended: {error}") from None
+        finally:
+            if held is not None and self._recipient is not None:
+                self._recipient.release(held)
 
 
 Rpc = Callable[[Any, Call], Any]
@@ -154,13 +180,19 @@ class GrpcServer:
         tls: decides which connections are TLS, made with ``ALPN``; None for plain ones only.
         identify: judges the calls of connections on which no known user has signed one yet, before their
             requests are read; None if all are welcome.
+        settings: limit what clients may take.
 
     Attributes:
         port: the port that it listens on.
     """
 
     def __init__(
-        self, rpcs: Mapping[str, Rpc], *, tls: ServerTls | None = None, identify: Identify | None = None
+        self,
+        rpcs: Mapping[str, Rpc],
+        *,
+        tls: ServerTls | None = None,
+        identify: Identify | None = None,
+        settings: ProxySettings = SETTINGS,
     ) -> None:
         self._rpcs = rpcs
         self._handlers = {f"/{SERVICE}/{name}": self._handler(one) for name, one in METHODS.items()}
@@ -169,6 +201,15 @@ class GrpcServer:
         self._identify = identify
         self._newcomers = None if identify is None else Newcomers(NEWCOMER_LIMITS)
         self._connections: set[GrpcConnection] = set()
+        self._faults = PeerFaults()
+        self._shared = Shared(
+            settings,
+            self._connections,
+            Turns(settings.turn_frames_max),
+            Unsent(settings.unsent_bytes_max, settings.unsent_bytes_total_max),
+            self._faults,
+            self._newcomers,
+        )
         self._unary: set[asyncio.Task[Any]] = set()
         self.port = 0
 
@@ -214,6 +255,7 @@ class GrpcServer:
             await connection.calls.wait_closed()
         if self._newcomers is not None:
             self._newcomers.close()
+        self._faults.close()
         if self._tls is not None:
             await self._tls.stop()
 
@@ -223,8 +265,7 @@ class GrpcServer:
 
     def _connect(self, release: Callable[[], None]) -> GrpcConnection:
         """Create the protocol of a new connection."""
-        calls = CallHandler(self._handlers, ProtoCodec(), None, _DispatchServerEvents())
-        return GrpcConnection(calls, self._connections, release, self._newcomers)
+        return GrpcConnection(self._handlers, self._shared, release)
 
     def _handler(self, method: MethodDescriptor) -> Handler:
         cardinality = _CARDINALITY[method.client_streaming, method.server_streaming]
@@ -292,21 +333,33 @@ _ARRIVING: Final = _Arriving()
 
 async def _receive(stream: "Stream[Any, Any]") -> Any:
     """Return the next request, None after the last. Raises CallRefused if it is too large or compressed."""
-    head = await stream._stream.recv_data(_HEAD.size)  # noqa: SLF001 its own method reads any size
+    unread = cast(CallStream, stream._stream).request  # noqa: SLF001 its own method reads any size
+    head = await unread.peek(_HEAD.size)
     if not head:
         return None
+    if len(head) < _HEAD.size:
+        raise CallRefused(GrpcStatus.INVALID_ARGUMENT, f"a request ends after {len(head)} bytes")
     is_compressed, size = _HEAD.unpack(head)
     if is_compressed:
         raise GRPCError(Status.UNIMPLEMENTED, "requests must not be compressed")
-    if size > REQUEST_BYTES_MAX:
-        text = f"a request of {size} bytes: at most {REQUEST_BYTES_MAX} are possible"
+    if size > (most := _most_bytes(stream)):
+        text = f"a request of {size} bytes: at most {most} are possible"
         raise CallRefused(GrpcStatus.RESOURCE_EXHAUSTED, text)
     with _ARRIVING.of(size):
-        data = await stream._stream.recv_data(size)  # noqa: SLF001 as above
+        data = await unread.read(size, skipped=_HEAD.size)
+    if len(data) < size:
+        text = f"a request of {size} bytes ends after {len(data)} of them"
+        raise CallRefused(GrpcStatus.INVALID_ARGUMENT, text)
     try:
         return stream._recv_type.FromString(data)  # noqa: SLF001 as above
     except DecodeError as error:
         raise CallRefused(GrpcStatus.INVALID_ARGUMENT, f"the request cannot be decoded: {error}") from None
+
+
+def _most_bytes(stream: "Stream[Any, Any]") -> int:
+    """Return how many bytes a request may have."""
+    has_messages = stream._recv_type is _SEND  # noqa: SLF001 as above
+    return REQUEST_BYTES_MAX if has_messages else min(REQUEST_BYTES_MAX, PLAIN_REQUEST_BYTES_MAX)
 
 
 async def _requests(stream: "Stream[Any, Any]") -> AsyncIterator[Any]:
@@ -314,23 +367,32 @@ async def _requests(stream: "Stream[Any, Any]") -> AsyncIterator[Any]:
         yield request
 
 
+async def _only_request(stream: "Stream[Any, Any]") -> Any:
+    """Return the request of a call that has one. Raises CallRefused if there is none."""
+    if (request := await _receive(stream)) is None:
+        raise CallRefused(GrpcStatus.INVALID_ARGUMENT, "the call has no request")
+    return request
+
+
 async def _serve_unary(stream: "Stream[Any, Any]", rpc: Rpc) -> None:
-    request = await _receive(stream)
+    request = await _only_request(stream)
     await stream.send_message(await rpc(request, _call_of(stream)))
 
 
 async def _serve_stream(stream: "Stream[Any, Any]", rpc: Rpc) -> None:
-    request = await _receive(stream)
-    answers = rpc(request, _call_of(stream))
+    request, call = await _only_request(stream), _call_of(stream)
+    answers = rpc(request, call)
     try:
         async for answer in answers:
             await stream.send_message(answer)
     finally:
         await answers.aclose()
+        call.answers.release()
 
 
 async def _serve_exchange(stream: "Stream[Any, Any]", rpc: Rpc) -> None:
-    await rpc(Exchange(_requests(stream), stream.send_message), _call_of(stream))
+    exchange = Exchange(_requests(stream), stream.send_message, _recipient_of(stream))
+    await rpc(exchange, _call_of(stream))
 
 
 _CARDINALITY: Final = {(one.client_streaming, one.server_streaming): one for one in Cardinality}
@@ -342,12 +404,15 @@ _SERVE: Final = {
 
 
 def _call_of(stream: "Stream[Any, Any]") -> Call:
-    metadata: dict[str, str] = {}
-    for name, value in (stream.metadata or {}).items():
-        if isinstance(value, str):
-            metadata.setdefault(name, value)
     deadline = None
     if stream.deadline is not None:
         deadline = asyncio.get_running_loop().time() + stream.deadline.time_remaining()
     connection = connection_of(stream)
-    return Call(metadata, str(connection), deadline, connection.abort)
+    metadata = cast(Mapping[str, str], stream.metadata)
+    answers = AnswersHeld(_recipient_of(stream))
+    return Call(metadata, str(connection), deadline, connection.abort, answers=answers)
+
+
+def _recipient_of(stream: "Stream[Any, Any]") -> Recipient:
+    """Return what counts the unsent answers of a call's connection."""
+    return cast(CallStream, stream._stream).recipient  # noqa: SLF001 the stream does not say

@@ -9,6 +9,7 @@ from cometmq.wire.acl import Credentials
 require("proxy", "grpc_endpoint")
 
 from cometmq.proxy.proxy import Proxy  # noqa: E402 it needs what was just checked
+from cometmq.proxy.settings import ProxySettings  # noqa: E402 as above
 
 
 async def start_proxy(
@@ -25,7 +26,7 @@ async def start_proxy(
         host,
         0,
         credentials=credentials,
-        server_tls_settings=tls,
+        settings=ProxySettings(**{name: getattr(tls, name) for name in TlsSettings.__struct_fields__}),
         authenticate=credentials is not None,
     )
     await proxy.start()

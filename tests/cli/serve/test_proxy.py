@@ -1,5 +1,6 @@
 import json
 import signal
+from pathlib import Path
 
 from grpclib.client import Channel
 from tests.cli.conftest import Process, Run
@@ -29,3 +30,11 @@ def test_a_port_that_is_taken_is_one_line(cometmq: Run, rocketmq: EmbeddedBroker
     ran = cometmq("proxy", "--port", port, "--namesrv", rocketmq.name_server)
     assert ran.code == 2
     assert ran.err.splitlines()[-1].startswith(f"error: proxy: cannot listen on 127.0.0.1:{port}: another ")
+
+
+def test_a_setting_that_a_proxy_does_not_have_stops_the_start(cometmq: Run, tmp_path: Path) -> None:
+    path = tmp_path / "proxy.conf"
+    path.write_text("callMax=1\n")
+    ran = cometmq("proxy", "--port", "0", "--config", str(path))
+    assert ran.code == 2
+    assert f"settings file {path}: a proxy has no setting callMax" in ran.err

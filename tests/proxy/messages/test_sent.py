@@ -39,6 +39,7 @@ def refused(*messages: pb.Message) -> pb.Code:
         (message_of("T", tag="a|b"), pb.ILLEGAL_MESSAGE_TAG),
         (message_of("T", tag=" "), pb.ILLEGAL_MESSAGE_TAG),
         (message_of("T", keys=["a", " "]), pb.ILLEGAL_MESSAGE_KEY),
+        (message_of("T", keys=[""] * (16 * 1024 + 1)), pb.MESSAGE_PROPERTIES_TOO_LARGE),
         (message_of("T", message_id=" "), pb.ILLEGAL_MESSAGE_ID),
         (
             message_of(

@@ -4,6 +4,7 @@ from google.protobuf.duration_pb2 import Duration
 from tests.proxy.conftest import Front
 
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.settings import ProxySettings
 
 NAMES: dict[str, Any] = {"group": pb.Resource(name="G"), "topic": pb.Resource(name="T")}
 EXPIRED = "0 1000 1000 0 0 embedded 0 0 0"
@@ -100,3 +101,10 @@ async def test_a_handle_that_is_used_up_is_invalid(front: Front) -> None:
     )
     answer = await front.client.call("ChangeInvisibleDuration", change)
     assert answer.status.code == pb.INVALID_RECEIPT_HANDLE
+
+
+async def test_an_acknowledgement_with_too_many_entries_is_refused(front: Front) -> None:
+    entries = [pb.AckMessageEntry() for _ in range(ProxySettings().request_items_max + 1)]
+    answer = await front.client.call("AckMessage", pb.AckMessageRequest(entries=entries, **NAMES))
+    assert answer.status.code == pb.BAD_REQUEST
+    assert "1001 entries in one request: at most 1000 are possible (requestItemsMax)" in answer.status.message

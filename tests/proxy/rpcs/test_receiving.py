@@ -1,12 +1,17 @@
 import asyncio
+import zlib
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from tests.proxy.conftest import Front, receive_request
 
+from cometmq import Producer
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.message import Message
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.http2.unsent import Recipient
+from cometmq.proxy.rpcs import receiving
+from cometmq.proxy.settings import ProxySettings
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import parse
 from cometmq.wire.headers.pop import PollingInfoHeader, PollingInfoResponseHeader
@@ -79,6 +84,41 @@ async def test_a_compressed_body_arrives_as_it_was(front: Front) -> None:
     assert message.system_properties.body_encoding == pb.IDENTITY
 
 
+async def test_a_client_that_can_decompress_a_body_gets_it_as_it_is(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    async with Producer(front.broker.name_server) as producer:
+        await producer.send(Message("T", b"x" * 10_000))
+    client = front.client._replace(metadata={**front.client.metadata, "x-mq-language": "JAVA"})
+    _, (message,) = await client.receive(receive_request("T", "G"))
+    assert zlib.decompress(message.body) == b"x" * 10_000
+    assert message.system_properties.body_encoding == pb.GZIP
+
+
+async def test_messages_that_there_is_no_room_for_are_delivered_again(front: Front) -> None:
+    await front.create_topic("T", queues=1)
+    await front.send("T", b"1", b"2")
+    unsent = front.proxy._server._shared.unsent
+    others = Recipient(unsent, lambda _: None)
+    held = others.hold(unsent.messages_max - 1)
+    status, messages = await front.client.receive(receive_request("T", "G"))
+    assert status.code == pb.TOO_MANY_REQUESTS and messages == []
+    others.release(held)
+    found = await front.receive("T", "G", 2)
+    assert {message.system_properties.delivery_attempt for message in found} == {1}
+    assert unsent.bytes == 0
+
+
+async def test_nobody_pops_while_too_much_is_unread(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiving, "ROOM_S", 0)
+    await front.create_topic("T", queues=1)
+    await front.send("T", b"1")
+    unsent = front.proxy._server._shared.unsent
+    Recipient(unsent, lambda _: None).hold(unsent.messages_max)
+    status, messages = await front.client.receive(receive_request("T", "G"))
+    assert status.code == pb.TOO_MANY_REQUESTS and messages == []
+    assert "unread" in status.message
+
+
 async def test_what_a_client_that_has_gone_would_have_received_comes_again_soon(front: Front) -> None:
     await front.create_topic("T", queues=1)
     request = receive_request("T", "G", long_polling_timeout=Duration(seconds=20))
@@ -122,3 +162,21 @@ async def test_a_message_of_an_ordered_group_that_comes_again_says_so(front: Fro
     (again,) = await front.receive("T", "G", 1)
     attempts = [one.system_properties.delivery_attempt for one in (first, again)]
     assert attempts == [1, 2]
+
+
+async def test_a_client_that_handles_too_many_messages_gets_no_more_until_it_acknowledges_some(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = ProxySettings(handled_messages_max=2)
+    monkeypatch.setattr(front.proxy._renewals, "_limits", limits)
+    await front.create_topic("T", queues=1)
+    await front.send("T", b"1", b"2", b"3")
+    request = receive_request("T", "G", auto_renew=True, batch_size=2)
+    _, (first, _) = await front.client.receive(request)
+    status, messages = await front.client.receive(request)
+    assert status.code == pb.TOO_MANY_REQUESTS and messages == [] and "handledMessagesMax" in status.message
+    handle = pb.AckMessageEntry(receipt_handle=first.system_properties.receipt_handle)
+    names = {"group": pb.Resource(name="G"), "topic": pb.Resource(name="T")}
+    await front.client.call("AckMessage", pb.AckMessageRequest(entries=[handle], **names))
+    _, (third,) = await front.client.receive(request)
+    assert third.body == b"3"

@@ -21,6 +21,7 @@ from cometmq.proxy.access import needs_of
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.clients import Clients
 from cometmq.proxy.membership import ProxyMembership
+from cometmq.proxy.messages.bodies import Bodies
 from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.rpcs import relayed
 from cometmq.proxy.rpcs.relayed import RelayedRequests
@@ -129,7 +130,9 @@ class Members:
         self.is_sent = asyncio.Event()
         self.sent: dict[str, list[pb.TelemetryCommand]] = {user: [] for user in users}
         self.clients = Clients(self._admit)
-        self.relayed = RelayedRequests(self.clients, ProxyMembership(Brokers([], SystemClock())))
+        self.relayed = RelayedRequests(
+            self.clients, ProxyMembership(Brokers([], SystemClock())), Bodies(1 << 20)
+        )
         for user in users:
 
             async def send(command: pb.TelemetryCommand, user: str = user) -> None:

@@ -6,6 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tests.proxy.conftest import Front, message_of
 
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.settings import ProxySettings
 
 
 async def test_each_message_of_a_send_has_its_entry(front: Front) -> None:
@@ -82,3 +83,12 @@ async def test_the_brokers_refusal_fails_the_call(front: Front) -> None:
     answer = await front.send("T", b"a", b"b")
     assert answer.status.code == pb.MULTIPLE_RESULTS
     assert {entry.status.code for entry in answer.entries} == {pb.OK, pb.TOO_MANY_REQUESTS}
+
+
+async def test_a_send_of_too_many_messages_is_refused(front: Front) -> None:
+    messages = [message_of("T") for _ in range(ProxySettings().request_items_max + 1)]
+    answer = await front.client.call("SendMessage", pb.SendMessageRequest(messages=messages))
+    assert answer.status.code == pb.BAD_REQUEST
+    assert (
+        "1001 messages in one request: at most 1000 are possible (requestItemsMax)" in answer.status.message
+    )

@@ -15,6 +15,7 @@ from cometmq.net.connection import Connection
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.clients import Clients
+from cometmq.proxy.messages.bodies import Bodies
 from cometmq.proxy.outcomes import Failure
 from cometmq.proxy.rpcs.transactions import ClientTransactions
 from cometmq.proxy.transport import Call, Exchange
@@ -119,7 +120,7 @@ async def commands_after(command: Command, admitted: set[str], *users: str) -> d
             got[user].append(sent.recover_orphaned_transaction_command.message.body)
 
         clients.update(call_of("c", user), PRODUCER, Exchange(nothing(), send))
-    transactions = ClientTransactions(Brokers([], SystemClock()), clients)
+    transactions = ClientTransactions(Brokers([], SystemClock()), clients, Bodies(1 << 20))
     for _ in range(2):
         transactions.check(cast(Connection, None), command)
     await asyncio.gather(*transactions._asking)

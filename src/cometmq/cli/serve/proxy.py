@@ -25,6 +25,7 @@ _FOLDER = NamedPath(file_okay=False)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port to listen on."
 )
+@click.option("--config", type=_FILE, help="Settings file: TOML, or lines key=value.")
 @click.option("--grpc-tls-cert", type=_FILE, help="Certificate (PEM) of the port, for clients by TLS …")
 @click.option("--grpc-tls-key", type=_FILE, help="… and its key (PEM), if that is in another file.")
 @click.option(
@@ -66,6 +67,7 @@ def proxy(
     """
     metrics = take_metrics(server)
     worker, while_input = server.pop("worker"), server.pop("while_input")
+    config = server.pop("config")
     options = {"insecure": insecure, "authenticate": authenticate, **access()}
 
     async def serve() -> None:
@@ -76,15 +78,14 @@ def proxy(
             return
         from cometmq.cli.serve.child import stop_at_end_of_input  # noqa: PLC0415 - as below
         from cometmq.net.address import parse_name_servers  # noqa: PLC0415 - the help must not wait for it
-        from cometmq.net.tls.settings import TlsSettings  # noqa: PLC0415 - as above
         from cometmq.proxy.fellow_workers import WorkerPlace  # noqa: PLC0415 - as above
         from cometmq.proxy.metrics import endpoint_of  # noqa: PLC0415 - as above
         from cometmq.proxy.proxy import Proxy  # noqa: PLC0415 - as above
-        from cometmq.settings.values import settings_from  # noqa: PLC0415 - as above
+        from cometmq.proxy.settings import load  # noqa: PLC0415 - as above
 
-        tls = settings_from(TlsSettings, _tls(**server))
+        settings = load(config, _tls(**server))
         async with AsyncExitStack() as stack:
-            made = Proxy(parse_name_servers(namesrv), host, port, server_tls_settings=tls, **options)
+            made = Proxy(parse_name_servers(namesrv), host, port, settings=settings, **options)
             endpoint = None if metrics is None else endpoint_of(made, *metrics)
             await made.start(None if worker is None else WorkerPlace(*worker))
             stack.push_async_callback(made.stop)

@@ -1,8 +1,8 @@
 """Convert stored messages to those that gRPC clients receive.
 
-Source: RocketMQ ``proxy/grpc/v2/common/GrpcConverter.java``. Unlike there, the body is decompressed: clients
-do not agree on what GZIP means. The digest is that of the body as it is sent, by MD5, on which clients agree:
-the one for Node.js wants a CRC32 in decimal, all others in hex.
+Source: RocketMQ ``proxy/grpc/v2/common/GrpcConverter.java``. Unlike there, the body is decompressed for those
+who cannot (``bodies.py``): clients do not agree on what GZIP means. The digest is that of the body as it is
+sent, by MD5, on which clients agree: the one for Node.js wants a CRC32 in decimal, all others in hex.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ def timestamp_of(time_ms: int) -> Timestamp:
 
 
 def received_message(message: StoredMessage, receipt: str | None = None) -> pb.Message:
-    """Convert a message, decompressed if that is possible; ``receipt`` is its receipt handle."""
+    """Convert a message, with its body as it is; ``receipt`` is its receipt handle."""
     named = message.properties
     system = pb.SystemProperties(
         keys=message.keys,

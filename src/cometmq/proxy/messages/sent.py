@@ -118,6 +118,17 @@ def _check_properties(message: pb.Message) -> None:
             pb.MESSAGE_PROPERTIES_TOO_LARGE,
             f"{len(named)} user properties: at most {USER_PROPERTIES_MAX} are possible",
         )
+    if len(system.keys) > PROPERTIES_SIZE_MAX:
+        raise Failure(
+            pb.MESSAGE_PROPERTIES_TOO_LARGE,
+            f"{len(system.keys)} keys: at most {PROPERTIES_SIZE_MAX} are possible",
+        )
+    texts = (system.tag, *system.keys, *named, *named.values())  # looked at one by one if they are not long
+    if (size := sum(len(text.encode()) for text in texts)) > PROPERTIES_SIZE_MAX:
+        raise Failure(
+            pb.MESSAGE_PROPERTIES_TOO_LARGE,
+            f"properties, keys and tag of {size} bytes: at most {PROPERTIES_SIZE_MAX} are possible",
+        )
     for name, value in named.items():
         if name in RESERVED:
             raise Failure(
@@ -132,12 +143,6 @@ def _check_properties(message: pb.Message) -> None:
     for key in system.keys:
         if not key.strip() or has_control_character(key):
             raise Failure(pb.ILLEGAL_MESSAGE_KEY, f"key {key!r}: give one that is not blank")
-    texts = (system.tag, *system.keys, *named, *named.values())
-    if (size := sum(len(text.encode()) for text in texts)) > PROPERTIES_SIZE_MAX:
-        raise Failure(
-            pb.MESSAGE_PROPERTIES_TOO_LARGE,
-            f"properties, keys and tag of {size} bytes: at most {PROPERTIES_SIZE_MAX} are possible",
-        )
 
 
 def _check_system(system: pb.SystemProperties, now_ms: int) -> None:

@@ -11,7 +11,7 @@ from cometmq.errors import CometMQError
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.fellow_workers import FellowWorkers
-from cometmq.proxy.names import checked_group, checked_invisible_ms, checked_topic
+from cometmq.proxy.names import check_count, checked_group, checked_invisible_ms, checked_topic
 from cometmq.proxy.outcomes import OK, Failure, code_of_broker, common_status, status_of
 from cometmq.proxy.renewals import Renewals
 from cometmq.proxy.rpcs.dead_letters import check_place, forward_to_dead_letters
@@ -20,9 +20,14 @@ from cometmq.wire.codes import ResponseCode
 
 
 class Acknowledging:
-    """Ends the deliveries of messages, or postpones their next ones."""
+    """Ends the deliveries of messages, or postpones their next ones.
 
-    def __init__(self, brokers: Brokers, renewals: Renewals, fellows: FellowWorkers) -> None:
+    Args:
+        items_max: entries of one acknowledgement.
+    """
+
+    def __init__(self, brokers: Brokers, renewals: Renewals, fellows: FellowWorkers, items_max: int) -> None:
+        self._items_max = items_max
         self._brokers = brokers
         self._renewals = renewals
         self._fellows = fellows
@@ -32,6 +37,7 @@ class Acknowledging:
         group, topic = checked_group(request.group), checked_topic(request.topic)
         if not request.entries:
             raise Failure(pb.INTERNAL_SERVER_ERROR, "an acknowledgement of no message: give it an entry")
+        check_count(len(request.entries), self._items_max, "entries")
         each = (self._ack(group, topic, entry, call.client) for entry in request.entries)
         entries = await asyncio.gather(*each)
         status = common_status([entry.status for entry in entries])

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 from cometmq.client.consumer.queue_requests import PULL_COUNT, Pulled, PullStatus, QueuePull
 from cometmq.cluster.route import READ
 from cometmq.errors import CometMQError
-from cometmq.format.stored import with_readable_body
 from cometmq.message import MessageQueue
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.filters import subscription_of
+from cometmq.proxy.messages.bodies import ROOM_S, Bodies, held_bytes
 from cometmq.proxy.messages.received import received_message
 from cometmq.proxy.names import checked_group, checked_topic, milliseconds
-from cometmq.proxy.outcomes import OK, Failure, status_of
+from cometmq.proxy.outcomes import OK, Failure, status_of, unread
 from cometmq.proxy.transport import Call
 
 POLLING_MS_MAX = 20_000
@@ -28,8 +28,9 @@ _NOTHING = {PullStatus.NO_NEW_MESSAGE: "no new message", PullStatus.NO_MATCHED_M
 class PullingQueues:
     """Reads queues for clients that keep their offsets themselves, or commit them."""
 
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: Brokers, bodies: Bodies) -> None:
         self._brokers = brokers
+        self._bodies = bodies
 
     async def pull_message(
         self, request: pb.PullMessageRequest, call: Call
@@ -37,13 +38,18 @@ class PullingQueues:
         """Iterate over the status, the messages, and the offset to pull from next."""
         try:
             group, queue = checked_group(request.group), await self._queue(request.message_queue)
+            if not await call.answers.wait_for_room(ROOM_S):
+                raise unread()
             pulled = await self._brokers.pulls(group).pull_stored(self._wanted(request, queue, call))
+            if pulled.messages and not call.answers.hold(held_bytes(pulled.messages)):
+                raise unread()
         except CometMQError as error:
             yield pb.PullMessageResponse(status=status_of(error))
             return
         yield pb.PullMessageResponse(status=_status(queue, request.offset, pulled))
         for message in pulled.messages:
-            yield pb.PullMessageResponse(message=received_message(with_readable_body(message)))
+            readable = await self._bodies.readable(message, call.language, call.answers)
+            yield pb.PullMessageResponse(message=received_message(readable))
         yield pb.PullMessageResponse(next_offset=pulled.next_offset)
 
     async def get_offset(self, request: pb.GetOffsetRequest, _call: Call) -> pb.GetOffsetResponse:

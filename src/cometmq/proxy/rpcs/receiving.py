@@ -4,7 +4,7 @@ Source: RocketMQ ``proxy/grpc/v2/consumer/ReceiveMessageActivity.java``.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from itertools import count
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions, PopR
 from cometmq.cluster.assignment import ALL_QUEUES
 from cometmq.cluster.route import READ
 from cometmq.errors import CometMQError
-from cometmq.format.stored import with_readable_body
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
@@ -22,7 +21,8 @@ from cometmq.proxy.clients import Clients
 from cometmq.proxy.fellow_workers import FellowWorkers
 from cometmq.proxy.filters import subscription_of
 from cometmq.proxy.membership import ProxyMembership
-from cometmq.proxy.messages.receipts import ClientReceipt, receipt_of
+from cometmq.proxy.messages.bodies import ROOM_S, Bodies, held_bytes
+from cometmq.proxy.messages.receipts import receipt_of
 from cometmq.proxy.messages.received import received_message, timestamp_of
 from cometmq.proxy.names import (
     INVISIBLE_MS_MIN,
@@ -31,7 +31,8 @@ from cometmq.proxy.names import (
     checked_topic,
     milliseconds,
 )
-from cometmq.proxy.outcomes import OK, Failure, status_of
+from cometmq.proxy.outcomes import OK, Failure, status_of, unread
+from cometmq.proxy.renewals import Renewals
 from cometmq.proxy.rpcs.dead_letters import forward_to_dead_letters
 from cometmq.proxy.transport import Call, ClientKey
 from cometmq.wire.bodies.group import GroupConfig
@@ -46,8 +47,6 @@ ANSWER_MS: Final = 1_500
 HAND_BACK_MS: Final = 1_000
 """How soon messages are delivered again that could not be given to the client."""
 
-OnReceived = Callable[[ClientKey, str, StoredMessage, ClientReceipt], None]
-
 _log = get_logger(__name__)
 
 
@@ -57,8 +56,8 @@ class Receiving:
     Args:
         clients: know those for which a group is joined, or messages are hidden for longer.
         fellows: this worker's number among them is told in the handles of such messages.
-        on_received: called with the client, the group, the message and its handle for each whose invisible
-            time shall be prolonged until it is handled.
+        renewals: prolong the invisible times of messages until they are handled.
+        bodies: decompress those of messages.
     """
 
     def __init__(
@@ -67,13 +66,15 @@ class Receiving:
         clients: Clients,
         membership: ProxyMembership,
         fellows: FellowWorkers,
-        on_received: OnReceived,
+        renewals: Renewals,
+        bodies: Bodies,
     ) -> None:
+        self._bodies = bodies
         self._brokers = brokers
         self._clients = clients
         self._membership = membership
         self._fellows = fellows
-        self._on_received = on_received
+        self._renewals = renewals
         self._turn = count()
         self._abandoned: set[asyncio.Task[None]] = set()
 
@@ -96,10 +97,18 @@ class Receiving:
             options = _options(request, call, settings)
             if request.auto_renew:
                 self._clients.claim(call.client, group)
+                if not self._renewals.has_room(call.client, group):
+                    raise _too_many_handled(group)
+            if not await call.answers.wait_for_room(ROOM_S):
+                raise unread()
             result = await self._pop(group, queue, wanted, options)
             messages = await self._chosen(group, settings, result)
             if not messages:
                 status = _nothing(result)
+            elif not call.answers.hold(held_bytes(messages)):
+                self._hand_back_soon(group, messages)
+                messages = []
+                raise unread()
         except CometMQError as error:
             status = status_of(error)
         given = 0
@@ -108,12 +117,11 @@ class Receiving:
             yield pb.ReceiveMessageResponse(status=status)
             for message in messages:
                 receipt = receipt_of(message, holder)
-                yield pb.ReceiveMessageResponse(
-                    message=received_message(with_readable_body(message), str(receipt))
-                )
+                readable = await self._bodies.readable(message, call.language, call.answers)
+                yield pb.ReceiveMessageResponse(message=received_message(readable, str(receipt)))
                 given += 1
                 if request.auto_renew:
-                    self._on_received(call.client, group, message, receipt)
+                    self._renewals.add(call.client, group, message, receipt)
             now = timestamp_of(self._brokers.clock.now_ms())
             yield pb.ReceiveMessageResponse(delivery_timestamp=now)
         finally:
@@ -200,6 +208,14 @@ class Receiving:
         task = start_task(work, name)
         self._abandoned.add(task)
         task.add_done_callback(self._abandoned.discard)
+
+
+def _too_many_handled(group: str) -> Failure:
+    return Failure(
+        pb.TOO_MANY_REQUESTS,
+        f"too many messages of group {group!r}, or of all groups, are being handled: acknowledge some "
+        "(handledMessagesMax, handledMessagesTotalMax)",
+    )
 
 
 def _nothing(result: PopResult) -> pb.Status:

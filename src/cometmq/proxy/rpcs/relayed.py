@@ -22,11 +22,12 @@ from cometmq.client.background import start_task
 from cometmq.errors import CometMQError, FormatError, NotFound, RequestTimeout
 from cometmq.format.pop.names import normal_topic
 from cometmq.format.record import decode as decode_record
-from cometmq.format.stored import readable_message
+from cometmq.format.stored import message_as_stored
 from cometmq.net.connection import Connection
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.clients import Clients, ConnectedClient
 from cometmq.proxy.membership import CONSUME_TYPE, ProxyMembership
+from cometmq.proxy.messages.bodies import Bodies
 from cometmq.proxy.messages.received import received_message
 from cometmq.proxy.transport import ClientKey, Exchange
 from cometmq.wire.bodies.body import Body, encode
@@ -48,7 +49,8 @@ _RESULTS: Final[Mapping[int, ConsumeResult]] = {
 class RelayedRequests:
     """Answers the requests of operators with what clients say."""
 
-    def __init__(self, clients: Clients, membership: ProxyMembership) -> None:
+    def __init__(self, clients: Clients, membership: ProxyMembership, bodies: Bodies) -> None:
+        self._bodies = bodies
         self._clients = clients
         self._membership = membership
         self._waiting: dict[tuple[ClientKey, str], asyncio.Future[pb.TelemetryCommand]] = {}
@@ -86,7 +88,8 @@ class RelayedRequests:
     async def _consume_directly(self, command: Command) -> ConsumedDirectly:
         """Pass a message to one of a group's push consumers. Raises CometMQError."""
         group = parse(ConsumeDirectlyHeader, command.ext_fields).consumer_group
-        message = received_message(readable_message(decode_record(command.body)))
+        stored = message_as_stored(decode_record(command.body))
+        message = received_message(await self._bodies.readable(stored))
         client, exchange = await self._push_consumer(group, message.topic.name)
         loop = asyncio.get_running_loop()
         began = loop.time()

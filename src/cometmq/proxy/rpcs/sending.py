@@ -20,23 +20,29 @@ from cometmq.proxy.messages.message_groups import bucket_of
 from cometmq.proxy.messages.message_types import LITE_TOPIC, type_of
 from cometmq.proxy.messages.sent import checked_messages, outgoing_message, properties_of
 from cometmq.proxy.messages.transaction_ids import HalfMessageId
-from cometmq.proxy.names import checked_topic, has_free_type
+from cometmq.proxy.names import check_count, checked_topic, has_free_type
 from cometmq.proxy.outcomes import OK, Failure, code_of_broker, common_status, status_of
 from cometmq.proxy.transport import Call
 from cometmq.wire.headers import RecallResponseHeader, parse
 
 
 class Sending:
-    """Stores the messages of clients."""
+    """Stores the messages of clients.
 
-    def __init__(self, brokers: Brokers) -> None:
+    Args:
+        items_max: messages of one send.
+    """
+
+    def __init__(self, brokers: Brokers, items_max: int) -> None:
         self._brokers = brokers
+        self._items_max = items_max
 
     async def send_message(self, request: pb.SendMessageRequest, call: Call) -> pb.SendMessageResponse:
         """Store messages of one topic; answer with an entry for each.
 
         If the only message of a request is not stored, the whole call fails, as with RocketMQ.
         """
+        check_count(len(request.messages), self._items_max, "messages")
         topic = checked_messages(request.messages, self._brokers.clock.now_ms())
         await self._brokers.route(topic)
         accepted = await self._brokers.accepted_types(topic)

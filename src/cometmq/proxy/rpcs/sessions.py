@@ -176,7 +176,7 @@ class Sessions:
             for topic in settings.publishing.topics:
                 await self._transactions.publish(checked_topic(topic))
         except CometMQError:
-            client.settings = former
+            self._clients.restore(client, former)
             raise
         finally:
             for one in (former, settings):

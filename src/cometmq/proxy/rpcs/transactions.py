@@ -19,13 +19,14 @@ from cometmq.client.producer.transaction import TransactionState, end_request
 from cometmq.errors import FormatError, NetworkError
 from cometmq.format import properties
 from cometmq.format.record import decode as decode_record
-from cometmq.format.stored import readable_message
+from cometmq.format.stored import message_as_stored
 from cometmq.logs import get_logger
-from cometmq.message import MessageQueue
+from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.connection import Connection
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
 from cometmq.proxy.clients import Clients
+from cometmq.proxy.messages.bodies import Bodies
 from cometmq.proxy.messages.received import received_message
 from cometmq.proxy.messages.transaction_ids import HalfMessageId, parse_transaction_id
 from cometmq.proxy.names import checked_topic
@@ -41,7 +42,8 @@ _log = get_logger(__name__)
 class ClientTransactions:
     """Ends transactions for clients, and passes on the checks of brokers."""
 
-    def __init__(self, brokers: Brokers, clients: Clients) -> None:
+    def __init__(self, brokers: Brokers, clients: Clients, bodies: Bodies) -> None:
+        self._bodies = bodies
         self._brokers = brokers
         self._clients = clients
         self._client_id = client_id()
@@ -94,7 +96,7 @@ class ClientTransactions:
     def check(self, connection: Connection, command: Command) -> None:
         """Pass a broker's check on to a client that publishes the topic. Raises FormatError."""
         header = parse(CheckTransactionStateHeader, command.ext_fields)
-        message = readable_message(decode_record(command.body))
+        message = message_as_stored(decode_record(command.body))
         topic = message.properties.get(properties.PRODUCER_GROUP, "")
         if (real_topic := message.properties.get(properties.REAL_TOPIC, topic)) != topic:
             _log.info("producer group %r is not of topic %r: nobody is asked", topic, real_topic)
@@ -105,19 +107,18 @@ class ClientTransactions:
                 f"{connection.address} checks a transaction of topic {topic!r}, which it does not have"
             )
         half = HalfMessageId(broker_name, header.half_offset, header.physical_offset, message.message_id)
-        recovery = pb.RecoverOrphanedTransactionCommand(
-            message=received_message(message), transaction_id=str(half)
-        )
-        recovery.message.topic.name = topic
-        task = start_task(
-            self._ask(topic, pb.TelemetryCommand(recover_orphaned_transaction_command=recovery)),
-            f"check of message {message.message_id}",
-        )
+        task = start_task(self._ask(topic, message, str(half)), f"check of message {message.message_id}")
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 
-    async def _ask(self, topic: str, command: pb.TelemetryCommand) -> None:
+    async def _ask(self, topic: str, message: StoredMessage, transaction_id: str) -> None:
         """Ask one of the clients that publish a topic; without one the broker asks again later."""
+        readable = await self._bodies.readable(message)
+        recovery = pb.RecoverOrphanedTransactionCommand(
+            message=received_message(readable), transaction_id=transaction_id
+        )
+        recovery.message.topic.name = topic
+        command = pb.TelemetryCommand(recover_orphaned_transaction_command=recovery)
         clients = [client for client in self._clients if client.publishes(topic)]
         start = next(self._turn) % max(1, len(clients))
         ending = pb.EndTransactionRequest(topic=pb.Resource(name=topic))
