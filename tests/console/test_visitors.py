@@ -4,7 +4,7 @@ import pytest
 
 from cometmq.console import visitors as module
 from cometmq.console.settings import ConsoleSettings
-from cometmq.console.visitors import IDLE_MS_MAX, Visitors
+from cometmq.console.visitors import IDLE_MS_MAX, Visitor, Visitors
 from cometmq.errors import AccessError
 from cometmq.testing.embedded_broker import EmbeddedBroker
 from cometmq.wire.acl import Credentials
@@ -66,6 +66,26 @@ async def test_one_too_many_signs_out_the_one_that_is_idle(
         first, second = await visitors.sign_in(*USER), await visitors.sign_in(*USER)
         assert await visitors.find(first.token) is None
         assert await visitors.find(second.token) is second
+
+
+async def test_who_signs_in_often_signs_out_nobody_else(
+    guarded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "VISITORS_MAX", 3)
+    monkeypatch.setattr(module, "VISITORS_OF_USER_MAX", 2, raising=False)
+    other = Visitor("other", "", "other", None)
+    async with Visitors(ConsoleSettings(guarded.name_server, login=True), lambda: 0) as visitors:
+        visitors._add(other)
+        mine = [await visitors.sign_in(*USER) for _ in range(4)]
+        assert [visitors.knows(one) for one in (other, *mine)] == [True, False, False, True, True]
+
+
+async def test_a_visitor_signs_out_twice(guarded: EmbeddedBroker) -> None:
+    async with Visitors(ConsoleSettings(guarded.name_server, login=True), lambda: 0) as visitors:
+        visitor = await visitors.sign_in(*USER)
+        for _ in range(2):  # by two requests whose forms have come at the same time
+            await visitors.sign_out(visitor)
+        assert not visitors.knows(visitor)
 
 
 async def test_secrets_cannot_be_guessed_quickly(

@@ -103,3 +103,12 @@ async def test_what_cannot_be_saved_is_not_set() -> None:
     config = KvConfig(PATH, FullDisk())
     assert "No space left" in str(await put(config, "n", "k", "v"))
     assert config.get("n", "k") is None and config.body("n") is None
+
+
+async def test_texts_have_a_limit_in_all() -> None:
+    config = KvConfig()
+    for number in range(3):
+        assert await put(config, f"N{number}", "k", "v" * 1_000_000) is None
+    error = await put(config, "N", "k", "v" * 2_000_000)
+    assert error is not None and "at most 4194304 are possible" in str(error)
+    assert table(config, "N") is None

@@ -1,8 +1,8 @@
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from grpclib.client import Channel
@@ -16,11 +16,19 @@ from cometmq.net.tls.server import server_tls
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy import transport
+from cometmq.proxy.http2.streams import RequestBytes
 from cometmq.proxy.transport import ALPN, Call, CallRefused, Exchange, GrpcServer, GrpcStatus, Rpc
 
 
 async def beat(_: pb.HeartbeatRequest, __: Call) -> pb.HeartbeatResponse:
     return pb.HeartbeatResponse()
+
+
+class Acks:
+    """A connection that acknowledges all."""
+
+    def ack(self, _stream_id: int, _size: int) -> None:
+        pass
 
 
 async def called(rpcs: dict[str, Rpc], name: str, *requests: Any, timeout_s: float = 30) -> list[Any]:
@@ -53,6 +61,38 @@ async def test_an_rpc_knows_who_calls_and_how_long_that_waits() -> None:
     assert call.client_id == "me" and call.metadata["x-mq-language"] == "PYTHON"
     assert call.peer.startswith("127.0.0.1:")
     assert left_ms is not None and 20_000 < left_ms <= 30_000
+
+
+async def test_of_the_headers_of_a_call_few_are_kept() -> None:
+    kept: list[Mapping[str, str]] = []
+
+    async def heartbeat(_: pb.HeartbeatRequest, call: Call) -> pb.HeartbeatResponse:
+        kept.append(call.metadata)
+        return pb.HeartbeatResponse()
+
+    server = GrpcServer({"Heartbeat": heartbeat})
+    await server.start("127.0.0.1", 0)
+    async with Channel("127.0.0.1", server.port) as channel:
+        client = GrpcClient(channel, {"x-mq-client-id": "me", "x-other": "y" * 8_000})
+        await client.call("Heartbeat", pb.HeartbeatRequest())
+        assert kept[0]["x-mq-client-id"] == "me" and "x-other" not in kept[0]
+        large = client._replace(metadata={"x-mq-client-id": "m" * 9_000})
+        with pytest.raises(GRPCError):
+            await large.call("Heartbeat", pb.HeartbeatRequest())
+    assert len(kept) == 1
+    await server.stop()
+
+
+async def test_what_comes_behind_the_only_request_is_not_kept() -> None:
+    rest = RequestBytes(cast(Any, Acks()), 1)
+    rest.add(b"request", 7)
+    assert await rest.read(7) == b"request"
+    rest.add(b"more", 4)
+    rest.drop_rest()
+    rest.add(bytes(1 << 20), 1 << 20)
+    assert len(rest._data) == 0
+    assert rest.unacked_size() == 4 + (1 << 20), "the connection gets its window back"
+    assert rest.unacked_size() == 0
 
 
 async def test_an_rpc_answers_with_a_stream() -> None:

@@ -19,6 +19,8 @@ from cometmq.wire.frame import Command
 
 VISITORS_MAX: Final = 100
 """Most visitors that are signed in; one more signs out the one that has been idle for the longest time."""
+VISITORS_OF_USER_MAX: Final = 10
+"""Most of them of one user, so that nobody signs out others by signing in often."""
 IDLE_MS_MAX: Final = 8 * 3_600_000
 """A visitor that is idle for longer must sign in again."""
 FAILED_MAX: Final = 20
@@ -113,17 +115,28 @@ class Visitors:
             self._failed_ms.append(self._now_ms())
             await cluster.__aexit__()
             raise
-        while len(self._known) >= VISITORS_MAX:
-            await self.sign_out(self._known[min(self._seen_ms, key=self._seen_ms.__getitem__)])
+        await self._make_room(user)
         visitor = Visitor(secrets.token_urlsafe(), secrets.token_urlsafe(), user, cluster)
         self._add(visitor)
         return visitor
 
     async def sign_out(self, visitor: Visitor) -> None:
         """Forget a visitor, and close its connections."""
-        del self._known[visitor.token], self._seen_ms[visitor.token]
+        if self._known.pop(visitor.token, None) is None:
+            return  # it has signed out by another request, or others needed its place
+        del self._seen_ms[visitor.token]
         if visitor.cluster is not None:
             await visitor.cluster.__aexit__()
+
+    async def _make_room(self, user: str) -> None:
+        """Sign out those that are idle for the longest time, of a user who has many places its own first."""
+        by_idleness = sorted(self._known.values(), key=lambda one: self._seen_ms[one.token])
+        own = [one for one in by_idleness if one.user == user]
+        leaving = own[: len(own) + 1 - VISITORS_OF_USER_MAX] if len(own) >= VISITORS_OF_USER_MAX else []
+        if not leaving and len(by_idleness) >= VISITORS_MAX:
+            leaving = by_idleness[: len(by_idleness) + 1 - VISITORS_MAX]
+        for one in leaving:
+            await self.sign_out(one)
 
     def _add(self, visitor: Visitor) -> None:
         self._known[visitor.token] = visitor

@@ -5,6 +5,7 @@ RocketMQ: ``KVConfigManager.java``.
 """
 
 import asyncio
+import errno
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -16,6 +17,9 @@ from cometmq.io.files import Disk, FileLayer
 from cometmq.wire.bodies import Body, TextTable, decode, encode
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
+
+TEXTS_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Most bytes of all texts, as they are encoded: each change writes all of them anew."""
 
 WhenSaved: TypeAlias = Callable[[OSError | None], None]
 """Called with None once a change is on the disk, or with the error if it could not be saved."""
@@ -60,7 +64,13 @@ class KvConfig:
         return self._bodies.get(namespace)
 
     def put(self, namespace: str, key: str, value: str, when_saved: WhenSaved) -> None:
-        """Set a text; ``when_saved`` is called later."""
+        """Set a text; ``when_saved`` is called later, or at once with an error if there are too many."""
+        waiting = sum(len(change.key) + len(change.value or "") for change in self._waiting)
+        size = sum(map(len, self._bodies.values())) + waiting + len(key) + len(value)
+        if size > TEXTS_BYTES_MAX:
+            text = f"the texts would have {size} bytes, at most {TEXTS_BYTES_MAX} are possible"
+            when_saved(OSError(errno.ENOSPC, text))
+            return
         self._change(_TextChange(namespace, key, value, when_saved))
 
     def delete(self, namespace: str, key: str, when_saved: WhenSaved) -> None:

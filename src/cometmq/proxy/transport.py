@@ -371,6 +371,7 @@ async def _only_request(stream: "Stream[Any, Any]") -> Any:
     """Return the request of a call that has one. Raises CallRefused if there is none."""
     if (request := await _receive(stream)) is None:
         raise CallRefused(GrpcStatus.INVALID_ARGUMENT, "the call has no request")
+    cast(CallStream, stream._stream).request.drop_rest()  # noqa: SLF001 as above
     return request
 
 

@@ -41,7 +41,7 @@ from h2.exceptions import StreamClosedError
 from cometmq.logs import get_logger
 from cometmq.proxy.http2.faults import PeerFault, PeerFaults
 from cometmq.proxy.http2.frames import Allowance, Http2
-from cometmq.proxy.http2.headers import Headers, Refusal, malformed, malformed_trailers, refusal_of
+from cometmq.proxy.http2.headers import Headers, Refusal, kept_of, malformed, malformed_trailers, refusal_of
 from cometmq.proxy.http2.streams import CallStream, Outlet
 
 _CODEC: Final = ProtoCodec()
@@ -88,7 +88,7 @@ class Calls(AbstractHandler):
 
     def accept(self, stream: HttpStream, headers: Headers, release_stream: Callable[[], None]) -> None:
         """Begin a call; ``release_stream`` is called when it has ended."""
-        task = asyncio.get_running_loop().create_task(self._serve(stream, headers))
+        task = asyncio.get_running_loop().create_task(self._serve(stream, kept_of(headers)))
         self._tasks[stream] = task
         task.add_done_callback(partial(self._end, stream, release_stream))
 
@@ -121,9 +121,8 @@ class Calls(AbstractHandler):
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("failed to end a call of %s", self._owner, exc_info=error)
 
-    async def _serve(self, stream: HttpStream, headers: Headers) -> None:
+    async def _serve(self, stream: HttpStream, named: dict[str, str]) -> None:
         """Serve a call, or refuse it."""
-        named = dict(reversed(headers))  # the first value of each
         try:
             if (refusal := refusal_of(named)) is not None:
                 await self._refuse(stream, refusal)

@@ -11,6 +11,15 @@ from grpclib.metadata import decode_timeout
 
 TIMEOUT_DIGITS: Final = 8
 """Longest number of a call's ``grpc-timeout``."""
+KEPT_CHARACTERS_MAX: Final = 8 * 1_024
+"""Most characters of the headers of a call that are kept until it has ended."""
+KEPT: Final = frozenset(
+    {
+        *(":method", ":path", "te", "content-type", "grpc-timeout", "authorization"),
+        *("x-mq-date-time", "x-mq-client-id", "x-mq-language", "x-mq-user"),
+    }
+)
+"""The headers that mean something here."""
 _PSEUDO: Final = frozenset({":method", ":scheme", ":path", ":authority"})
 _REQUIRED: Final = frozenset({":method", ":scheme", ":path"})
 _OF_CONNECTIONS: Final = frozenset(
@@ -52,6 +61,14 @@ def malformed_trailers(headers: Iterable[tuple[str, str]]) -> str | None:
     return None
 
 
+def kept_of(headers: Headers) -> dict[str, str]:
+    """Return the first value of each header that means something here.
+
+    Others are not kept while a call waits: the few bytes by which a client repeats one stand for thousands.
+    """
+    return {name: value for name, value in reversed(headers) if name in KEPT}
+
+
 def refusal_of(named: Mapping[str, str]) -> Refusal | None:
     """Return how a call is refused that is not as gRPC has them, by its headers."""
     if named.get(":method") != "POST":
@@ -60,6 +77,12 @@ def refusal_of(named: Mapping[str, str]) -> Refusal | None:
         return 415, Status.UNKNOWN, f"content-type is {kind!r:.100}, not {_GRPC[0]!r}"
     if named.get("te") != "trailers":
         return 400, Status.UNKNOWN, "the header te is not 'trailers'"
+    if (count := sum(map(len, named.values()))) > KEPT_CHARACTERS_MAX:
+        return (
+            200,
+            Status.RESOURCE_EXHAUSTED,
+            f"{count} characters of headers, more than {KEPT_CHARACTERS_MAX}",
+        )
     if (timeout := named.get("grpc-timeout")) is not None and not _is_timeout(timeout):
         return (
             200,
