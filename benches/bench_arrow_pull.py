@@ -33,7 +33,7 @@ from tests.interop import peers
 from tests.interop.peers import Peer
 
 from cometmq import Message, Producer, PullConsumer, kernels
-from cometmq.client.consumer.queue_requests import PullStatus, QueuePull
+from cometmq.client.requests.queue_requests import PullStatus, QueuePull
 from cometmq.kernels.arrow.plain import TYPES
 from cometmq.message import MessageQueue
 from cometmq.spark.pulled import batches

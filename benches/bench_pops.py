@@ -28,7 +28,7 @@ from tests.broker.conftest import serving
 
 from cometmq import kernels
 from cometmq.broker.handlers import Requests
-from cometmq.broker.requests.pop.handles import HandlePoint
+from cometmq.broker.state.pop.handles import HandlePoint
 from cometmq.broker.timed.revive import Revive
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.format.pop.bit_set import encode as encode_bits

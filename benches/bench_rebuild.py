@@ -32,7 +32,7 @@ from tests.interop import jvm, peers
 from cometmq.format import layout
 from cometmq.format.index import HEADER_SIZE, IndexHeader
 from cometmq.format.queue_entry import SIZE
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
 
 POLL_S: Final = 0.01
 REBUILD_TIMEOUT_S: Final = 300

@@ -24,10 +24,10 @@ from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.append import NewMessage
+from cometmq.store.files.spread import spread_of
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.flush import Flusher
 from cometmq.store.settings import StoreSettings
-from cometmq.store.spread import spread_of
 
 RECORD_SIZES: Final = (128, 4096)
 BATCHES: Final = (1, 32, 512)

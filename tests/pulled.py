@@ -2,10 +2,10 @@
 
 import asyncio
 
-from cometmq.client.consumer.offset_store import RemoteOffsets
-from cometmq.client.consumer.pulling import Pulling, PullSource
-from cometmq.client.consumer.queue_requests import Pulled, QueuePull, QueueRequests
-from cometmq.client.consumer.start import Start
+from cometmq.client.handling.pulling import Pulling, PullSource
+from cometmq.client.handling.start import Start
+from cometmq.client.requests.offset_store import RemoteOffsets
+from cometmq.client.requests.queue_requests import Pulled, QueuePull, QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.cluster.process_queue import ProcessQueue, PulledItem
 from cometmq.message import MessageQueue, StoredMessage

@@ -10,7 +10,7 @@ from tests.live import BROKER, Live, serving
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Producer, PullConsumer, Start
-from cometmq.client.consumer.queue_requests import QueueRequests
+from cometmq.client.requests.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.message import Message, MessageQueue
 from cometmq.net.client import Connections

@@ -22,7 +22,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from cometmq import client
 from cometmq.client.consumer.consumer import HandlerT
-from cometmq.client.consumer.subscription import Handler
+from cometmq.client.handling.subscription import Handler
 from cometmq.client.loop_thread import CLOSED, IN_LOOP, SHARED_LOOP, LoopThread
 from cometmq.client.producer.sending import Where
 from cometmq.client.producer.transaction import Check, Execute, checked_state

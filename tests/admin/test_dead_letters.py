@@ -6,7 +6,7 @@ from tests.shop import Shop, shop
 
 from cometmq.admin import dead_letters
 from cometmq.admin.topics import TopicAdmin
-from cometmq.client.consumer.outcome import DeadLetter
+from cometmq.client.handling.outcome import DeadLetter
 from cometmq.errors import NotFound
 from cometmq.message import StoredMessage
 

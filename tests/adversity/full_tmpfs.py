@@ -10,9 +10,9 @@ from cometmq.errors import CometMQError, StoreNotWritable
 from cometmq.format import layout
 from cometmq.message import Message
 from cometmq.store import FlushDiskType, MessageStore, StoreSettings
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.inspect import summarize
-from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.status import status_of
+from cometmq.store.inspect.status import status_of
 from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.verify import verify
 

@@ -9,7 +9,7 @@ from tests.shop import PROMPT, Shop, shop
 
 from cometmq.client import LitePullConsumer, PullConsumer, Start
 from cometmq.client.answer import successful
-from cometmq.client.consumer.queue_requests import QueuePull
+from cometmq.client.requests.queue_requests import QueuePull
 from cometmq.errors import CometMQError, UndecodableBody
 from cometmq.format.compression import DECOMPRESSED_MAX
 from cometmq.format.layout import DLQ_PREFIX

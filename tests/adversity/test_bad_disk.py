@@ -17,7 +17,7 @@ from tests.live import SMALL, serving
 from cometmq.errors import StoreDamaged, StoreLocked
 from cometmq.io.files import File
 from cometmq.message import MessageQueue
-from cometmq.store.offline.directory import REBUILD
+from cometmq.store.directory import REBUILD
 from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.testing.memory_disk import MemoryDisk

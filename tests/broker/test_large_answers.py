@@ -8,7 +8,7 @@ from tests.broker.conftest import serving
 
 from cometmq.broker.large_answers import TURN_MAX, encoded, made, page, with_body
 from cometmq.format.layout import QUEUE_COUNT_MAX
-from cometmq.store.read.reading import Run, run
+from cometmq.store.reading import Run, run
 from cometmq.wire.bodies import TopicConfig, TopicNames, TopicTable, decode, encode
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command

@@ -9,7 +9,7 @@ from tests.live import Live
 from cometmq.admin import dead_letters
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Start
-from cometmq.client.consumer.outcome import DeadLetter
+from cometmq.client.handling.outcome import DeadLetter
 from cometmq.errors import NotFound
 from cometmq.message import StoredMessage
 

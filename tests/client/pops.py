@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tests.client.brokers import RoutesOnly
 
 from cometmq.client import Consumer, Start
-from cometmq.client.consumer.pop.requests import PopOptions, PopRequests
+from cometmq.client.requests.pop_requests import PopOptions, PopRequests
 from cometmq.client.routes import Routes
 from cometmq.format import properties
 from cometmq.format.pop import bit_set

@@ -30,7 +30,7 @@ from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.io.clock import ManualClock
 from cometmq.store import MessageStore
-from cometmq.store.read.seek import record_store_time
+from cometmq.store.log.seek import record_store_time
 from cometmq.store.tables import JsonTable
 from cometmq.testing.memory_disk import MemoryDisk
 

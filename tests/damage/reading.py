@@ -17,7 +17,7 @@ from tests.damage.sample import Queue, Sample
 from cometmq.format import layout
 from cometmq.store import MessageStore
 from cometmq.store.index.index_file import IndexFile
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 TURNS: Final = 400

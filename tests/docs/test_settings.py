@@ -16,7 +16,7 @@ from msgspec.structs import fields
 from tests.docs.test_pages import ROOT
 
 from cometmq.broker.admin.live_settings import CHANGEABLE
-from cometmq.broker.auth.settings import AuthSettings
+from cometmq.broker.auth_settings import AuthSettings
 from cometmq.broker.settings import BrokerSettings
 from cometmq.namesrv.settings import NameServerSettings
 from cometmq.net.tls.settings import TlsSettings

@@ -34,7 +34,7 @@ from tests.durability.strategies import Strategy
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import MessageStore, NewMessage
-from cometmq.store.read.reading import Run
+from cometmq.store.reading import Run
 from cometmq.store.settings import from_properties
 from cometmq.store.upkeep.retention import Removal
 from cometmq.testing.recorded_disk import RecordedDisk

@@ -6,7 +6,7 @@ pytest.importorskip("faststream", reason="FastStream is not installed: it is in 
 
 from faststream.exceptions import SetupError
 
-from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.handling.subscription import Subscription
 from cometmq.errors import SettingsError
 from cometmq.faststream.groups import Connecting, GroupConsumers, GroupOptions
 

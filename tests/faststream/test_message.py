@@ -6,7 +6,7 @@ pytest.importorskip("faststream", reason="FastStream is not installed: it is in 
 
 from tests.faststream.stored import stored_message
 
-from cometmq.client.consumer.outcome import DeadLetter, Retry
+from cometmq.client.handling.outcome import DeadLetter, Retry
 from cometmq.faststream.message import Delivery, decode, parse
 
 

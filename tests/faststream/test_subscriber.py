@@ -8,7 +8,7 @@ from faststream import AckPolicy
 from faststream.exceptions import SetupError
 from tests.faststream.stored import stored_message
 
-from cometmq.client.consumer.outcome import Retry
+from cometmq.client.handling.outcome import Retry
 from cometmq.errors import FormatError
 from cometmq.faststream.broker import RocketMQBroker
 

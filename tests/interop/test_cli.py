@@ -15,7 +15,7 @@ from tests.interop.patience import PATIENCE_S, wait_until
 from tests.interop.peers import Peer
 
 from cometmq.client import Consumer, Producer, Start
-from cometmq.client.consumer.outcome import DeadLetter
+from cometmq.client.handling.outcome import DeadLetter
 from cometmq.message import Message, StoredMessage
 
 pytestmark = pytest.mark.interop

@@ -10,8 +10,10 @@ from typing import Final
 from cometmq.admin import shrink
 from cometmq.broker.state import locks
 from cometmq.client import routes
-from cometmq.client.consumer import consumer, ordered, pulling
-from cometmq.client.group import heartbeat, member_heartbeats, rebalancing
+from cometmq.client.consumer import consumer
+from cometmq.client.group import member_heartbeats, rebalancing
+from cometmq.client.handling import ordered, pulling
+from cometmq.client.requests import heartbeat
 from cometmq.cluster import rebalance_state
 
 TIMES: Final = 10

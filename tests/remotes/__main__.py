@@ -38,7 +38,7 @@ from cometmq.spark.jobs.export.targets import target_of
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.options import ReadOptions
 from cometmq.store import Message, MessageStore, StoreSettings
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.offline.find import FindQuery, find
 from cometmq.store.verify import verify
 

@@ -27,7 +27,7 @@ from cometmq.replication.acks import NOTHING, SlaveAcks
 from cometmq.replication.frames import LogFrameReader, encode_frames
 from cometmq.replication.settings import BATCH_MAX
 from cometmq.store import MessageStore
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings, from_properties
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.testing.recorded_disk import RecordedDisk

@@ -9,7 +9,7 @@ from tests.store.conftest import new_message
 from cometmq.errors import LogDiverged
 from cometmq.replication.frames import encode_frames, encode_heartbeat, encode_report
 from cometmq.replication.intakes import ClassicIntake
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 

@@ -22,7 +22,7 @@ from cometmq.replication import slave as link
 from cometmq.replication.frames import encode_frames
 from cometmq.replication.intakes import ClassicIntake
 from cometmq.replication.settings import ReplicationSettings
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import TextTable, TopicConfig, decode

@@ -24,7 +24,7 @@ from tests.broker.conftest import Bench, serving
 from tests.broker.desk import USUAL, Wire
 
 from cometmq.broker import client_calls
-from cometmq.broker.topic_routes import _KnownRoute
+from cometmq.broker.name_servers.topic_routes import _KnownRoute
 from cometmq.cluster.route import READ, WRITE, QueueCounts, Route
 from cometmq.format.host import pack_host
 from cometmq.format.layout import QUEUE_COUNT_MAX

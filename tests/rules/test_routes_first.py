@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 from tests.broker.conftest import SYNC, Bench, Client, send_header, serving
 
-from cometmq.broker import registration
-from cometmq.broker.registration import NameServers
+from cometmq.broker.name_servers import registration
+from cometmq.broker.name_servers.registration import NameServers
 from cometmq.broker.settings import BrokerSettings
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.server import Session

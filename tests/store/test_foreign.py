@@ -12,13 +12,13 @@ from tests.store.conftest import new_message
 from cometmq.errors import SettingsError
 from cometmq.io.files import Disk
 from cometmq.store import MessageStore
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.sizes import infer_settings
 from cometmq.store.inspect import summarize
+from cometmq.store.inspect.status import status_of
 from cometmq.store.offline.clean import clean
-from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.offline.find import FindQuery, find
 from cometmq.store.offline.salvage import salvage
-from cometmq.store.offline.sizes import infer_settings
-from cometmq.store.offline.status import status_of
 from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.verify import State, verify
 

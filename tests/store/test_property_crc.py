@@ -15,8 +15,8 @@ from cometmq.format.properties import MAX_LENGTH
 from cometmq.format.property_crc import SIZE, is_sealed
 from cometmq.format.record import decode
 from cometmq.store import MessageStore, StoredMessage, StoreSettings
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.inspect.summary import summarize
-from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.offline.find import FindQuery, find
 from cometmq.store.offline.salvage import salvage
 from cometmq.store.recovery.rebuild import rebuild

@@ -16,8 +16,8 @@ from cometmq.errors import LogDiverged, StoreNotWritable
 from cometmq.format import layout, record
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
-from cometmq.store.offline.sizes import infer_settings
-from cometmq.store.read.reading import run
+from cometmq.store.files.sizes import infer_settings
+from cometmq.store.reading import run
 from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.store.upkeep.dispatch import Arrival

@@ -15,11 +15,11 @@ from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.client.answer import answers_of
-from cometmq.client.consumer.pull import PullConsumer
-from cometmq.client.consumer.queue_requests import PullStatus, QueuePull
+from cometmq.client.handling.pull import PullConsumer
 from cometmq.client.lookup import UNIQUE_COUNT_MAX, Lookup
 from cometmq.client.merging import merged
 from cometmq.client.producer.send_result import STORED
+from cometmq.client.requests.queue_requests import PullStatus, QueuePull
 from cometmq.client.routes import NEW_TOPIC_QUEUES
 from cometmq.cluster.route import MASTER
 from cometmq.errors import FormatError, NotFound, RemoteError, SettingsError

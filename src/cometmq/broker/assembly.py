@@ -9,6 +9,7 @@ from cometmq.access.directory import Directory
 from cometmq.broker.admin import live_settings
 from cometmq.broker.admin.beginnings import Beginnings
 from cometmq.broker.admin.broker import BrokerAdmin
+from cometmq.broker.admin.broker_set import SetRequests
 from cometmq.broker.admin.groups import GroupAdmin
 from cometmq.broker.admin.live_settings import LiveSettings
 from cometmq.broker.admin.offsets import OffsetAdmin
@@ -23,9 +24,8 @@ from cometmq.broker.auth.plain_acl import FOLLOW_MS
 from cometmq.broker.auth.requests import NoAccessRequests
 from cometmq.broker.auth.stored_records import StoredRecords, may_be_sent
 from cometmq.broker.client_calls import ClientCalls
-from cometmq.broker.failover.set_requests import SetRequests
 from cometmq.broker.handlers import Requests, merged
-from cometmq.broker.own_address import exposure
+from cometmq.broker.name_servers.own_address import exposure
 from cometmq.broker.reads import Reads
 from cometmq.broker.replication import Replication
 from cometmq.broker.request_body import RequestBodies
@@ -38,7 +38,6 @@ from cometmq.broker.requests.message_queries import MessageQueries
 from cometmq.broker.requests.pop.acks import Acks
 from cometmq.broker.requests.pop.checks import PopChecks
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
-from cometmq.broker.requests.pop.handles import Handles
 from cometmq.broker.requests.pop.in_order import OrderedPops
 from cometmq.broker.requests.pop.invisible_time import InvisibleTimes
 from cometmq.broker.requests.pop.notification import Notifications
@@ -46,7 +45,6 @@ from cometmq.broker.requests.pop.peek import Peeks
 from cometmq.broker.requests.pop.pop import Pops
 from cometmq.broker.requests.pop.pop_offsets import PopOffsets
 from cometmq.broker.requests.pop.sources import PopSources
-from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.requests.pop.visits import Visits
 from cometmq.broker.requests.pop.waiting import Waiting
 from cometmq.broker.requests.positions import Positions
@@ -71,6 +69,7 @@ from cometmq.broker.state.locks import QueueLocks
 from cometmq.broker.state.newer_subscriptions import NewerSubscriptions
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.pop.consume_orders import ConsumeOrders
+from cometmq.broker.state.pop.handles import Handles
 from cometmq.broker.state.pop.message_modes import RequestModes
 from cometmq.broker.state.pop.retry_topics import PopRetryTopics
 from cometmq.broker.state.producers import Producers
@@ -80,6 +79,7 @@ from cometmq.broker.state.topics import Topics, boot_topics
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.op_queue import OpQueue
 from cometmq.broker.timed.revive import Revive
+from cometmq.broker.timed.revive_log import ReviveLog
 from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.broker.timed.transaction_check import TransactionCheck, rules_of

@@ -14,9 +14,9 @@ from cometmq.broker.assembly import Assembly
 from cometmq.broker.auth.guarding import newcomer_limits, serve
 from cometmq.broker.handlers import Starting
 from cometmq.broker.metrics.monitor import Monitor, RunningBroker
+from cometmq.broker.name_servers.own_address import exposure, own_ip
+from cometmq.broker.name_servers.registration import NameServers
 from cometmq.broker.opening import open_store, restore_pop_offsets, slave_tables
-from cometmq.broker.own_address import exposure, own_ip
-from cometmq.broker.registration import NameServers
 from cometmq.broker.replication import Replication
 from cometmq.broker.requests.pop.handed_out import restore_left
 from cometmq.broker.settings import BrokerSettings, Settings

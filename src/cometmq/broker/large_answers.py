@@ -1,6 +1,6 @@
 """Answers about very many topics, groups or queues: collected in parts, encoded in a thread.
 
-They are readings (``store/read/reading.py``), with the same limits as answers that wait for the disk: a few
+They are readings (``store/reading.py``), with the same limits as answers that wait for the disk: a few
 of each connection are under way, and none is built before its peer has room for it.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-from cometmq.store.read.reading import Reading, ThreadStep
+from cometmq.store.reading import Reading, ThreadStep
 from cometmq.wire.bodies import Body, encode
 from cometmq.wire.frame import Command, response
 

@@ -17,7 +17,7 @@ from cometmq.errors import CometMQError
 from cometmq.format.record import Record, decode
 from cometmq.net.server import Session
 from cometmq.store.read.get_result import GetStatus
-from cometmq.store.read.reading import Reading, Run
+from cometmq.store.reading import Reading, Run
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import fields, replace
 
-from cometmq.broker.auth.settings import AuthSettings
+from cometmq.broker.auth_settings import AuthSettings
 from cometmq.errors import SettingsError
 from cometmq.logs import get_logger
 from cometmq.metrics.labels import labels_of

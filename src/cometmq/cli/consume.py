@@ -12,7 +12,7 @@ from cometmq.cli.access import access
 from cometmq.cli.cluster_session import explain_no_route
 from cometmq.cli.output import json_option, namesrv_option, print_line, print_message
 from cometmq.client import PullConsumer
-from cometmq.client.consumer.queue_requests import Pulled
+from cometmq.client.requests.queue_requests import Pulled
 from cometmq.errors import (
     CometMQError,
     FormatError,

@@ -18,7 +18,7 @@ from cometmq.cli.consume import (
 )
 from cometmq.cli.output import json_option, namesrv_option
 from cometmq.client import PullConsumer
-from cometmq.client.consumer.queue_requests import Pulled, PullStatus
+from cometmq.client.requests.queue_requests import Pulled, PullStatus
 from cometmq.format.layout import valid_topic
 from cometmq.net.tasks import until_one_ends
 

@@ -26,7 +26,7 @@ from faststream.specification.schema import BrokerSpec
 from faststream.specification.schema.extra import Tag, TagDict
 
 from cometmq.client.consumer.consumer import STOP_TIMEOUT_MS
-from cometmq.client.consumer.handle_hooks import HandleHook
+from cometmq.client.handling.handle_hooks import HandleHook
 from cometmq.client.producer.producer import Producer
 from cometmq.client.producer.send_result import SendResult
 from cometmq.errors import NetworkError, NoRoute

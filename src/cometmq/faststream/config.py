@@ -10,7 +10,7 @@ from faststream._internal.parser import CodecProto
 from faststream._internal.types import CustomCallable
 from faststream.middlewares import AckPolicy
 
-from cometmq.client.consumer.start import Start
+from cometmq.client.handling.start import Start
 from cometmq.faststream.groups import Connecting, GroupConsumers
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from faststream.exceptions import SetupError
 
 from cometmq.client.consumer.consumer import Consumer, Model
-from cometmq.client.consumer.handle_hooks import HandleHook
 from cometmq.client.consumer.lite_pull import LitePullConsumer
-from cometmq.client.consumer.start import Start
-from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.handling.handle_hooks import HandleHook
+from cometmq.client.handling.start import Start
+from cometmq.client.handling.subscription import Subscription
 from cometmq.net.tls.client import TLS
 from cometmq.wire.acl import Credentials
 

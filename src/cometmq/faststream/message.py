@@ -10,7 +10,7 @@ from typing import Any, Final
 from faststream.message import AckStatus, StreamMessage, decode_message
 
 from cometmq.arguments import check
-from cometmq.client.consumer.outcome import DELAY_LEVEL, DeadLetter, Retry
+from cometmq.client.handling.outcome import DELAY_LEVEL, DeadLetter, Retry
 from cometmq.format.properties import REPLY_TO_CLIENT, RESERVED
 from cometmq.message import StoredMessage
 

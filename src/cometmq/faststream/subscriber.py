@@ -20,8 +20,8 @@ from faststream.specification.schema import Message, Operation, SubscriberSpec
 
 from cometmq.client.calling import calling_tasks
 from cometmq.client.consumer.lite_pull import LitePullConsumer
-from cometmq.client.consumer.outcome import Retry
-from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.handling.outcome import Retry
+from cometmq.client.handling.subscription import Subscription
 from cometmq.escaping import printable
 from cometmq.faststream.config import RocketMQBrokerConfig, SubscriberOptions, check_names
 from cometmq.faststream.groups import GroupOptions

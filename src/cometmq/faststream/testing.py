@@ -20,7 +20,7 @@ from unittest.mock import patch
 from faststream._internal.testing.broker import TestBroker, change_producer
 from faststream.exceptions import SubscriberNotFound
 
-from cometmq.client.consumer.start import Start
+from cometmq.client.handling.start import Start
 from cometmq.client.producer.send_result import SendResult, SendStatus
 from cometmq.faststream.broker import RocketMQBroker
 from cometmq.faststream.command import RocketMQPublishCommand

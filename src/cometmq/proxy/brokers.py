@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from cometmq.client.answer import successful
-from cometmq.client.consumer.pop.requests import PopRequests
-from cometmq.client.consumer.queue_requests import QueueRequests
 from cometmq.client.producer.sending import Sender, SendSettings
+from cometmq.client.requests.pop_requests import PopRequests
+from cometmq.client.requests.queue_requests import QueueRequests
 from cometmq.client.routes import GONE_S, Routes
 from cometmq.cluster.route import MASTER, Route
 from cometmq.errors import NoRoute

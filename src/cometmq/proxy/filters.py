@@ -1,7 +1,7 @@
 """The filters of clients, as brokers get them."""
 
-from cometmq.client.consumer.queue_requests import SQL92
-from cometmq.client.consumer.subscription import subscription_data
+from cometmq.client.handling.subscription import subscription_data
+from cometmq.client.requests.queue_requests import SQL92
 from cometmq.errors import FormatError
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.outcomes import Failure

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
 from cometmq.client.identity import client_id
+from cometmq.client.requests.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
 from cometmq.cluster.route import MASTER
 from cometmq.errors import CometMQError, NoRoute
 from cometmq.logs import get_logger

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from cometmq.client.consumer.send_back import retry_delay_ms
+from cometmq.client.handling.send_back import retry_delay_ms
 from cometmq.errors import CometMQError
 from cometmq.logs import get_logger
 from cometmq.message import StoredMessage

@@ -15,8 +15,8 @@ from cometmq.io.clock import Clock
 from cometmq.kernels.ops import Scan
 from cometmq.kernels.sends.rows import MESSAGES_MAX, SendBatch, SendOps
 from cometmq.store.append import Appended, NewMessage
+from cometmq.store.log.log_scan import Chunk
 from cometmq.store.parts import Parts
-from cometmq.store.recovery.log_scan import Chunk
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep.dispatch import NO_QUEUE, Dispatcher, has_queue_entry
 from cometmq.store.upkeep.upkeep import Upkeep

@@ -27,8 +27,8 @@ from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.read.get import RecordFilter
 from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.query import QueryResult
-from cometmq.store.read.reading import run
 from cometmq.store.read.readings import Readings
+from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings
 
 HOST: Final = pack_host("127.0.0.1", 10911)

@@ -6,13 +6,13 @@ from pathlib import Path
 from cometmq.format import layout
 from cometmq.format.delay_level import DelayLevels
 from cometmq.io.open_files import OpenFiles
+from cometmq.store.checkpoint import CheckpointFile
+from cometmq.store.files.spread import spread_of
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.ledger import Ledger
 from cometmq.store.queue.queues import Queues
-from cometmq.store.recovery.checkpoint import CheckpointFile
 from cometmq.store.settings import StoreSettings
-from cometmq.store.spread import spread_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from cometmq.format.scan import StopReason
 from cometmq.kernels.ops import Dispatch, Scan
 from cometmq.store.appending import Appending
 from cometmq.store.log.commit_log import SETTING
+from cometmq.store.log.log_scan import Chunk
 from cometmq.store.parts import Parts
 from cometmq.store.recovery.light_entries import placed
-from cometmq.store.recovery.log_scan import Chunk
 from cometmq.store.recovery.replay import Replay
 from cometmq.store.upkeep.dispatch import Dispatcher
 

@@ -24,25 +24,25 @@ from cometmq.store.appending import Appending
 from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.log.commit_log import describe
 from cometmq.store.log.flush import Flusher
+from cometmq.store.log.full_disk import explain_full_disk
 from cometmq.store.log.refusals import Cause
+from cometmq.store.mend import mend
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
 from cometmq.store.progress import Progress, ProgressLines
-from cometmq.store.queue.deletions import Deletions
 from cometmq.store.queue.queue_ends import EndsOfAllQueues, QueueEnds
-from cometmq.store.read.reading import Step, run
 from cometmq.store.read.readings import Readings
+from cometmq.store.reading import Step, run
 from cometmq.store.received_log import ReceivedLog
-from cometmq.store.recovery.full_disk import explain_full_disk
-from cometmq.store.recovery.mend import mend
 from cometmq.store.recovery.recent import recent_records
 from cometmq.store.recovery.recover import recover
-from cometmq.store.recovery.whereabouts import check_can_open
 from cometmq.store.settings import StoreSettings
+from cometmq.store.upkeep.deletions import Deletions
 from cometmq.store.upkeep.dispatch import Arrival, Dispatcher
 from cometmq.store.upkeep.retention import Retention
 from cometmq.store.upkeep.upkeep import Upkeep
+from cometmq.store.whereabouts import check_can_open
 
 log = get_logger(__name__)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, number, one_of, or_none
 from cometmq.broker.broker import Broker
-from cometmq.broker.own_address import LOOPBACK
+from cometmq.broker.name_servers.own_address import LOOPBACK
 from cometmq.broker.requests.pull import SUSPEND_MS_MAX
 from cometmq.cluster.route import queue_of_key
 from cometmq.cluster.system_names import AUTO_CREATE_TOPIC

@@ -26,7 +26,7 @@ from cometmq.format.pop.check_point import decode_ack
 from cometmq.format.record import Record, decode_many
 from cometmq.io.clock import ManualClock
 from cometmq.net.server import Session
-from cometmq.store.read.reading import Run
+from cometmq.store.reading import Run
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.acl import Credentials, signed_fields
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -6,7 +6,7 @@ from tests.broker.auth.test_plain_acl import account, put, users_of
 
 from cometmq.access.users import User, UserType
 from cometmq.broker.auth.opening import open_users
-from cometmq.broker.auth.settings import AuthSettings
+from cometmq.broker.auth_settings import AuthSettings
 from cometmq.errors import AccessError, SettingsError
 from cometmq.io.files import Disk
 

@@ -12,8 +12,8 @@ from cometmq.access.directory import Directory
 from cometmq.access.policies import Acl, PolicyEntry
 from cometmq.access.users import User, UserStatus, UserType
 from cometmq.broker.auth.requests import DONE, NO_BODY, AccessRequests
-from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.auth.tables import AccessTables
+from cometmq.broker.auth_settings import AuthSettings
 from cometmq.broker.request_body import RequestBodies
 from cometmq.io.files import FileLayer
 from cometmq.store.tables import JsonTable

@@ -17,7 +17,7 @@ from tests.broker.metrics.scraped import OF_ALL_SERIES, ask, scrape
 
 from cometmq.broker.broker import Broker
 from cometmq.broker.metrics.families import FAMILIES
-from cometmq.broker.registration import NameServers
+from cometmq.broker.name_servers.registration import NameServers
 from cometmq.broker.settings import BrokerSettings, MetricsExporter
 from cometmq.io.files import Disk
 from cometmq.namesrv.name_server import NameServer

@@ -8,7 +8,7 @@ import pytest
 from tests.broker.conftest import SYNC, Bench, GatedDisk, serving
 from tests.broker.halves import records
 
-from cometmq.broker.requests.pop.handles import HandlePoint
+from cometmq.broker.state.pop.handles import HandlePoint
 from cometmq.broker.timed.revive import BEHIND_TIMER_MS
 from cometmq.errors import StoreNotWritable
 from cometmq.format import properties

@@ -10,7 +10,7 @@ import pytest
 from tests.broker.conftest import Bench, GatedDisk, serving
 from tests.broker.halves import end, prepare, records
 
-from cometmq.broker.requests.pop.handles import HandlePoint
+from cometmq.broker.state.pop.handles import HandlePoint
 from cometmq.broker.timed.timed_messages import LOOK_AGAIN_MS, MADE_BEFORE_MS, SETTLING_MS
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout, properties

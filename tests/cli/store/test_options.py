@@ -8,7 +8,7 @@ import pytest
 from cometmq.cli.store.options import load_settings, progress_bar, size_text
 from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
-from cometmq.store.spread import spread_of
+from cometmq.store.files.spread import spread_of
 
 
 class Terminal(StringIO):

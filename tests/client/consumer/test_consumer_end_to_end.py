@@ -14,7 +14,7 @@ from tests.shop import Shop, shop_at
 
 from cometmq.client import Limits, Model, PullOptions, Start
 from cometmq.client.consumer import consumer as consumer_module
-from cometmq.client.consumer.offset_store import RemoteOffsets
+from cometmq.client.requests.offset_store import RemoteOffsets
 from cometmq.errors import RequestTimeout, SettingsError
 from cometmq.message import MessageQueue, StoredMessage
 

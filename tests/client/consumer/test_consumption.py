@@ -8,10 +8,10 @@ from tests.client.members import GROUP, settings_of
 from tests.pulled import stored
 
 from cometmq.client.consumer.consumption import ConsumerSettings, Consumption
-from cometmq.client.consumer.outcome import DeadLetter, Retry
-from cometmq.client.consumer.pulling import PullOptions
-from cometmq.client.consumer.start import Start
-from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.handling.outcome import DeadLetter, Retry
+from cometmq.client.handling.pulling import PullOptions
+from cometmq.client.handling.start import Start
+from cometmq.client.handling.subscription import Subscription
 from cometmq.io.clock import ManualClock
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import MessageModel

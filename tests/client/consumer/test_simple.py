@@ -12,7 +12,7 @@ from tests.client.pops import GROUP, POP_TIME_MS, TOPIC, PopBroker, popping
 
 from cometmq.client.consumer import simple
 from cometmq.client.consumer.simple import SimpleConsumer
-from cometmq.client.consumer.start import Start
+from cometmq.client.handling.start import Start
 from cometmq.errors import (
     FormatError,
     IllegalArgument,

@@ -3,8 +3,8 @@
 import pytest
 from tests.shop import shop_at
 
-from cometmq.client.group.heartbeat import send_heartbeat
 from cometmq.client.group.members import members
+from cometmq.client.requests.heartbeat import send_heartbeat
 from cometmq.errors import NoRoute, RemoteError
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat

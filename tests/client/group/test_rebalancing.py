@@ -17,12 +17,12 @@ from tests.client.members import (
     settled,
 )
 
-from cometmq.client.consumer.consumed_queue import ConsumedQueue
-from cometmq.client.consumer.pulling import Pulling, PullSource
-from cometmq.client.consumer.queue_requests import QueueRequests
-from cometmq.client.consumer.start import Start
 from cometmq.client.group import rebalancing
 from cometmq.client.group.rebalancing import Rebalancing
+from cometmq.client.handling.consumed_queue import ConsumedQueue
+from cometmq.client.handling.pulling import Pulling, PullSource
+from cometmq.client.handling.start import Start
+from cometmq.client.requests.queue_requests import QueueRequests
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.cluster.rebalance_state import LOCK_TRUSTED_MS
 from cometmq.errors import NetworkError, RequestTimeout

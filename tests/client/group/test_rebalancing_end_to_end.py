@@ -11,12 +11,12 @@ from tests.shop import Shop, shop_at
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.broker.state.locks import LOCK_LIFETIME_MS
-from cometmq.client.consumer.consumed_queue import ConsumedQueue
-from cometmq.client.consumer.offset_store import OffsetStore, RemoteOffsets
 from cometmq.client.group import rebalancing
-from cometmq.client.group.heartbeat import send_heartbeat
 from cometmq.client.group.locks import LockDecisions, Locks
 from cometmq.client.group.rebalancing import Rebalancing
+from cometmq.client.handling.consumed_queue import ConsumedQueue
+from cometmq.client.requests.heartbeat import send_heartbeat
+from cometmq.client.requests.offset_store import OffsetStore, RemoteOffsets
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import RequestTimeout
 from cometmq.message import MessageQueue

@@ -11,7 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-from cometmq.client.consumer.subscription import Subscription
+from cometmq.client.handling.subscription import Subscription
 from cometmq.client.idempotence import Deduplicator
 from cometmq.io.clock import ManualClock
 from cometmq.message import StoredMessage

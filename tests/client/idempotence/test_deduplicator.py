@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 from tests.pulled import stored
 
-from cometmq.client.consumer.outcome import DeadLetter, PutOff, Retry
-from cometmq.client.consumer.subscription import Handler, Subscription
+from cometmq.client.handling.outcome import DeadLetter, PutOff, Retry
+from cometmq.client.handling.subscription import Handler, Subscription
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
 from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.pulled import stored
 
-from cometmq.client.consumer.outcome import PutOff
+from cometmq.client.handling.outcome import PutOff
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
 from cometmq.cluster.claims import Mark
 from cometmq.io.clock import ManualClock

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.client.consumer.outcome import PutOff
+from cometmq.client.handling.outcome import PutOff
 from cometmq.client.idempotence import SqliteClaims, sqlite
 from cometmq.io.clock import ManualClock
 

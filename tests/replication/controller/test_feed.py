@@ -21,7 +21,7 @@ from cometmq.replication.controller.frames import (
 from cometmq.replication.controller.in_sync_set import InSyncSet
 from cometmq.replication.controller.set_acks import SetAcks
 from cometmq.replication.epochs import EpochEntry, EpochList
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 

@@ -19,7 +19,7 @@ from cometmq.replication.controller.frames import (
 from cometmq.replication.controller.life import MasterNews
 from cometmq.replication.controller.slave_part import EpochIntake, SlavePart
 from cometmq.replication.epochs import EpochEntry, EpochList
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 

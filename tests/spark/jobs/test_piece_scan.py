@@ -11,8 +11,8 @@ from cometmq.format.record import Record, encode, encode_blank
 from cometmq.spark.files.splits import FilePiece, log_files
 from cometmq.spark.jobs import piece_scan as module
 from cometmq.spark.jobs.piece_scan import Blank, PieceScan, PieceSeen, Segment, why_not
-from cometmq.store.recovery.torn import SECTOR_SIZE
-from cometmq.store.recovery.vouched import ALL
+from cometmq.store.log.torn import SECTOR_SIZE
+from cometmq.store.log.vouched import ALL
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 42, 159])
 

@@ -7,7 +7,7 @@ import pytest
 from tests.live import in_thread
 from tests.spark.live.conftest import Topics, queue
 
-from cometmq.client.consumer.queue_requests import PulledRecords, QueueRequests
+from cometmq.client.requests.queue_requests import PulledRecords, QueueRequests
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.format.record import decode_many
 from cometmq.message import MessageQueue

@@ -152,7 +152,7 @@ def test_a_broker_that_gives_the_nearest_message_is_corrected(
     async def nearest(_: object, queue: MessageQueue, __: int) -> int:  # as brokers before 5.0 do
         return {FIRST: 0, SECOND: 2}[queue]
 
-    monkeypatch.setattr("cometmq.client.consumer.queue_requests.QueueRequests.offset_by_time", nearest)
+    monkeypatch.setattr("cometmq.client.requests.queue_requests.QueueRequests.offset_by_time", nearest)
     start = {"timed": {"0": timed.begin + 50_000, "1": timed.end}}
     found = planned(timed, startingOffsetsByTimestamp=start, startingOffsetsByTimestampStrategy="latest")
     assert found == {FIRST: (1, 5)}

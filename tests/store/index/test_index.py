@@ -15,7 +15,7 @@ from cometmq.format.java.java_hash import index_key_hash
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE
 from cometmq.store.index.index import TAIL_MAX, Index
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 SLOTS, ROOM = 7, 12

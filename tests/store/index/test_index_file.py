@@ -11,7 +11,7 @@ from cometmq.format.java.java_hash import index_key_hash
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.index import index_file
 from cometmq.store.index.index_file import IndexFile
-from cometmq.store.read.reading import Reading, Run, run
+from cometmq.store.reading import Reading, Run, run
 from cometmq.testing.memory_disk import MemoryDisk
 
 HASH = index_key_hash("T", "key")

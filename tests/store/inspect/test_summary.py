@@ -6,8 +6,8 @@ from pathlib import Path
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.format import layout
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.inspect import Summary, summarize
-from cometmq.store.offline.directory import StoreDirectory
 from cometmq.testing.memory_disk import MemoryDisk
 
 

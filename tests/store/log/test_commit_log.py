@@ -14,8 +14,8 @@ from cometmq.format.record import END_FILE_MIN_BLANK, MAGIC_BLANK, decode
 from cometmq.format.scan import StopReason, scan
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import Appended, NewMessage
+from cometmq.store.files.spread import LogSpread
 from cometmq.store.log.commit_log import CommitLog, describe
-from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import BLOCK_SIZE, MemoryDisk
 
 FILE_SIZE = 8_192

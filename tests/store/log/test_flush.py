@@ -16,10 +16,10 @@ from cometmq.io.clock import ManualClock
 from cometmq.io.descriptors import SCARCE, SyncFailed
 from cometmq.io.files import Disk, File
 from cometmq.io.open_files import OpenFiles
+from cometmq.store.files.spread import LogSpread
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.flush import Flusher
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
-from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 WAIT_S = 60

@@ -10,7 +10,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 from cometmq.io.files import Disk
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import MessageStore
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log.next_file import NextFile
 from cometmq.testing.memory_disk import MemoryDisk, MemoryWindow
 

@@ -10,7 +10,7 @@ import pytest
 
 from cometmq.io.files import Disk
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log import write_mapped
 from cometmq.store.log.write_mapped import WINDOW_BYTES, WriteMapped
 from cometmq.testing.memory_disk import MemoryDisk

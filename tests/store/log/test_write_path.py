@@ -14,7 +14,7 @@ from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import MessageStore, StoreSettings
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log.write_mapped import WriteMapped
 from cometmq.store.log.write_path import WriteChannel
 from cometmq.store.log.write_pool import WritePool

@@ -10,7 +10,7 @@ import pytest
 from cometmq.errors import StoreNotWritable
 from cometmq.io import memory
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log import write_pool
 from cometmq.store.log.write_pool import WritePool
 from cometmq.testing.memory_disk import MemoryDisk

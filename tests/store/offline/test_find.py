@@ -12,7 +12,7 @@ from cometmq.format import layout
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import decode, encode
 from cometmq.io.clock import ManualClock
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.offline.find import FindQuery, Found, find
 from cometmq.testing.memory_disk import MemoryDisk
 

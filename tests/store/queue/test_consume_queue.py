@@ -11,11 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cometmq.format.queue_entry import FILLER, QueueEntry, pack, unpack_many
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.file_chain import FileChain
+from cometmq.store import reading
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.queue import entries_ahead, entry_reads
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.queue.entries_ahead import AHEAD
-from cometmq.store.read import reading
 from cometmq.testing.memory_disk import MemoryDisk
 
 DIRECTORY = Path("/consumequeue/T/0")

@@ -26,7 +26,7 @@ from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import MessageStore, NewMessage, StoreSettings
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.queue.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.queue.discarded import Discarded
 from cometmq.store.queue.queues import Queues

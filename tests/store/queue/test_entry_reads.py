@@ -5,9 +5,9 @@ from tests.store.conftest import ROOT
 
 from cometmq.format.queue_entry import SIZE, pack
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.queue import entry_reads
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 PER_FILE = 4

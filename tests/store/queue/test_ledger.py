@@ -17,7 +17,7 @@ from cometmq.store.queue import deletion_notes
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.ledger import NAME, Ledger
 from cometmq.store.queue.queues import QueueKey, Queues
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 PATH = layout.config_path(ROOT, NAME)

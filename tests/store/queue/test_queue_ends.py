@@ -3,7 +3,7 @@ from pathlib import Path
 from tests.store.conftest import SMALL, new_message
 
 from cometmq.store.queue.queue_ends import QueueEnds
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 from cometmq.store.store import MessageStore
 
 

@@ -2,7 +2,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.format import layout, queue_entry
 from cometmq.format.queue_entry import FILLER
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.queue.queue_files import QueueFiles
 from cometmq.testing.memory_disk import MemoryDisk
 

@@ -6,14 +6,14 @@ from tests.store.conftest import ROOT, new_message
 from cometmq.format import layout
 from cometmq.format.queue_entry import FILLER, SIZE
 from cometmq.io.open_files import OpenFiles
+from cometmq.store.files.spread import LogSpread
 from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.seek import store_time_at
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.queues import Queues
 from cometmq.store.read import ends_and_times
 from cometmq.store.read.ends_and_times import EndsAndTimes
-from cometmq.store.read.reading import Reading, run
-from cometmq.store.read.seek import store_time_at
-from cometmq.store.spread import LogSpread
+from cometmq.store.reading import Reading, run
 from cometmq.testing.memory_disk import MemoryDisk
 
 

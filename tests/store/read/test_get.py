@@ -11,16 +11,16 @@ from cometmq.format.java.java_hash import tags_code
 from cometmq.format.queue_entry import FILLER, SIZE
 from cometmq.format.record import decode
 from cometmq.io.open_files import OpenFiles
+from cometmq.store.files.spread import LogSpread
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.queues import Queues
 from cometmq.store.read.get import FILTER_WORK_MAX, RecordFilter, get_messages
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.read.limits import GetLimits
-from cometmq.store.read.reading import run
 from cometmq.store.read.resident_reads import ResidentReads
+from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings
-from cometmq.store.spread import LogSpread
 from cometmq.testing.memory_disk import MemoryDisk
 
 PER_FILE = 100

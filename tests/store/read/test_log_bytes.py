@@ -12,10 +12,10 @@ from cometmq.format import layout
 from cometmq.format.record import read_head
 from cometmq.io.files import File
 from cometmq.io.open_files import OpenFiles
+from cometmq.store.files.spread import LogSpread
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at, record_at, resident_record
-from cometmq.store.read.reading import run
-from cometmq.store.spread import LogSpread
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 

@@ -11,7 +11,7 @@ from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.message import Message
 from cometmq.store.read.query import COMPARED_AT_ONCE, QueryResult, query_records
-from cometmq.store.read.reading import PAUSE, Run, run
+from cometmq.store.reading import PAUSE, Run, run
 from cometmq.store.store import MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
 

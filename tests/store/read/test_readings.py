@@ -15,8 +15,8 @@ from cometmq.io.clock import ManualClock
 from cometmq.message import Buffer
 from cometmq.store import GetStatus, MessageStore
 from cometmq.store.read import get
-from cometmq.store.read.reading import Reading, Run, run
 from cometmq.store.read.readings import TIME_MAX
+from cometmq.store.reading import Reading, Run, run
 from cometmq.testing.memory_disk import MemoryDisk, MemoryFile, MemoryMap
 
 AnswerT = TypeVar("AnswerT")

@@ -21,6 +21,7 @@ from cometmq.kernels import plain
 from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.kernels.pulls.rows import ANSWERS_SIZE_MAX, PullOps
 from cometmq.message import Buffer
+from cometmq.store.files.spread import LogSpread
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.queues import Queues
@@ -28,9 +29,8 @@ from cometmq.store.read import get
 from cometmq.store.read.get import get_messages
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.read.limits import GetLimits
-from cometmq.store.read.reading import run
 from cometmq.store.read.resident_reads import ResidentReads
-from cometmq.store.spread import LogSpread
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 ALL = 2**63 - 1

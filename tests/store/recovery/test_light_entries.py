@@ -13,12 +13,12 @@ from cometmq.format.queue_entry import SIZE, pack
 from cometmq.format.record import Record, decode, encode
 from cometmq.io.files import Disk
 from cometmq.store import MessageStore, StoreSettings
-from cometmq.store.finding import Severity
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.finding import Severity
+from cometmq.store.files.sizes import infer_settings
 from cometmq.store.offline.clean import clean
-from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.offline.find import FindQuery, find
 from cometmq.store.offline.salvage import salvage
-from cometmq.store.offline.sizes import infer_settings
 from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.verify import verify
 from cometmq.store.verify.whole import State

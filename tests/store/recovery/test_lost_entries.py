@@ -13,8 +13,8 @@ from cometmq.format import layout
 from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY
 from cometmq.format.queue_entry import FILLER, SIZE, pack
 from cometmq.store import MessageStore
+from cometmq.store.log.log_scan import LogDamage
 from cometmq.store.recovery import lost_entries
-from cometmq.store.recovery.log_scan import LogDamage
 from cometmq.testing.memory_disk import MemoryDisk
 
 SET_ASIDE = ROOT / "setaside"
@@ -77,7 +77,7 @@ def shorter(disk: MemoryDisk, files: int) -> MemoryDisk:
 def test_entries_of_records_that_the_log_has_lost_are_set_aside(
     is_closed: bool, files: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cometmq.store.recovery.mend.CHECKED_BYTES", 0)  # as in a large store
+    monkeypatch.setattr("cometmq.store.mend.CHECKED_BYTES", 0)  # as in a large store
     disk = shorter(sample_of(Variant(is_closed)).disk, files)
     before = derived(disk)
     opened_and_closed(disk)
@@ -96,7 +96,7 @@ def test_after_a_kill_nothing_is_set_aside_that_is_written_again() -> None:
 
 def test_only_the_newest_keys_are_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lost_entries, "KEYS_MAX", 3)
-    monkeypatch.setattr("cometmq.store.recovery.mend.CHECKED_BYTES", 0)
+    monkeypatch.setattr("cometmq.store.mend.CHECKED_BYTES", 0)
     disk = shorter(sample_of(Variant(closed=True)).disk, 1)
     opened_and_closed(disk)
     (name,) = [name for name in disk.names(SET_ASIDE) if name.startswith("entries-of-index-")]
@@ -128,7 +128,7 @@ def record_of(entry: bytes) -> int:
 def test_no_start_of_a_damaged_store_loses_an_entry(
     kind: Kind, is_closed: bool, checked_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cometmq.store.recovery.mend.CHECKED_BYTES", checked_bytes)
+    monkeypatch.setattr("cometmq.store.mend.CHECKED_BYTES", checked_bytes)
     variant = Variant(is_closed, messages=FEW)
     cuts = list(cut_cases(variant, kind))
     flips = [case for seed in range(60) if kind_of((case := flip_case(variant, seed)).path) is kind]

@@ -13,11 +13,10 @@ from cometmq.format import layout
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
-from cometmq.store import MessageStore
+from cometmq.store import MessageStore, mend
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.inspect.file import open_file
-from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.offline.find import FindQuery, find
-from cometmq.store.recovery import mend
 from cometmq.store.recovery.truncate import Truncated, truncate_log
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.testing.recorded_disk import RecordedDisk

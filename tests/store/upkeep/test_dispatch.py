@@ -18,11 +18,11 @@ from cometmq.format.sys_flag import (
 )
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import NewMessage
+from cometmq.store.files.spread import LogSpread
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.queues import Queues
-from cometmq.store.read.reading import run
-from cometmq.store.spread import LogSpread
+from cometmq.store.reading import run
 from cometmq.store.upkeep import dispatch
 from cometmq.store.upkeep.dispatch import (
     NO_QUEUE,

@@ -6,7 +6,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.format import layout
 from cometmq.io.clock import ManualClock
-from cometmq.store.finding import Finding, Severity
+from cometmq.store.files.finding import Finding, Severity
 from cometmq.store.verify import Verified, verify
 from cometmq.testing.memory_disk import MemoryDisk
 

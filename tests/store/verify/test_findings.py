@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from cometmq.store.finding import Severity
+from cometmq.store.files.finding import Severity
 from cometmq.store.verify.findings import PER_FILE_MAX, Findings
 
 

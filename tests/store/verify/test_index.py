@@ -8,7 +8,7 @@ from tests.store.verify.conftest import ABORT, checked, damages, overwrite
 
 from cometmq.format import layout
 from cometmq.format.index import entry_position
-from cometmq.store.finding import Severity
+from cometmq.store.files.finding import Severity
 from cometmq.store.verify import State
 from cometmq.testing.memory_disk import MemoryDisk
 

@@ -8,7 +8,7 @@ from tests.store.conftest import ROOT, SMALL
 
 from cometmq.format.index import IndexHeader
 from cometmq.kernels.ops import Longs
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.verify.findings import Findings
 from cometmq.store.verify.keys import NONE_MISSING, Entries, IndexedFile, KeyCheck, Missing, RecordKeys
 from cometmq.testing.memory_disk import MemoryDisk

@@ -14,7 +14,7 @@ from tests.store.verify.conftest import (
 
 from cometmq.format import layout
 from cometmq.format.record import MAGIC_BLANK
-from cometmq.store.finding import Severity
+from cometmq.store.files.finding import Severity
 from cometmq.store.verify import State
 from cometmq.testing.memory_disk import MemoryDisk
 

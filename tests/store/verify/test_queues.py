@@ -10,7 +10,7 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.queue_entry import FILLER
 from cometmq.format.record import QUEUE_ID_AT, QUEUE_OFFSET_AT
 from cometmq.io.clock import ManualClock
-from cometmq.store.finding import Severity
+from cometmq.store.files.finding import Severity
 from cometmq.store.verify import State
 from cometmq.testing.memory_disk import MemoryDisk
 

@@ -5,7 +5,7 @@ from tests.store.conftest import ROOT
 from tests.store.verify.conftest import CHECKPOINT, checked, damages, overwrite
 
 from cometmq.format import layout
-from cometmq.store.finding import Severity
+from cometmq.store.files.finding import Severity
 from cometmq.store.verify import State
 from cometmq.testing.memory_disk import MemoryDisk
 

@@ -21,7 +21,7 @@ from tests.store.verify.conftest import (
 from cometmq.errors import SettingsError
 from cometmq.format import layout
 from cometmq.io.clock import ManualClock
-from cometmq.store.finding import Severity
+from cometmq.store.files.finding import Severity
 from cometmq.store.verify import State, verify
 from cometmq.testing.memory_disk import MemoryDisk
 

@@ -17,7 +17,7 @@ from cometmq.admin.doctor.certificate import examine_file
 from cometmq.admin.doctor.findings import Diagnosis, fault, fine, warning
 from cometmq.broker import settings as broker_settings
 from cometmq.broker.broker import VIP_PORT_BELOW
-from cometmq.broker.own_address import exposure, own_ip
+from cometmq.broker.name_servers.own_address import exposure, own_ip
 from cometmq.broker.settings import BrokerSettings, MetricsExporter, Settings
 from cometmq.errors import CometMQError, FormatError, SettingsError
 from cometmq.io import descriptors
@@ -30,10 +30,10 @@ from cometmq.net.listening import remedy_of
 from cometmq.net.settings_file import read_file
 from cometmq.net.tls.settings import TlsMode
 from cometmq.settings import foreign
+from cometmq.store.files.spread import spread_of
 from cometmq.store.foreign import contents
 from cometmq.store.settings import StoreSettings
 from cometmq.store.settings import from_properties as store_from_properties
-from cometmq.store.spread import spread_of
 from cometmq.store.upkeep.disk_space import used_percent
 from cometmq.wire import settings_text
 from cometmq.wire.codes import RequestCode

@@ -18,8 +18,8 @@ from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer, Usage
 from cometmq.io.write_health import failures_of
 from cometmq.net.server import Server, Session
-from cometmq.store.read.seek import record_store_time
-from cometmq.store.spread import spread_of
+from cometmq.store.files.spread import spread_of
+from cometmq.store.log.seek import record_store_time
 from cometmq.store.store import MessageStore
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import TextTable, encode, to_plain

@@ -22,7 +22,7 @@ from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.wire.bodies import (
     ClientConnection,
     ConsumerConnections,

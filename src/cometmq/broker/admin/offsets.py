@@ -15,7 +15,7 @@ from cometmq.format.java import fastjson
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import QueueOffsets
 from cometmq.wire.bodies.heartbeat import ConsumeType

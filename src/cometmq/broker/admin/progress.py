@@ -17,7 +17,7 @@ from cometmq.broker.state.offsets import Offsets, key_of
 from cometmq.broker.state.topics import Topics
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import ConsumeOffset, ConsumeStats, TopicConfig
 from cometmq.wire.bodies.stats import NOT_KNOWN, BrokerConsumeStats, TimeSpan, TimeSpans

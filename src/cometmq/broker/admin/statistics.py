@@ -53,7 +53,7 @@ from cometmq.kernels.ops import Longs
 from cometmq.net.server import Session
 from cometmq.store.queue.queue_ends import Entries
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response

@@ -14,7 +14,7 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format.layout import is_light
 from cometmq.net.server import Session
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import TopicConfig, encode
 from cometmq.wire.bodies.stats import QueueWrites

@@ -15,7 +15,7 @@ from cometmq.format.java.java_hash import java_hash
 from cometmq.format.timer.checkpoint import FIELDS_SIZE
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
-from cometmq.store.read.reading import Reading, ThreadStep
+from cometmq.store.reading import Reading, ThreadStep
 from cometmq.wire.bodies import DataVersion
 from cometmq.wire.bodies.stats import TimedCount, TimedCounts
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -20,7 +20,7 @@ from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
 from cometmq.net.server import Session
 from cometmq.store.read.ends_and_times import EndsAndTime
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import (
     DataVersion,

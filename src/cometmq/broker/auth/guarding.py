@@ -6,7 +6,7 @@ from cometmq.access.failures import Failures
 from cometmq.access.guard import Guard, GuardRules
 from cometmq.access.needs import Needs
 from cometmq.broker.auth.checked_bulk import CheckedBulk
-from cometmq.broker.auth.settings import AuthSettings
+from cometmq.broker.auth_settings import AuthSettings
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.producers import ConnectedMember

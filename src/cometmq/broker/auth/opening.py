@@ -7,8 +7,8 @@ from cometmq.access.directory import Directory
 from cometmq.access.users import User, UserType
 from cometmq.broker.auth.plain_acl import PlainAcl, migrate
 from cometmq.broker.auth.requests import AccessRequests
-from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.auth.tables import ACLS, USERS, AccessTables
+from cometmq.broker.auth_settings import AuthSettings
 from cometmq.broker.reads import Reads
 from cometmq.broker.request_body import RequestBodies
 from cometmq.format.layout import config_path

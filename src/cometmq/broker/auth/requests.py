@@ -22,8 +22,8 @@ from cometmq.access.infos import (
 )
 from cometmq.access.policies import Acl, Pattern, PolicyType
 from cometmq.access.users import User, UserStatus, UserType
-from cometmq.broker.auth.settings import AuthSettings
 from cometmq.broker.auth.tables import AccessTables
+from cometmq.broker.auth_settings import AuthSettings
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.large_answers import made
 from cometmq.broker.reads import Reads

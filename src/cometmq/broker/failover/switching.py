@@ -19,8 +19,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cometmq.broker.broker import Broker
+from cometmq.broker.name_servers.own_address import exposure, own_ip
 from cometmq.broker.opening import open_store
-from cometmq.broker.own_address import exposure, own_ip
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock

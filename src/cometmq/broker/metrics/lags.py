@@ -28,7 +28,7 @@ from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.format.pop.names import normal_topic
 from cometmq.metrics.family import Values
 from cometmq.net.server import Session
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 
 TURN_MAX: Final = 200

@@ -10,8 +10,8 @@ from cometmq.broker.metrics import families
 from cometmq.broker.metrics.lags import Lags
 from cometmq.broker.metrics.storage import add_connections, add_replication, add_timer, read_store
 from cometmq.broker.metrics.traffic import add_rates, read_traffic
+from cometmq.broker.name_servers.registration import NameServers
 from cometmq.broker.reads import read
-from cometmq.broker.registration import NameServers
 from cometmq.broker.settings import BrokerSettings, MetricsExporter
 from cometmq.io.files import FileLayer
 from cometmq.io.write_health import failures_of

@@ -14,8 +14,8 @@ from cometmq.io.files import FileLayer
 from cometmq.io.write_health import failures_of
 from cometmq.metrics.family import Values
 from cometmq.net.server import Server, Session
-from cometmq.store.read.reading import Reading
-from cometmq.store.read.seek import record_store_time
+from cometmq.store.log.seek import record_store_time
+from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import ConsumeType
 from cometmq.wire.bodies.stats import seconds_behind

@@ -8,7 +8,7 @@ from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.topics import Topics, is_system_topic
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.metrics.family import HistogramValue, Values
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.bodies.topic import TYPE_ATTRIBUTE
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.large_answers import encoded, made, with_body
+from cometmq.broker.name_servers.topic_routes import TopicRoutes
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import RequestBodies
@@ -18,7 +19,6 @@ from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.pop.message_modes import MODES_MAX, RequestModes
 from cometmq.broker.state.topics import Topics, is_legal
-from cometmq.broker.topic_routes import TopicRoutes
 from cometmq.cluster.assignment import STRATEGIES, popped_queues
 from cometmq.cluster.route import Route
 from cometmq.format.layout import RETRY_PREFIX

@@ -30,7 +30,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
 from cometmq.store.read.query import QueryResult
-from cometmq.store.read.reading import Reading
+from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, SerializeType, decode, frame_end, response

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cometmq.errors import FormatError, StoreDamaged, StoreNotWritable
 from cometmq.format.java import fastjson
-from cometmq.store.recovery.full_disk import FULL
+from cometmq.store.log.full_disk import FULL
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import Body, from_plain, to_plain
 from cometmq.wire.bodies.body import BodyType, wire_name

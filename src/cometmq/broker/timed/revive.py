@@ -18,13 +18,13 @@ from typing import Final
 
 from cometmq.broker.appending import append_legal
 from cometmq.broker.reads import read
-from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.saved_entries import Change
 from cometmq.broker.state.topics import Topics
+from cometmq.broker.timed.revive_log import ReviveLog
 from cometmq.broker.timed.stored_before import StoredBefore
 from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.cluster.pop.revive import OpenCheckPoint, ReviveQueue, put_again

@@ -38,7 +38,7 @@ from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.clock_steps import STEP_MS
 from cometmq.store.read.get_result import GetResult, GetStatus
-from cometmq.store.read.reading import Reading, Run
+from cometmq.store.reading import Reading, Run
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, DelayOffsets, to_plain

@@ -62,7 +62,7 @@ def access_in_dev(settings: "BrokerSettings") -> "NameServerAccess":
 
     Raises SettingsError: the broker could not register, or strangers could use it.
     """
-    from cometmq.broker.own_address import exposure  # noqa: PLC0415 - as above
+    from cometmq.broker.name_servers.own_address import exposure  # noqa: PLC0415 - as above
     from cometmq.format.layout import config_path  # noqa: PLC0415 - as above
     from cometmq.namesrv.access import NameServerAccess  # noqa: PLC0415 - as above
     from cometmq.namesrv.user_files import USERS, UserFiles  # noqa: PLC0415 - as above

@@ -332,10 +332,10 @@ async def _broker(read: Callable[[], "Settings"], *, as_json: bool) -> None:
 
 def _with_certificate(settings: "Settings") -> "BrokerSettings":
     """Create a certificate for this run, if the store can be opened; return the broker's settings with it."""
-    from cometmq.broker.own_address import own_ip  # noqa: PLC0415 - as above
+    from cometmq.broker.name_servers.own_address import own_ip  # noqa: PLC0415 - as above
     from cometmq.io.files import Disk  # noqa: PLC0415 - as above
     from cometmq.net.tls.throwaway import make_certificate  # noqa: PLC0415 - as above
-    from cometmq.store.recovery.whereabouts import check_can_open  # noqa: PLC0415 - as above
+    from cometmq.store.whereabouts import check_can_open  # noqa: PLC0415 - as above
 
     own = settings.broker
     root = Path(own.store_path_root_dir)

@@ -23,8 +23,8 @@ from cometmq.errors import FormatError, SettingsError
 from cometmq.format.stored import stored_message
 from cometmq.format.sys_flag import COMPRESSED
 from cometmq.message import StoredMessage
-from cometmq.store.finding import Severity
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.finding import Severity
 from cometmq.store.offline.find import FindQuery, Found
 from cometmq.store.offline.find import find as find_messages
 

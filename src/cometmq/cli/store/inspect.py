@@ -24,8 +24,8 @@ from cometmq.cli.store.options import (
 from cometmq.errors import SettingsError
 from cometmq.format.java import fastjson
 from cometmq.io.files import Disk
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.inspect import FileView, InspectRow, Kind, Summary, open_file, summarize
-from cometmq.store.offline.directory import StoreDirectory
 
 LIMIT: Final = 20
 NOT_COUNTED: Final = ("header", "slot", "slots")

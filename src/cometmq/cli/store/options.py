@@ -14,7 +14,7 @@ from cometmq.cli.paths import NamedPath
 from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.net.settings_file import read_file
-from cometmq.store.finding import Finding
+from cometmq.store.files.finding import Finding
 from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.settings import StoreSettings, for_store, from_properties
 

@@ -19,8 +19,8 @@ from cometmq.cli.output import (
 from cometmq.cli.paths import NamedPath
 from cometmq.cli.store.options import config_option, finding_fields, load_settings, size_text
 from cometmq.errors import SettingsError
-from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.status import StoreState, StoreStatus, status_of
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.inspect.status import StoreState, StoreStatus, status_of
 
 MEANINGS: Final = {
     "begin": "the first record that is not removed",

@@ -15,7 +15,7 @@ from cometmq.cli.store.options import (
     progress_bar,
     size_text,
 )
-from cometmq.store.finding import Severity
+from cometmq.store.files.finding import Severity
 from cometmq.store.verify import State, Verified
 from cometmq.store.verify import verify as verify_store
 

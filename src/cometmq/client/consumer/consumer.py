@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from cometmq.arguments import FLAG, FUNCTION, check, instance_of, number, or_none, several
 from cometmq.client.consumer.consumption import ConsumerSettings, Consumption
-from cometmq.client.consumer.handle_hooks import HandleHook, HandleHooks
-from cometmq.client.consumer.ordered import SUSPEND_MS
 from cometmq.client.consumer.pop.consumption import PopConsumption
-from cometmq.client.consumer.pulling import PullOptions, check_options
-from cometmq.client.consumer.start import Start
-from cometmq.client.consumer.subscription import Handler, Subscription
 from cometmq.client.credentials import find_credentials
 from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.handling.handle_hooks import HandleHook, HandleHooks
+from cometmq.client.handling.ordered import SUSPEND_MS
+from cometmq.client.handling.pulling import PullOptions, check_options
+from cometmq.client.handling.start import Start
+from cometmq.client.handling.subscription import Handler, Subscription
 from cometmq.client.signals import stopped_by_signals
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import NetworkError, SettingsError
@@ -85,7 +85,7 @@ class Consumer:
             None for ``.rocketmq_offsets`` in the home directory, as Java clients do.
         deduplicator: stores which messages were handled, for subscriptions with ``idempotent_by``. It is not
             closed with the consumer: others may use it.
-        hooks: entered around each call of a handler (see ``client/consumer/handle_hooks.py``).
+        hooks: entered around each call of a handler (see ``client/handling/handle_hooks.py``).
         trace: whether to record each handled message in RMQ_SYS_TRACE_TOPIC.
         start_timeout_ms: how long a start waits for a name server; None for no limit. Brokers and topics may
             appear later in any case.

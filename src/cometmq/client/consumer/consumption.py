@@ -6,20 +6,20 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from cometmq.client.calling import calling_tasks
-from cometmq.client.consumer.concurrent import ConcurrentHandling
-from cometmq.client.consumer.consume_trace import ConsumeTracer
-from cometmq.client.consumer.consumed_queue import ConsumedQueue
-from cometmq.client.consumer.handle_hooks import HandleHooks
-from cometmq.client.consumer.handler_calls import HandlerCalls
-from cometmq.client.consumer.ordered import OrderedHandling
-from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource
-from cometmq.client.consumer.send_back import SendBack
-from cometmq.client.consumer.start import Start
-from cometmq.client.consumer.subscription import Subscription
-from cometmq.client.failure_log import FailureLog
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.membership import Membership, TopicInterest
-from cometmq.client.trace import trace_sender
+from cometmq.client.handling.concurrent import ConcurrentHandling
+from cometmq.client.handling.consume_trace import ConsumeTracer
+from cometmq.client.handling.consumed_queue import ConsumedQueue
+from cometmq.client.handling.failure_log import FailureLog
+from cometmq.client.handling.handle_hooks import HandleHooks
+from cometmq.client.handling.handler_calls import HandlerCalls
+from cometmq.client.handling.ordered import OrderedHandling
+from cometmq.client.handling.pulling import Pulling, PullOptions, PullSource
+from cometmq.client.handling.send_back import SendBack
+from cometmq.client.handling.start import Start
+from cometmq.client.handling.subscription import Subscription
+from cometmq.client.producer.trace import trace_sender
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage

@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable
 from typing import Final, Self
 
 from cometmq.arguments import FUNCTION, check, instance_of, number, or_none, several
-from cometmq.client.consumer.bodies import decompress_first
-from cometmq.client.consumer.consumed_queue import ConsumedQueue
-from cometmq.client.consumer.pulling import Pulling, PullOptions, PullSource, check_options
-from cometmq.client.consumer.start import Start
-from cometmq.client.consumer.subscription import Subscription
 from cometmq.client.credentials import find_credentials
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.membership import Membership, TopicInterest
+from cometmq.client.handling.consumed_queue import ConsumedQueue
+from cometmq.client.handling.pulling import Pulling, PullOptions, PullSource, check_options
+from cometmq.client.handling.start import Start
+from cometmq.client.handling.subscription import Subscription
+from cometmq.client.requests.bodies import decompress_first
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import SettingsError, UndecodableBody

@@ -21,17 +21,17 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, Final, Self
 
 from cometmq.arguments import FLAG, ArgumentKind, check, instance_of, number, several
-from cometmq.client.consumer.bodies import decompress_first
-from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.pop.receipts import POPPED, PopReceipts
-from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions
 from cometmq.client.consumer.pop.turns import PopTurns
-from cometmq.client.consumer.start import Start
-from cometmq.client.consumer.subscription import subscription_data
 from cometmq.client.credentials import find_credentials
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.pop_membership import PopMembership
-from cometmq.client.trace import trace_sender
+from cometmq.client.handling.consume_trace import ConsumeTracer
+from cometmq.client.handling.start import Start
+from cometmq.client.handling.subscription import subscription_data
+from cometmq.client.producer.trace import trace_sender
+from cometmq.client.requests.bodies import decompress_first
+from cometmq.client.requests.pop_requests import POP_COUNT_MAX, PopOptions
 from cometmq.errors import CometMQError, ReceiptExpired, SettingsError, UndecodableBody
 from cometmq.format.layout import valid_topic
 from cometmq.format.pop.receipt import ReceiptHandle

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from cometmq.client.consumer.queue_requests import SQL92
 from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.requests.queue_requests import SQL92
 from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError, NetworkError, RemoteError
 from cometmq.net.client import Connections

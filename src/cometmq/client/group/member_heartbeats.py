@@ -9,9 +9,9 @@ from typing import Final
 
 from cometmq.client.background import start_task
 from cometmq.client.group.filter_checks import FilterChecks
-from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.missing_topics import MissingTopics
+from cometmq.client.requests.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import retry_while, wait_within
 from cometmq.errors import CometMQError, NoRoute

@@ -9,13 +9,13 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
 from cometmq.client.background import start_task
-from cometmq.client.consumer.consumed_queue import ConsumedQueue
-from cometmq.client.consumer.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
-from cometmq.client.consumer.operator_requests import ConsumeDirectly, MemberFacts, OperatorRequests
-from cometmq.client.consumer.queue_requests import QueueRequests
 from cometmq.client.group.member_heartbeats import MemberHeartbeats
 from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.group.operator_requests import ConsumeDirectly, MemberFacts, OperatorRequests
 from cometmq.client.group.rebalancing import Rebalancing
+from cometmq.client.handling.consumed_queue import ConsumedQueue
+from cometmq.client.requests.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
+from cometmq.client.requests.queue_requests import QueueRequests
 from cometmq.client.routes import GONE_S, Routes
 from cometmq.client.waiting import wait_within
 from cometmq.errors import NetworkError

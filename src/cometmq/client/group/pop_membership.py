@@ -10,12 +10,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from cometmq.client.background import start_task
-from cometmq.client.consumer.operator_requests import ConsumeDirectly, MemberFacts, OperatorRequests
-from cometmq.client.consumer.pop.requests import PopRequests
-from cometmq.client.consumer.queue_requests import QueueRequests
-from cometmq.client.consumer.start import Start
 from cometmq.client.group.member_heartbeats import MemberHeartbeats
 from cometmq.client.group.member_settings import MemberSettings
+from cometmq.client.group.operator_requests import ConsumeDirectly, MemberFacts, OperatorRequests
+from cometmq.client.handling.start import Start
+from cometmq.client.requests.pop_requests import PopRequests
+from cometmq.client.requests.queue_requests import QueueRequests
 from cometmq.client.routes import GONE_S, Routes
 from cometmq.errors import CometMQError, NetworkError
 from cometmq.logs import get_logger

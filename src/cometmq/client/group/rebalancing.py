@@ -10,11 +10,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from cometmq.client.consumer.consumed_queue import ConsumedQueue
-from cometmq.client.consumer.offset_store import OffsetStore
 from cometmq.client.group.locks import Locks
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.members import members
+from cometmq.client.handling.consumed_queue import ConsumedQueue
+from cometmq.client.requests.offset_store import OffsetStore
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance_state import Assignment, Moves

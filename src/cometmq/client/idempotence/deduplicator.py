@@ -15,7 +15,7 @@ from sqlite3 import Connection
 from typing import Final, Self
 
 from cometmq.arguments import ArgumentKind, check, number
-from cometmq.client.consumer.outcome import PutOff
+from cometmq.client.handling.outcome import PutOff
 from cometmq.client.idempotence.key import IdempotentBy, key_by
 from cometmq.client.idempotence.renewal import ClaimedMessage, Renewal
 from cometmq.client.idempotence.sqlite import SqliteClaims

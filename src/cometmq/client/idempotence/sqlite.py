@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from cometmq.client.consumer.outcome import PutOff
+from cometmq.client.handling.outcome import PutOff
 from cometmq.client.idempotence.file_clock import Anchor, anchor_of
 from cometmq.cluster.claims import Claimed, ClaimState, Mark, claim, is_done
 from cometmq.io.clock import Clock, SystemClock, boot_id

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from cometmq.client.background import start_task
-from cometmq.client.group.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
+from cometmq.client.requests.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.route import MASTER

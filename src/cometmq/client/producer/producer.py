@@ -30,9 +30,9 @@ from cometmq.client.producer.send_arguments import TEXT_OR_FUNCTION, WHERE, chec
 from cometmq.client.producer.send_result import SendResult, result_of_each
 from cometmq.client.producer.send_trace import SendTracer
 from cometmq.client.producer.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
+from cometmq.client.producer.trace import trace_sender
 from cometmq.client.routes import GONE_S, Routes
 from cometmq.client.semaphore import LightSemaphore
-from cometmq.client.trace import trace_sender
 from cometmq.cluster.fault import BrokerFaults
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, RequestTimeout, SettingsError

@@ -8,7 +8,7 @@ from typing import Final
 
 from cometmq.client.producer.hooks import Attempt
 from cometmq.client.producer.send_result import SendStatus
-from cometmq.client.trace import REGION, Tracer
+from cometmq.client.producer.trace import REGION, Tracer
 from cometmq.format import properties
 from cometmq.wire.bodies.trace import MessageKind, PubTrace
 

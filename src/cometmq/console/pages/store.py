@@ -17,9 +17,9 @@ from starlette.responses import Response
 from cometmq.console.visit import Visit
 from cometmq.errors import NotFound, SettingsError
 from cometmq.io.files import Disk
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.inspect import InspectRow, Kind, Summary, open_file, summarize
-from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.status import StoreStatus, status_of
+from cometmq.store.inspect.status import StoreStatus, status_of
 from cometmq.store.verify import Verified, verify
 
 FILES_MAX: Final = 2_000

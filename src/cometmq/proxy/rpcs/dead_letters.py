@@ -6,7 +6,7 @@ Source: RocketMQ ``proxy/processor/ConsumerProcessor.java`` (forwardMessageToDea
 from typing import Final
 
 from cometmq.client.answer import successful
-from cometmq.client.consumer.send_back import DEAD_LETTER, SEND_BACK_TIMEOUT_MS
+from cometmq.client.handling.send_back import DEAD_LETTER, SEND_BACK_TIMEOUT_MS
 from cometmq.format.pop.names import retry_topic
 from cometmq.format.record import decode
 from cometmq.message import MessageQueue

@@ -5,7 +5,7 @@ RocketMQ's own proxy serves none of these rpcs.
 
 from collections.abc import AsyncIterator
 
-from cometmq.client.consumer.queue_requests import PULL_COUNT, Pulled, PullStatus, QueuePull
+from cometmq.client.requests.queue_requests import PULL_COUNT, Pulled, PullStatus, QueuePull
 from cometmq.cluster.route import READ
 from cometmq.errors import CometMQError
 from cometmq.message import MessageQueue

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, Final
 
 from cometmq.client.background import start_task
-from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions, PopResult, PopStatus
+from cometmq.client.requests.pop_requests import POP_COUNT_MAX, PopOptions, PopResult, PopStatus
 from cometmq.cluster.assignment import ALL_QUEUES
 from cometmq.cluster.route import READ
 from cometmq.errors import CometMQError

@@ -18,8 +18,8 @@ from cometmq.format.scan import Stop, StopReason, check
 from cometmq.spark.files.remote import FileBytes, opened, path_of
 from cometmq.spark.files.splits import FilePiece
 from cometmq.spark.files.walk import BYTES_MAX, PieceWalk, Records
-from cometmq.store.recovery.log_scan import Chunk
-from cometmq.store.recovery.torn import cut_torn
+from cometmq.store.log.log_scan import Chunk
+from cometmq.store.log.torn import cut_torn
 
 STRETCH_BYTES: Final = 32 * 1024 * 1024
 """Bytes of the log in a chunk: the more, the fewer rows; a task has the arrays of one in memory."""

@@ -5,9 +5,9 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final, Self, TypeVar
 
-from cometmq.client.consumer.queue_requests import QueuePull, QueueRequests
-from cometmq.client.group.heartbeat import send_heartbeat, unregister
 from cometmq.client.identity import client_id
+from cometmq.client.requests.heartbeat import send_heartbeat, unregister
+from cometmq.client.requests.queue_requests import QueuePull, QueueRequests
 from cometmq.errors import CometMQError, NoRoute, RemoteError, SettingsError
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.record import decode_many

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from cometmq.client.consumer.queue_requests import (
+from cometmq.client.requests.queue_requests import (
     PULL_COUNT,
     PulledRecords,
     PullStatus,

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from cometmq.client.answer import successful
-from cometmq.client.consumer.queue_requests import QueueRequests
+from cometmq.client.requests.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import READ, QueueCounts, Route
 from cometmq.cluster.system_names import is_user_topic

@@ -22,9 +22,9 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.io.regular import NotRegularFile
 from cometmq.kernels.ops import Ints, Longs
 from cometmq.logs import get_logger
-from cometmq.store.folders import files_in
+from cometmq.store.files.folders import files_in
 from cometmq.store.index.index_file import IndexFile
-from cometmq.store.read.reading import Reading
+from cometmq.store.reading import Reading
 
 log = get_logger(__name__)
 

@@ -38,9 +38,9 @@ from cometmq.kernels.queries.rows import (
     QueryState,
     hash_query,
 )
+from cometmq.store.files.residency import settle
 from cometmq.store.index.index_view import ENTRY_DTYPE, SLOT_DTYPE, all_resident, find_in
-from cometmq.store.read.reading import FileStep, Reading
-from cometmq.store.read.residency import settle
+from cometmq.store.reading import FileStep, Reading
 
 BLOCK_ENTRIES = 1_000_000
 """Entries checked at once when a file is cut (20 MB)."""

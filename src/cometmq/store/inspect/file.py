@@ -26,13 +26,13 @@ from cometmq.format.record import (
     SYS_FLAG_AT,
 )
 from cometmq.io.files import File, FileLayer
+from cometmq.store.files.sizes import IndexSizes, infer_index_sizes
+from cometmq.store.files.spread import spread_of
 from cometmq.store.index.index_view import IndexView
 from cometmq.store.inspect.entries import checkpoint_rows, ext_rows, index_rows, queue_rows
 from cometmq.store.inspect.records import record_position, record_rows
 from cometmq.store.inspect.row import DAMAGED, Field, InspectRow
-from cometmq.store.offline.sizes import IndexSizes, infer_index_sizes
 from cometmq.store.settings import StoreSettings
-from cometmq.store.spread import spread_of
 
 
 class Kind(Enum):

@@ -11,10 +11,10 @@ from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import HEAD_MAX_SIZE, RecordHead
 from cometmq.format.scan import check, find_next_record
 from cometmq.io.files import File
-from cometmq.store.finding import Finding
-from cometmq.store.folders import files_in
-from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.read.seek import record_store_time
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.finding import Finding
+from cometmq.store.files.folders import files_in
+from cometmq.store.log.seek import record_store_time
 
 STEP_BYTES = 64 * 1024
 

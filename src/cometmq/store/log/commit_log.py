@@ -30,13 +30,13 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
+from cometmq.store.files.spread import LogSpread
 from cometmq.store.log import write_path
+from cometmq.store.log.full_disk import FULL
 from cometmq.store.log.refusals import Refusals
 from cometmq.store.log.write_pool import WritePool
-from cometmq.store.read.reading import Reading, ReadStep
-from cometmq.store.recovery.full_disk import FULL
+from cometmq.store.reading import Reading, ReadStep
 from cometmq.store.settings import StoreSettings
-from cometmq.store.spread import LogSpread
 
 log = get_logger(__name__)
 

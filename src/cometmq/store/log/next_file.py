@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from cometmq.io.files import File, FileLayer, WriteWindow
 from cometmq.logs import get_logger
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log.ahead import Ahead
 
 AHEAD_BYTES: Final = 64 * 1024 * 1024

@@ -10,7 +10,7 @@ from typing import Final
 
 from cometmq.io.files import FileLayer, WriteWindow
 from cometmq.message import Buffer
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log.ahead import Ahead
 
 WINDOW_BYTES: Final = 4 * 1024 * 1024

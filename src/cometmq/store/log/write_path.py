@@ -16,7 +16,7 @@ from typing import Protocol
 
 from cometmq.io.files import File, FileLayer
 from cometmq.message import Buffer
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log.next_file import NextFile
 from cometmq.store.log.write_mapped import WriteMapped
 from cometmq.store.log.write_pool import WritePool

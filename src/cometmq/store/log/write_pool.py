@@ -21,7 +21,7 @@ from cometmq.io import memory
 from cometmq.io.files import File, FileLayer
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log.ahead import Ahead
 
 STRETCH_BYTES: Final = 4 * 1024 * 1024

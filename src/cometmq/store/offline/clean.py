@@ -17,14 +17,14 @@ from cometmq.format import layout
 from cometmq.format.queue_entry import FILLER
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
-from cometmq.store.offline.directory import StoreDirectory, check_is_store, check_undamaged
-from cometmq.store.offline.sizes import infer_settings
+from cometmq.store.directory import StoreDirectory, check_is_store, check_undamaged
+from cometmq.store.files.sizes import infer_settings
 from cometmq.store.progress import Progress
 from cometmq.store.queue.queue_files import QueueFiles
-from cometmq.store.recovery.whereabouts import check_can_open
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.store.upkeep.retention import HOUR_MS
+from cometmq.store.whereabouts import check_can_open
 
 
 class Expired(NamedTuple):

@@ -23,13 +23,13 @@ from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.properties import split_keys
 from cometmq.format.record import Record, decode
 from cometmq.kernels.ops import Bytes, Dispatch, Longs, Scan
-from cometmq.store.finding import Finding
-from cometmq.store.folders import topics_in
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.finding import Finding
+from cometmq.store.files.folders import topics_in
 from cometmq.store.index.index_view import IndexContent
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.log.log_scan import LogScan
+from cometmq.store.log.log_seek import log_offset_by_time
 from cometmq.store.progress import Progress
-from cometmq.store.read.log_seek import log_offset_by_time
-from cometmq.store.recovery.log_scan import LogScan
 
 TIME_MIN = -(2**63)
 """A store time before all others, those of damaged records too."""

@@ -36,18 +36,18 @@ from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.io.files import Disk, File, FileLayer
 from cometmq.io.regular import NotRegularFile
 from cometmq.store import foreign
-from cometmq.store.folders import LOST_AND_FOUND, files_in
-from cometmq.store.offline.directory import check_is_store
-from cometmq.store.offline.sizes import infer_settings
+from cometmq.store.directory import check_is_store
+from cometmq.store.files.folders import LOST_AND_FOUND, files_in
+from cometmq.store.files.sizes import infer_settings
+from cometmq.store.files.spread import LogSpread, in_root, spread_of
+from cometmq.store.log.log_scan import NO_RECORD
+from cometmq.store.log.seek import record_store_time
 from cometmq.store.progress import Progress
-from cometmq.store.read.seek import record_store_time
-from cometmq.store.recovery.log_scan import NO_RECORD
 from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.recovery.replay import Gap
-from cometmq.store.recovery.whereabouts import check_has_log
 from cometmq.store.settings import StoreSettings
-from cometmq.store.spread import LogSpread, in_root, spread_of
 from cometmq.store.tables import SUFFIX, is_table_name
+from cometmq.store.whereabouts import check_has_log
 
 FILLER_TOPIC: Final = "SALVAGED"
 COPY_BYTES: Final = 4 * 1024 * 1024

@@ -15,13 +15,13 @@ import numpy as np
 
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
 from cometmq.message import Buffer
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.queue import entry_reads
 from cometmq.store.queue.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.queue.entries_ahead import EntriesAhead
 from cometmq.store.queue.entry_blocks import addresses_of, are_fillers, count_good
 from cometmq.store.queue.next_offsets import NextOffsets
-from cometmq.store.read.reading import Reading, run
+from cometmq.store.reading import Reading, run
 
 BLOCK_ENTRIES = 3_200
 """Number of entries that recovery checks at once."""

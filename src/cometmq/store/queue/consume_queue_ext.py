@@ -25,8 +25,8 @@ from cometmq.format.consume_queue_ext import (
     offset_of,
     unpack,
 )
-from cometmq.store.file_chain import FileChain
-from cometmq.store.read.reading import Reading, ReadStep, Stretch
+from cometmq.store.files.file_chain import FileChain
+from cometmq.store.reading import Reading, ReadStep, Stretch
 
 _NO_OFFSET = 2**63
 

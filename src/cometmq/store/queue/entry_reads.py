@@ -6,8 +6,8 @@ return the entries from queue offset ``begin`` to before ``end``, 20 bytes each.
 
 from cometmq.format.queue_entry import SIZE
 from cometmq.message import Buffer
-from cometmq.store.file_chain import FileChain
-from cometmq.store.read.reading import Reading, ReadStep
+from cometmq.store.files.file_chain import FileChain
+from cometmq.store.reading import Reading, ReadStep
 
 
 def resident(chain: FileChain, tail: bytearray, tail_start: int, begin: int, end: int) -> Buffer | None:

@@ -25,7 +25,7 @@ from cometmq.logs import get_logger
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.deletion_notes import DeletionNotes
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.read.reading import Reading, ThreadStep
+from cometmq.store.reading import Reading, ThreadStep
 from cometmq.store.tables import JsonTable
 
 log = get_logger(__name__)

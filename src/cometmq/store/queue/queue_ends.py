@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cometmq.kernels.ops import Longs
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE
 from cometmq.store.queue.queues import QueueKey, Queues
-from cometmq.store.read.reading import Reading
+from cometmq.store.reading import Reading
 
 Entries: TypeAlias = NDArray[np.void]
 """Queue entries: ``[n]`` of ENTRY_DTYPE."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, offset_of
 from cometmq.format.queue_entry import FILLER, SIZE
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE
 from cometmq.store.queue.consume_queue_ext import ConsumeQueueExt
 

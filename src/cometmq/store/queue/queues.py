@@ -11,15 +11,15 @@ from cometmq.errors import FormatError, StoreDamaged, StoreNotWritable
 from cometmq.format import layout
 from cometmq.io.open_files import OpenFiles
 from cometmq.logs import get_logger
-from cometmq.store.file_chain import FileChain
-from cometmq.store.folders import queues_in, topics_in
+from cometmq.store.files.file_chain import FileChain
+from cometmq.store.files.folders import queues_in, topics_in
+from cometmq.store.files.set_aside import move_aside
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.queue.discarded import Discarded
 from cometmq.store.queue.entries_ahead import EntriesAhead
 from cometmq.store.queue.next_offsets import GONE, NextOffsets
 from cometmq.store.queue.staged import Staged
-from cometmq.store.set_aside import move_aside
 
 log = get_logger(__name__)
 

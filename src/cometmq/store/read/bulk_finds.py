@@ -21,10 +21,10 @@ from cometmq.kernels.queries.rows import (
     QueryRows,
     QueryState,
 )
+from cometmq.store.files.residency import settle
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at
-from cometmq.store.read.residency import settle
 
 LOOKS_MAX: Final = 2 * FOUND_MAX
 """How often the system is asked for one query's records: for the beginning of each, and for all of it."""

@@ -39,11 +39,11 @@ from cometmq.kernels.pulls.rows import (
     ReadOutcome,
 )
 from cometmq.message import Buffer
+from cometmq.store.files.residency import are_ready
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.queues import Queues
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at
-from cometmq.store.read.residency import are_ready
 from cometmq.store.read.resident_reads import resident_entries
 
 BYTES_MIN: Final = 100

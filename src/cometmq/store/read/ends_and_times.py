@@ -7,10 +7,10 @@ message meanwhile. So the times are kept: to read one from the log takes as long
 from typing import TypeAlias
 
 from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.seek import store_time_at
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.queues import Queues
-from cometmq.store.read.reading import Reading
-from cometmq.store.read.seek import store_time_at
+from cometmq.store.reading import Reading
 
 EndsAndTime: TypeAlias = tuple[int, int, int]
 """A queue's ``QueueEnds``, and the store time of its newest message, ms; 0 for a queue without messages."""

@@ -36,8 +36,8 @@ from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.read.get_result import GetResult, GetStatus, split
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.read_check import sound_records
-from cometmq.store.read.reading import Reading, ReadStep
 from cometmq.store.read.resident_reads import ResidentReads, next_queue_file
+from cometmq.store.reading import Reading, ReadStep
 
 FILTER_WORK_MAX: Final = 4_000_000
 """A read ends once its filter has done this much ``work``, so that it does not block other requests."""

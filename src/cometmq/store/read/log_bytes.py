@@ -9,7 +9,7 @@ from cometmq.format.scan import whole_record
 from cometmq.io.files import FileMap
 from cometmq.kernels.pulls.rows import LogBytes
 from cometmq.store.log.commit_log import RECORD_START_SIZE, CommitLog, size_of_record
-from cometmq.store.read.reading import Reading
+from cometmq.store.reading import Reading
 
 _NOTHING: Final = np.empty(0, np.uint8)
 NOWHERE: Final = LogBytes(_NOTHING, _NOTHING, 0, 0)

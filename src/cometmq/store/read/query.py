@@ -8,7 +8,7 @@ from cometmq.kernels.queries.plain import record_has_key
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.read.log_bytes import resident_record
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 
 COMPARED_AT_ONCE: Final = 64
 """Records compared before the loop gets a turn: many may have the key's hash, but not the key."""

@@ -6,6 +6,7 @@ from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.dispatch import KeyKind
 from cometmq.format.queue_entry import QueueEntry, unpack_many, unpack_tuples
 from cometmq.message import Buffer
+from cometmq.store.log.seek import NEVER, offset_by_time, store_time_at
 from cometmq.store.parts import Parts
 from cometmq.store.read.bulk_finds import BulkFinds
 from cometmq.store.read.bulk_reads import BulkReads
@@ -15,9 +16,8 @@ from cometmq.store.read.get_result import GetResult
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import record_at
 from cometmq.store.read.query import QueryResult, query_records
-from cometmq.store.read.reading import Reading
 from cometmq.store.read.resident_reads import ResidentReads
-from cometmq.store.read.seek import NEVER, offset_by_time, store_time_at
+from cometmq.store.reading import Reading
 from cometmq.store.settings import StoreSettings
 
 TIME_MAX = 2**63 - 1

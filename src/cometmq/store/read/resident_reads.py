@@ -29,13 +29,13 @@ from cometmq.kernels.pulls.rows import (
     ReadOutcome,
 )
 from cometmq.message import Buffer
+from cometmq.store.files.residency import are_ready
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at, file_at
-from cometmq.store.read.reading import ReadStep
-from cometmq.store.read.residency import are_ready
+from cometmq.store.reading import ReadStep
 
 
 class ResidentReads:

@@ -7,8 +7,8 @@ import numpy as np
 from cometmq.format import properties
 from cometmq.format.dispatch import LIGHT_QUEUE_ID, light_offsets
 from cometmq.kernels.ops import Dispatch, Ints, Longs
+from cometmq.store.log.log_scan import Chunk
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.recovery.log_scan import Chunk
 
 
 class Placed(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cometmq.logs import get_logger
+from cometmq.store.files.set_aside import copy_aside
 from cometmq.store.index.index_file import behind
+from cometmq.store.log.vouched import vouched_start
 from cometmq.store.parts import Parts
-from cometmq.store.recovery.vouched import vouched_start
-from cometmq.store.set_aside import copy_aside
 
 KEYS_MAX: Final = 1_000_000
 """Most index entries, the newest, that are held until it is known whether the log has their records."""

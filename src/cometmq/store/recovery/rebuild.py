@@ -36,15 +36,15 @@ from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
+from cometmq.store.directory import StoreDirectory, check_is_store, check_undamaged
+from cometmq.store.files.sync_order import files_then_directories
 from cometmq.store.index.index import Index
-from cometmq.store.offline.directory import StoreDirectory, check_is_store, check_undamaged
+from cometmq.store.log.log_scan import LogDamage, LogScan
 from cometmq.store.progress import Progress
 from cometmq.store.queue.queues import Queues
-from cometmq.store.recovery.log_scan import LogDamage, LogScan
 from cometmq.store.recovery.replay import Gap, Replay
-from cometmq.store.recovery.whereabouts import check_can_open
 from cometmq.store.settings import StoreSettings
-from cometmq.store.upkeep.sync_order import files_then_directories
+from cometmq.store.whereabouts import check_can_open
 
 BUILD_DIRECTORY = "rebuild"
 OLD_SUFFIX = ".old"

@@ -11,7 +11,7 @@ from cometmq.errors import DamagedRecord
 from cometmq.format.record import MAGIC_AT, MAGICS, RecordHead, read_head
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
-from cometmq.store.read.log_seek import log_offset_by_time
+from cometmq.store.log.log_seek import log_offset_by_time
 
 _REACHES = [1 << 10, 1 << 16, 1 << 32]
 """Distances, in bytes, of the searches backwards for the beginning of a record: most are short."""

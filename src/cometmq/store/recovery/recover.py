@@ -42,20 +42,20 @@ from cometmq.format.record import BODY_AT, END_FILE_MIN_BLANK, RecordHead, encod
 from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
 from cometmq.logs import get_logger
+from cometmq.store.files.set_aside import SET_ASIDE
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog, describe
+from cometmq.store.log.log_scan import LogDamage, LogScan
+from cometmq.store.log.seek import record_store_time
+from cometmq.store.log.torn import stored_without_crc
+from cometmq.store.log.vouched import mark_open, vouched_start, vouched_time, was_closed
 from cometmq.store.parts import Parts
 from cometmq.store.progress import Progress
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.ledger import Ledger
 from cometmq.store.queue.queues import Queues
-from cometmq.store.read.seek import record_store_time
 from cometmq.store.recovery import lost_entries
-from cometmq.store.recovery.log_scan import LogDamage, LogScan
 from cometmq.store.recovery.replay import Gap, Replay
-from cometmq.store.recovery.torn import stored_without_crc
-from cometmq.store.recovery.vouched import mark_open, vouched_start, vouched_time, was_closed
-from cometmq.store.set_aside import SET_ASIDE
 
 log = get_logger(__name__)
 

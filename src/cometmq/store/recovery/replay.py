@@ -36,11 +36,11 @@ from cometmq.kernels.ops import Dispatch
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.index.index import Index
+from cometmq.store.log.log_scan import Chunk
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.queue.entry_blocks import are_fillers
 from cometmq.store.queue.queues import QueueKey, Queues
 from cometmq.store.recovery.light_entries import placed
-from cometmq.store.recovery.log_scan import Chunk
 
 log = get_logger(__name__)
 

@@ -35,10 +35,10 @@ from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.logs import get_logger
+from cometmq.store.files.set_aside import SET_ASIDE
+from cometmq.store.log.log_scan import LogScan
 from cometmq.store.parts import Parts, make_parts
-from cometmq.store.recovery.log_scan import LogScan
 from cometmq.store.recovery.recover import COPY_BYTES, is_zeros
-from cometmq.store.set_aside import SET_ASIDE
 from cometmq.store.settings import StoreSettings
 
 _REMEDY: Final = "to follow the master from its first record, empty the store's directory"

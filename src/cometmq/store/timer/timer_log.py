@@ -10,7 +10,7 @@ from typing import Final
 from cometmq.format.timer import log as timer_log
 from cometmq.format.timer.log import NO_PREVIOUS, Unit
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.file_chain import FileChain
+from cometmq.store.files.file_chain import FileChain
 
 SETTING: Final = "mappedFileSizeTimerLog"
 READ_SIZE: Final = 65_536

@@ -28,8 +28,8 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.io.files import FileLayer, Usage
 from cometmq.logs import get_logger
+from cometmq.store.files.spread import spread_of
 from cometmq.store.settings import StoreSettings
-from cometmq.store.spread import spread_of
 
 log = get_logger(__name__)
 

@@ -20,8 +20,8 @@ from cometmq.kernels.ops import Dispatch
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.log_scan import Chunk, LogScan
 from cometmq.store.queue.staged import Staged
-from cometmq.store.recovery.log_scan import Chunk, LogScan
 from cometmq.store.recovery.replay import Replay
 
 INDEX_LAG_BYTES = 1024 * 1024

@@ -17,6 +17,7 @@ from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
 from cometmq.io.descriptors import is_scarce
 from cometmq.logs import get_logger
+from cometmq.store.files.sync_order import files_then_directories
 from cometmq.store.log.commit_log import describe
 from cometmq.store.log.flush import Flusher
 from cometmq.store.log.refusals import Cause
@@ -24,7 +25,6 @@ from cometmq.store.parts import Parts
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 from cometmq.store.upkeep.dispatch import INDEX_LAG_BYTES, Dispatcher
-from cometmq.store.upkeep.sync_order import files_then_directories
 
 log = get_logger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cometmq.store.finding import Finding, Severity
+from cometmq.store.files.finding import Finding, Severity
 
 AT_START = "the next start puts it right"
 """The remedy for the state that a killed process leaves."""

@@ -7,10 +7,10 @@ import numpy as np
 from cometmq.format import layout
 from cometmq.format.index import FIRST_ENTRY
 from cometmq.kernels.ops import Dispatch
-from cometmq.store.finding import Finding, Severity
+from cometmq.store.directory import REBUILD, StoreDirectory
+from cometmq.store.files.finding import Finding, Severity
 from cometmq.store.index.index_view import IndexContent
-from cometmq.store.offline.directory import REBUILD, StoreDirectory
-from cometmq.store.recovery.log_scan import Chunk
+from cometmq.store.log.log_scan import Chunk
 from cometmq.store.verify.findings import AT_START, Findings
 from cometmq.store.verify.index_file import IndexFileCheck
 from cometmq.store.verify.keys import Entries, KeyCheck, Missing, keys_of

@@ -15,9 +15,9 @@ from cometmq.format.index import (
     slot_position,
 )
 from cometmq.kernels.ops import Ints
-from cometmq.store.finding import Finding, Severity
+from cometmq.store.directory import REBUILD
+from cometmq.store.files.finding import Finding, Severity
 from cometmq.store.index.index_view import IndexContent
-from cometmq.store.offline.directory import REBUILD
 from cometmq.store.verify.findings import AT_START, Findings
 from cometmq.store.verify.keys import IndexedFile
 

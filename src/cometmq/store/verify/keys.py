@@ -12,9 +12,9 @@ import numpy as np
 
 from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, IndexHeader, entry_position
 from cometmq.kernels.ops import Dispatch, Flags, Ints, Longs
-from cometmq.store.finding import Finding, Severity
-from cometmq.store.offline.directory import REBUILD, StoreDirectory
-from cometmq.store.recovery.log_scan import Chunk
+from cometmq.store.directory import REBUILD, StoreDirectory
+from cometmq.store.files.finding import Finding, Severity
+from cometmq.store.log.log_scan import Chunk
 from cometmq.store.verify.findings import AT_START, Findings
 from cometmq.store.verify.log import LogExtent
 

@@ -23,10 +23,10 @@ from cometmq.format.record import (
     SYS_FLAG_AT,
 )
 from cometmq.format.scan import Stop, check
-from cometmq.store.finding import Finding, Severity
-from cometmq.store.offline.directory import REBUILD, StoreDirectory
-from cometmq.store.read.seek import record_store_time
-from cometmq.store.recovery.log_scan import Chunk, LogDamage, LogScan
+from cometmq.store.directory import REBUILD, StoreDirectory
+from cometmq.store.files.finding import Finding, Severity
+from cometmq.store.log.log_scan import Chunk, LogDamage, LogScan
+from cometmq.store.log.seek import record_store_time
 from cometmq.store.verify.findings import Findings
 
 LOST = f"these bytes are lost, the rest can be read; {REBUILD} if a queue or the index is damaged too"

@@ -18,13 +18,13 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import is_light
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack
 from cometmq.kernels.ops import Dispatch
-from cometmq.store.finding import Finding, Severity
-from cometmq.store.offline.directory import REBUILD, StoreDirectory
+from cometmq.store.directory import REBUILD, StoreDirectory
+from cometmq.store.files.finding import Finding, Severity
+from cometmq.store.log.log_scan import Chunk
+from cometmq.store.log.vouched import vouched_start
 from cometmq.store.queue.queue_files import QueueFiles
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.recovery.log_scan import Chunk
 from cometmq.store.recovery.replay import EntriesByQueue, is_misplaced, keep_due_times, runs_of, whole_entries
-from cometmq.store.recovery.vouched import vouched_start
 from cometmq.store.verify.findings import AT_START, Findings
 from cometmq.store.verify.log import LogExtent
 

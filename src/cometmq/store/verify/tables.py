@@ -7,8 +7,8 @@ from cometmq.format import layout
 from cometmq.format.checkpoint import SIZE, Checkpoint
 from cometmq.format.java import fastjson
 from cometmq.io.regular import NotRegularFile
-from cometmq.store.folders import files_in
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.folders import files_in
 from cometmq.store.tables import is_table_name
 from cometmq.store.verify.findings import Findings
 

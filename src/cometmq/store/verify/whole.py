@@ -12,8 +12,8 @@ from typing import NamedTuple
 from cometmq import kernels
 from cometmq.format import layout
 from cometmq.io.files import FileLayer
-from cometmq.store.finding import Finding, Severity
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.finding import Finding, Severity
 from cometmq.store.progress import Progress
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify.findings import Findings

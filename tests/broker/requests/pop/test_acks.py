@@ -28,7 +28,7 @@ from tests.broker.pops import (
 )
 
 from cometmq.broker.requests.pop import acks as acks_module
-from cometmq.broker.requests.pop.handles import point_of
+from cometmq.broker.state.pop.handles import point_of
 from cometmq.format import properties
 from cometmq.format.pop.check_point import PopAck
 from cometmq.testing.memory_disk import MemoryDisk

@@ -11,7 +11,7 @@ from tests.broker.pops import committed
 
 from cometmq.broker.requests.pop.pop_offsets import PopOffsets
 from cometmq.format.pop.names import RetryFlag
-from cometmq.store.read.reading import run
+from cometmq.store.reading import run
 
 KEY = "T@g"
 

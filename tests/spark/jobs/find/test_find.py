@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cometmq.spark.jobs.find.find import Hits, find
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.offline.find import FindQuery, Found
 from cometmq.store.offline.find import find as find_alone
 

@@ -14,7 +14,7 @@ from cometmq.spark.files import remote_files
 from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import splits, within
 from cometmq.spark.jobs.find.find_parts import WalkedPart, look_up, walk
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.offline.find import TIME_MAX, TIME_MIN, FindQuery, find
 
 LIMIT = 10**9

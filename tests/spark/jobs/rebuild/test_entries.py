@@ -27,7 +27,7 @@ from cometmq.spark.jobs.rebuild.entries import (
     scanned,
     topic_bytes,
 )
-from cometmq.store.recovery.vouched import ALL
+from cometmq.store.log.vouched import ALL
 
 LEVELS = DelayLevels.parse()
 RULES = Rules(Crc.BODY, LEVELS, indexed=True)

@@ -22,7 +22,7 @@ from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.rebuild import rebuild as job
 from cometmq.spark.jobs.rebuild.rebuild import rebuild
 from cometmq.store import MessageStore
-from cometmq.store.offline.sizes import infer_settings
+from cometmq.store.files.sizes import infer_settings
 from cometmq.store.recovery.rebuild import BUILD_DIRECTORY
 from cometmq.store.recovery.rebuild import rebuild as rebuild_alone
 

@@ -41,7 +41,7 @@ from cometmq.spark.jobs.verify.index import IndexSeen, index_parts
 from cometmq.spark.jobs.verify.look import Claims, FinalCheck, check_places, list_store
 from cometmq.spark.jobs.verify.rows import ENTRIES, ERROR, INDEX, KEYS, PIECE, QUEUE, LogPart, Rows, read_rows
 from cometmq.store import MessageStore, StoreSettings
-from cometmq.store.finding import Finding
+from cometmq.store.files.finding import Finding
 from cometmq.store.verify import findings as findings_module
 from cometmq.store.verify import verify
 from cometmq.store.verify.findings import Findings

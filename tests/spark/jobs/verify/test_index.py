@@ -11,8 +11,8 @@ from cometmq.format.index import FIRST_ENTRY
 from cometmq.io.files import Disk
 from cometmq.spark.jobs.verify.index import ENTRY_ROW, NOWHERE, IndexByReads, IndexPart, IndexSeen
 from cometmq.spark.jobs.verify.rows import ENTRIES, INDEX
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.index.index_view import IndexView
-from cometmq.store.offline.directory import StoreDirectory
 
 FILE = 1 << 20
 

@@ -9,8 +9,8 @@ from cometmq.format import layout
 from cometmq.spark.jobs.piece_scan import Blank
 from cometmq.spark.jobs.verify.log import Kept, LogSeen, LostStretch
 from cometmq.spark.jobs.verify.look import Claims, FinalCheck, check_places, claims_batch, list_store
-from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.recovery.log_scan import NO_RECORD
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.log.log_scan import NO_RECORD
 from cometmq.store.verify.keys import NONE_MISSING
 
 FILE = 1 << 20

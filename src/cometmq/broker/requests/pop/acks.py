@@ -32,7 +32,9 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
-from cometmq.broker.requests.pop.handles import (
+from cometmq.broker.requests.pop.in_order import OrderedPops
+from cometmq.broker.state.in_flight import InFlight
+from cometmq.broker.state.pop.handles import (
     POINTS_KNOWN_MAX,
     HandlePoint,
     Handles,
@@ -40,10 +42,8 @@ from cometmq.broker.requests.pop.handles import (
     none_waits,
     point_of,
 )
-from cometmq.broker.requests.pop.in_order import OrderedPops
-from cometmq.broker.requests.pop.stored import ReviveLog, ReviveMessage
-from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.rates import Rates
+from cometmq.broker.timed.revive_log import ReviveLog, ReviveMessage
 from cometmq.errors import FormatError, MessageIllegal, StoreNotWritable
 from cometmq.format.pop.bit_set import decode as decode_bits
 from cometmq.format.pop.check_point import PopKey

@@ -9,11 +9,11 @@ name. (RocketMQ does not do this: after a kill its consumers get these messages 
 from typing import Final
 
 from cometmq.broker.reads import read, records_between
-from cometmq.broker.requests.pop.handles import HandlePoint
-from cometmq.broker.requests.pop.stored import ReviveLog
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.pop.handles import HandlePoint
 from cometmq.broker.timed.delays import QUEUE_ID
+from cometmq.broker.timed.revive_log import ReviveLog
 from cometmq.errors import FormatError
 from cometmq.format import properties
 from cometmq.format.java.java_hash import tags_code

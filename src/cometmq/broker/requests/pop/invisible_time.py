@@ -13,9 +13,9 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.requests.pop.checks import PopChecks
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
-from cometmq.broker.requests.pop.handles import Handles, illegal_offset, none_waits, point_of
 from cometmq.broker.requests.pop.in_order import OrderedPops
-from cometmq.broker.requests.pop.stored import ReviveLog
+from cometmq.broker.state.pop.handles import Handles, illegal_offset, none_waits, point_of
+from cometmq.broker.timed.revive_log import ReviveLog
 from cometmq.errors import CometMQError
 from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.pop.receipt import ReceiptHandle, parse_receipt

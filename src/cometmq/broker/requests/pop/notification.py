@@ -21,7 +21,7 @@ from cometmq.cluster.pop.hold import ALL_QUEUES
 from cometmq.errors import CometMQError
 from cometmq.format.pop.names import RetryFlag
 from cometmq.net.server import Session
-from cometmq.store.read.reading import Reading
+from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, response

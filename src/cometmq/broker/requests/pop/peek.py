@@ -20,7 +20,7 @@ from cometmq.errors import CometMQError
 from cometmq.message import Buffer
 from cometmq.net.server import Session
 from cometmq.store.read.get_result import GetStatus
-from cometmq.store.read.reading import Reading
+from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response

@@ -13,7 +13,7 @@ from functools import partial
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.state.offsets import NO_OFFSET, SEPARATOR, Offsets
 from cometmq.format.pop.names import RetryFlag
-from cometmq.store.read.reading import Reading
+from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 
 

@@ -23,16 +23,16 @@ from cometmq.broker.requests.pop.in_order import OrderedPops, PopInOrder
 from cometmq.broker.requests.pop.pop_offsets import PopOffsets
 from cometmq.broker.requests.pop.popped import Popped, ReadQueue, queue_offsets
 from cometmq.broker.requests.pop.sources import PopSources, Source
-from cometmq.broker.requests.pop.stored import ReviveLog, ReviveMessage
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.offsets import SEPARATOR, key_of
 from cometmq.broker.state.subscriptions import PullFilter
+from cometmq.broker.timed.revive_log import ReviveLog, ReviveMessage
 from cometmq.errors import CometMQError
 from cometmq.format.pop.check_point import CONSECUTIVE, CheckPoint
 from cometmq.format.pop.names import ORDER_REVIVE_QUEUE_ID
 from cometmq.store.read.get_result import GetResult, GetStatus
-from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.frame import FRAME_LENGTH_MAX

@@ -11,9 +11,9 @@ from typing import Final
 
 from cometmq.client.answer import successful
 from cometmq.client.consumer.pop.loop import PopLoop
-from cometmq.client.consumer.pop.requests import whole_brokers
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.pop_membership import PopMembership
+from cometmq.client.requests.pop_requests import whole_brokers
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.route import Route
 from cometmq.errors import CometMQError

@@ -6,19 +6,19 @@ from typing import Any
 
 from cometmq.client.background import start_task
 from cometmq.client.calling import calling_tasks
-from cometmq.client.consumer.consume_trace import ConsumeTracer
 from cometmq.client.consumer.consumption import ConsumerSettings
-from cometmq.client.consumer.handler_calls import HandlerCalls
 from cometmq.client.consumer.pop.assignments import PopAssignments
 from cometmq.client.consumer.pop.handling import PopHandling
 from cometmq.client.consumer.pop.loop import HOLD_MS, PopLoop, PopSource
 from cometmq.client.consumer.pop.receipts import PopReceipts
-from cometmq.client.consumer.pop.requests import POP_COUNT_MAX, PopOptions
-from cometmq.client.consumer.send_back import SendBack
-from cometmq.client.consumer.subscription import Subscription
-from cometmq.client.failure_log import FailureLog
 from cometmq.client.group.pop_membership import PopMembership
-from cometmq.client.trace import trace_sender
+from cometmq.client.handling.consume_trace import ConsumeTracer
+from cometmq.client.handling.failure_log import FailureLog
+from cometmq.client.handling.handler_calls import HandlerCalls
+from cometmq.client.handling.send_back import SendBack
+from cometmq.client.handling.subscription import Subscription
+from cometmq.client.producer.trace import trace_sender
+from cometmq.client.requests.pop_requests import POP_COUNT_MAX, PopOptions
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, SubscriptionData

@@ -9,14 +9,14 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Coroutine
 from typing import Any
 
-from cometmq.client.consumer.concurrent import Work, Workers, ids
-from cometmq.client.consumer.outcome import DeadLetter
 from cometmq.client.consumer.pop.loop import PopLoop
 from cometmq.client.consumer.pop.receipts import PopReceipts, is_from
-from cometmq.client.consumer.pop.requests import PopRequests
-from cometmq.client.consumer.send_back import DEAD_LETTER, SendBack, level_of, retry_delay_ms
-from cometmq.client.consumer.subscription import Handle, Subscription
-from cometmq.client.failure_log import DEAD, FailureLog, again_in
+from cometmq.client.handling.concurrent import Work, Workers, ids
+from cometmq.client.handling.failure_log import DEAD, FailureLog, again_in
+from cometmq.client.handling.outcome import DeadLetter
+from cometmq.client.handling.send_back import DEAD_LETTER, SendBack, level_of, retry_delay_ms
+from cometmq.client.handling.subscription import Handle, Subscription
+from cometmq.client.requests.pop_requests import PopRequests
 from cometmq.errors import CometMQError, ReceiptExpired
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from cometmq.client.background import start_task
 from cometmq.client.consumer.pop.receipts import PopReceipts
-from cometmq.client.consumer.pop.requests import PopOptions, PopRequests, PopStatus
 from cometmq.client.repeated_text import RepeatedText
+from cometmq.client.requests.pop_requests import PopOptions, PopRequests, PopStatus
 from cometmq.cluster.process_queue import Limits
 from cometmq.errors import CometMQError
 from cometmq.format.pop.receipt import parse_receipt

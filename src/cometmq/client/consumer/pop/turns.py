@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping
 
 from cometmq.client.consumer.pop.receipts import PopReceipts
-from cometmq.client.consumer.pop.requests import PopOptions, PopRequests, PopResult, PopStatus, whole_brokers
+from cometmq.client.requests.pop_requests import PopOptions, PopRequests, PopResult, PopStatus, whole_brokers
 from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
 from cometmq.format.pop.receipt import parse_receipt

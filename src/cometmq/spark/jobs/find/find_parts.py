@@ -24,9 +24,10 @@ from cometmq.spark.files.remote_files import layer_of
 from cometmq.spark.files.splits import FilePiece, LogFile
 from cometmq.spark.files.walk import PieceWalk, scans
 from cometmq.spark.jobs.verify.index import IndexByReads
-from cometmq.store.finding import Finding
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.finding import Finding
 from cometmq.store.log.commit_log import RECORD_START_SIZE, size_of_record
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.log.seek import AFTER_ALL, record_store_time
 from cometmq.store.offline.find import (
     TIME_MAX,
     TIME_MIN,
@@ -36,7 +37,6 @@ from cometmq.store.offline.find import (
     candidates,
     found_in,
 )
-from cometmq.store.read.seek import AFTER_ALL, record_store_time
 
 NEAR_BYTES: Final = 64 * 1024
 """So much of a remote file is fetched to see when its first record was stored, unless that is larger."""

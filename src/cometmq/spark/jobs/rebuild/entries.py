@@ -26,9 +26,9 @@ from cometmq.kernels.ops import Dispatch
 from cometmq.spark.files.splits import FilePiece
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.jobs.piece_scan import PieceScan
+from cometmq.store.log.log_scan import Chunk
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.recovery.log_scan import Chunk
 from cometmq.store.recovery.replay import EntriesByQueue
 
 QUEUE, KEYS, PIECE = "queue", "keys", "piece"

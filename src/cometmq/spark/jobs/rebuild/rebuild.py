@@ -49,9 +49,9 @@ from cometmq.spark.jobs.rebuild.queue_files import QueuePart
 from cometmq.spark.jobs.verify.log import Kept, LogSeen, LostStretch, join_pieces
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.store.folders import queues_in, topics_in
-from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.recovery.log_scan import NO_RECORD, LogDamage
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.folders import queues_in, topics_in
+from cometmq.store.log.log_scan import NO_RECORD, LogDamage
 from cometmq.store.recovery.rebuild import (
     BUILD_DIRECTORY,
     OLD_SUFFIX,

@@ -23,7 +23,7 @@ from cometmq.spark.jobs.verify.index import ENTRY_ROW, IndexSeen
 from cometmq.spark.jobs.verify.log import LogSeen, join_pieces
 from cometmq.spark.jobs.verify.look import StoreListing
 from cometmq.spark.jobs.verify.rows import ENTRIES, KEY_ROW
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify.findings import Findings, Reported
 from cometmq.store.verify.index import NOTHING

@@ -14,11 +14,11 @@ from cometmq.spark.files.remote_files import layer_of
 from cometmq.spark.files.splits import LogFile
 from cometmq.spark.jobs.piece_scan import why_not
 from cometmq.spark.jobs.verify.log import LogSeen
-from cometmq.store.finding import Finding, Severity
-from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.files.finding import Finding, Severity
+from cometmq.store.log.log_scan import NO_RECORD
+from cometmq.store.log.vouched import vouched_start
 from cometmq.store.queue.queues import QueueKey
-from cometmq.store.recovery.log_scan import NO_RECORD
-from cometmq.store.recovery.vouched import vouched_start
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify.findings import PER_FILE_MAX, Findings, Reported
 from cometmq.store.verify.index import report_unindexed

@@ -29,7 +29,7 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.spark.files.splits import FilePiece
 from cometmq.spark.jobs.piece_scan import PieceScan
 from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, Rules, topic_bytes
-from cometmq.store.recovery.log_scan import Chunk
+from cometmq.store.log.log_scan import Chunk
 from cometmq.store.recovery.replay import EntriesByQueue
 from cometmq.store.verify.keys import keys_of
 

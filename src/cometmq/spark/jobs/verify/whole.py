@@ -68,7 +68,7 @@ from cometmq.spark.jobs.verify.rows import (
 )
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.store.finding import Severity
+from cometmq.store.files.finding import Severity
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify import State
 from cometmq.store.verify.findings import Findings, Reported
@@ -82,7 +82,7 @@ LISTED_FIRST, EXPLAINED, CHECKED = range(3)
 
 
 class FindingRow(msgspec.Struct, frozen=True):
-    """A finding in a store: see ``cometmq.store.finding.Finding``."""
+    """A finding in a store: see ``cometmq.store.files.finding.Finding``."""
 
     severity: str
     path: str

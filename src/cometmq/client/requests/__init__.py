@@ -1,0 +1,1 @@
+"""Requests of consumers: pulls, pops, offsets, heartbeats, and the bodies that come."""
