@@ -122,11 +122,17 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return _unpacked(GOLDEN / "foreign", tmp_path_factory.mktemp("foreign"))
 
 
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive of ours."""
+    with tarfile.open(archive) as tar:
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python before 3.11.4 has none
+        tar.extractall(folder)
+
+
 def _unpacked(archives: Path, root: Path) -> Mapping[str, Path]:
     stores = {}
     for archive in sorted(archives.glob("*.tgz")):
-        with tarfile.open(archive) as tar:
-            tar.extractall(root, filter="data")
+        unpack(archive, root)
         stores[archive.stem] = root / archive.stem
     return stores
 

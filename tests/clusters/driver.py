@@ -8,14 +8,13 @@ It is run as a process of its own, and ends with an error if a row or a byte is 
 import os
 import shutil
 import sys
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from tests.conftest import GOLDEN
+from tests.conftest import GOLDEN, unpack
 from tests.live import in_thread
 from tests.log_rows import plain_rows
 from tests.store.recovery.test_rebuild import GOLDEN as SETTINGS
@@ -46,8 +45,7 @@ CONF: Final = {
 def main(master: str, folder: Path) -> None:
     """Read and rebuild, compare, and say what was done."""
     folder.mkdir()
-    with tarfile.open(GOLDEN / f"{STORE}.tgz") as tar:
-        tar.extractall(folder, filter="data")
+    unpack(GOLDEN / f"{STORE}.tgz", folder)
     with session(master, "clusters", work_dir=folder / "work", conf=CONF) as spark:
         executors = {
             row["pid"] for row in spark.range(0, TASKS, 1, TASKS).mapInArrow(places, "pid long").collect()

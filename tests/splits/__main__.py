@@ -10,7 +10,6 @@ that does not depend on their order: the row's physical offset is hashed with ea
 import os
 import random
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from tests.campaigns import options_parser
-from tests.conftest import GOLDEN
+from tests.conftest import GOLDEN, unpack
 from tests.log_rows import plain_rows
 from tests.splits.log import write_log
 
@@ -73,8 +72,7 @@ def told_in(path: Path) -> Iterator[None]:
 def golden_stores(folder: Path) -> list[Path]:
     """Unpack the golden stores."""
     for archive in sorted(GOLDEN.glob("*.tgz")):
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
+        unpack(archive, folder)
     return sorted(folder.glob("store-*"))
 
 
