@@ -127,6 +127,20 @@ async def test_who_sends_no_whole_request_is_closed_in_time(
     assert "--request-timeout" in caplog.text
 
 
+@pytest.mark.parametrize("before", [b"", REQUEST], ids=["at once", "behind another one"])
+async def test_a_request_in_chunks_is_refused_before_they_are_read(
+    caplog: pytest.LogCaptureFixture, before: bytes
+) -> None:
+    async with serving() as scene:
+        head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+        reader, _ = await scene.opened(before + head + b"1\r\na\r\n" * 30_000)
+        if before:
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+            await reader.readexactly(scene.size)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
 async def test_lines_that_come_one_by_one_give_no_more_time() -> None:
     async with serving(LIMITS._replace(request_ms_max=SHORT_MS)) as scene:
         reader, writer = await scene.opened(REQUEST[:-2])

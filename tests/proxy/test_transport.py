@@ -1,6 +1,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, cast
 
@@ -147,13 +148,59 @@ async def test_one_port_serves_tls_and_plain(tmp_path: Path) -> None:
 async def test_a_request_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     large = pb.HeartbeatRequest(group=pb.Resource(name="x" * 5_000))
     assert await called({"Heartbeat": beat}, "Heartbeat", large) == [pb.HeartbeatResponse()]
-    for limit in ("REQUEST_BYTES_MAX", "ARRIVING_BYTES_MAX"):
-        with monkeypatch.context() as patched:
-            patched.setattr(transport, limit, 5_000)
-            with pytest.raises(GRPCError) as caught:
-                await called({"Heartbeat": beat}, "Heartbeat", large)
-        assert caught.value.status is Status.RESOURCE_EXHAUSTED
+    with monkeypatch.context() as patched:
+        patched.setattr(transport, "REQUEST_BYTES_MAX", 5_000)
+        with pytest.raises(GRPCError) as caught:
+            await called({"Heartbeat": beat}, "Heartbeat", large)
+    assert caught.value.status is Status.RESOURCE_EXHAUSTED
     assert await called({"Heartbeat": beat}, "Heartbeat", large) == [pb.HeartbeatResponse()]
+
+
+async def test_sizes_that_are_only_announced_keep_no_request_out() -> None:
+    server = GrpcServer({"Heartbeat": beat})
+    await server.start("127.0.0.1", 0)
+    announced = b"\0" + transport.PLAIN_REQUEST_BYTES_MAX.to_bytes(4, "big")
+    request = pb.HeartbeatRequest(group=pb.Resource(name="g"))
+    async with Channel("127.0.0.1", server.port) as channel, AsyncExitStack() as stack:
+        client = GrpcClient(channel, {})
+        await client.call("Heartbeat", request)  # it knows then how many calls it may have
+        for _ in range(transport.ARRIVING_BYTES_MAX // transport.PLAIN_REQUEST_BYTES_MAX):
+            stream = await stack.enter_async_context(client.open("Heartbeat"))
+            stack.push_async_callback(stream.cancel)
+            await stream.send_request()
+            await cast(Any, stream)._stream.send_data(announced)
+        assert await client.call("Heartbeat", request) == pb.HeartbeatResponse()
+    await server.stop()
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_a_request_that_takes_long_gives_way_to_others(
+    is_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "ARRIVING_BYTES_MAX", 5_000)
+    monkeypatch.setattr(transport, "SLOW_S", -1.0 if is_slow else 60.0)
+    room = transport._Arriving()
+    reasons: list[str] = []
+    with room.of(reasons.append) as first, room.of(reasons.append) as second:
+        first(5_000)
+        if is_slow:
+            second(1)
+        else:
+            with pytest.raises(CallRefused):
+                second(1)
+    assert len(reasons) == is_slow
+    with room.of(reasons.append) as third:
+        third(5_000)
+
+
+async def test_a_request_with_too_many_parts_is_refused_before_it_is_decoded() -> None:
+    async def ack(_: pb.AckMessageRequest, __: Call) -> pb.AckMessageResponse:
+        raise AssertionError("nobody may count 100,000 entries")
+
+    request = pb.AckMessageRequest(entries=[pb.AckMessageEntry()] * 100_000)
+    with pytest.raises(GRPCError) as caught:
+        await called({"AckMessage": ack}, "AckMessage", request)
+    assert caught.value.status is Status.RESOURCE_EXHAUSTED
 
 
 async def test_a_connection_has_more_calls_under_way_than_the_default() -> None:

@@ -33,6 +33,9 @@ from cometmq.net.occasional_log import OccasionalLog
 READ_BYTES_MIN: Final = 64 * 1024
 """How much of an answer a peer has to read in each time that a request may take."""
 
+PIECE_BYTES: Final = 4 * 1024
+"""How much of what has come is read before it is looked at."""
+
 _UNFINISHED: Final = (h11.IDLE, h11.SEND_BODY)
 """The states of a peer that has not sent a whole request."""
 
@@ -107,6 +110,7 @@ class BrowserConnection(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None  # while it waits
         self._is_unread = False
         self._unread_bytes = 0
+        self._rest = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to serve (called by asyncio)."""
@@ -116,8 +120,8 @@ class BrowserConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Handle what has come (called by asyncio)."""
-        super().data_received(data)
-        self._look()
+        self._rest += data
+        self._read()
 
     def pause_writing(self) -> None:
         """Wait until the peer reads (called by asyncio)."""
@@ -139,7 +143,7 @@ class BrowserConnection(H11Protocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, or that the rest of the answer is read (called by uvicorn)."""
         super().on_response_complete()
-        self._look()
+        self._read()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release its place (called by asyncio)."""
@@ -151,6 +155,35 @@ class BrowserConnection(H11Protocol):
         """Close it at once."""
         self._wait_no_more()
         self.transport.abort()
+
+    def _read(self) -> None:
+        """Read what has come, a piece at a time, up to the end of a request that is not answered yet."""
+        while self._rest and not self.transport.is_closing():
+            if self.conn.their_state is h11.DONE:
+                self.flow.pause_reading()
+                break
+            piece = bytes(self._rest[:PIECE_BYTES])
+            del self._rest[:PIECE_BYTES]
+            super().data_received(piece)
+            if self._is_chunked():
+                self._refuse_chunks()
+        self._look()
+
+    def _is_chunked(self) -> bool:
+        """Return whether a request is arriving in chunks, each of which costs as much as a form."""
+        if self.conn.their_state is not h11.SEND_BODY:
+            return False
+        return any(name == b"transfer-encoding" for name, _ in self.headers)
+
+    def _refuse_chunks(self) -> None:
+        """Close it: browsers say how long a form is, and a chunk can be a byte."""
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        if self.conn.our_state is h11.SEND_RESPONSE:
+            self.send_400_response("a request has a Content-Length here, and no chunks")
+        else:
+            self._waiting.count_illegal(self.peer)
+            self.transport.close()
 
     def _look(self) -> None:
         """Begin or end to wait for the peer."""

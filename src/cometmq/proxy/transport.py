@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -34,6 +35,7 @@ from cometmq.proxy.http2.faults import PeerFaults
 from cometmq.proxy.http2.streams import CallStream
 from cometmq.proxy.http2.turns import Turns
 from cometmq.proxy.http2.unsent import AnswersHeld, Recipient, Unsent
+from cometmq.proxy.parts import PARTS_MAX, has_too_many_parts
 from cometmq.proxy.settings import ProxySettings
 
 SERVICE: Final = "apache.rocketmq.v2.MessagingService"
@@ -47,7 +49,9 @@ REQUEST_BYTES_MAX: Final = 16 << 20
 PLAIN_REQUEST_BYTES_MAX: Final = 1 << 20
 """Largest request without messages: it may consist of very many small parts."""
 ARRIVING_BYTES_MAX: Final = 256 << 20
-"""Largest size of all requests together that have begun to arrive."""
+"""Most bytes of all requests together that have come and are not whole."""
+SLOW_S: Final = 2.0
+"""How long a request may take to arrive while others need the room of its bytes."""
 BACKLOG: Final = 1_024
 CLIENT_ID: Final = "x-mq-client-id"
 """The header with the id of the client."""
@@ -309,23 +313,59 @@ class GrpcServer:
         return False
 
 
+class _Arrival:
+    """What has come of a request that is not whole.
+
+    Args:
+        cut: closes its connection for a reason.
+    """
+
+    def __init__(self, cut: Callable[[str], None]) -> None:
+        self.cut = cut
+        self.size = 0
+        self.since = asyncio.get_running_loop().time()
+
+
 class _Arriving:
-    """The sizes of all requests of this process that have begun to arrive, in bytes."""
+    """What has come of all requests of this process that are not whole, in bytes.
+
+    A size that is only announced takes no room, and neither does a request that comes as a whole. If there is
+    no room, the request that takes longest gives way.
+    """
 
     def __init__(self) -> None:
         self._bytes = 0
+        self._held: dict[_Arrival, None] = {}  # the oldest first
 
     @contextmanager
-    def of(self, size: int) -> Iterator[None]:
-        """Count a request while it arrives. Raises CallRefused if all together are too large."""
-        if self._bytes + size > ARRIVING_BYTES_MAX:
-            text = f"requests of {self._bytes} bytes are arriving, and one of {size}: try again later"
-            raise CallRefused(GrpcStatus.RESOURCE_EXHAUSTED, text)
-        self._bytes += size
+    def of(self, cut: Callable[[str], None]) -> Iterator[Callable[[int], None]]:
+        """Hold a request while it arrives: call the result with how many bytes of it have come.
+
+        That raises CallRefused if all together are too large.
+        """
+        arrival = _Arrival(cut)
         try:
-            yield
+            yield partial(self._grow, arrival)
         finally:
-            self._bytes -= size
+            self._drop(arrival)
+
+    def _grow(self, arrival: _Arrival, size: int) -> None:
+        more = size - arrival.size
+        while self._bytes + more > ARRIVING_BYTES_MAX:
+            oldest = next(iter(self._held), arrival)
+            if oldest is arrival or asyncio.get_running_loop().time() - oldest.since < SLOW_S:
+                text = f"{self._bytes} bytes of requests are arriving, and {more} more: try again later"
+                raise CallRefused(GrpcStatus.RESOURCE_EXHAUSTED, text)
+            self._drop(oldest)
+            oldest.cut(f"a request takes longer than {SLOW_S:g} s, and others need the room of its bytes")
+        self._held[arrival] = None
+        self._bytes += more
+        arrival.size = size
+
+    def _drop(self, arrival: _Arrival) -> None:
+        if arrival in self._held:
+            del self._held[arrival]
+            self._bytes -= arrival.size
 
 
 _ARRIVING: Final = _Arriving()
@@ -345,11 +385,14 @@ async def _receive(stream: "Stream[Any, Any]") -> Any:
     if size > (most := _most_bytes(stream)):
         text = f"a request of {size} bytes: at most {most} are possible"
         raise CallRefused(GrpcStatus.RESOURCE_EXHAUSTED, text)
-    with _ARRIVING.of(size):
-        data = await unread.read(size, skipped=_HEAD.size)
+    with _ARRIVING.of(connection_of(stream).abort) as take_room:
+        data = await unread.read(size, skipped=_HEAD.size, take_room=take_room)
     if len(data) < size:
         text = f"a request of {size} bytes ends after {len(data)} of them"
         raise CallRefused(GrpcStatus.INVALID_ARGUMENT, text)
+    if has_too_many_parts(data, stream._recv_type.DESCRIPTOR):  # noqa: SLF001 as above
+        text = f"a request of {size} bytes has more than {PARTS_MAX} parts: send it in smaller ones"
+        raise CallRefused(GrpcStatus.RESOURCE_EXHAUSTED, text)
     try:
         return stream._recv_type.FromString(data)  # noqa: SLF001 as above
     except DecodeError as error:

@@ -5,6 +5,7 @@ for one of the latter two wait in a queue: each wakes the next when it has sent 
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from grpclib.exceptions import StreamTerminatedError
@@ -59,9 +60,17 @@ class RequestBytes:
             await self._more()
         return bytes(self._data[:size])
 
-    async def read(self, size: int, skipped: int = 0) -> bytes:
-        """Return the next bytes after some that are skipped; fewer if no more come."""
+    async def read(
+        self, size: int, skipped: int = 0, take_room: Callable[[int], None] | None = None
+    ) -> bytes:
+        """Return the next bytes after some that are skipped; fewer if no more come.
+
+        Args:
+            take_room: called with how many have come while they are not all; raises if they are too many.
+        """
         while len(self._data) < skipped + size and not self._is_complete:
+            if take_room is not None:
+                take_room(len(self._data))
             await self._more()
         end = min(skipped + size, len(self._data))
         data = bytes(memoryview(self._data)[skipped:end])
