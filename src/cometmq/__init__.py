@@ -79,7 +79,7 @@ _HOMES: Final = {
     "MessageQueue": "cometmq.message",
     "Model": "cometmq.client.consumer.consumer",
     "Producer": "cometmq.client.producer.producer",
-    "PullConsumer": "cometmq.client.handling.pull",
+    "PullConsumer": "cometmq.client.consumer.pull",
     "PullOptions": "cometmq.client.handling.pulling",
     "PullStatus": "cometmq.client.requests.queue_requests",
     "Pulled": "cometmq.client.requests.queue_requests",

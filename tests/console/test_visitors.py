@@ -72,7 +72,7 @@ async def test_who_signs_in_often_signs_out_nobody_else(
     guarded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "VISITORS_MAX", 3)
-    monkeypatch.setattr(module, "VISITORS_OF_USER_MAX", 2, raising=False)
+    monkeypatch.setattr(module, "VISITORS_OF_USER_MAX", 2)
     other = Visitor("other", "", "other", None)
     async with Visitors(ConsoleSettings(guarded.name_server, login=True), lambda: 0) as visitors:
         visitors._add(other)

@@ -6,7 +6,7 @@ import pytest
 from tests.broker.state.test_saved_entries import HeldDisk
 
 from cometmq.errors import StoreDamaged
-from cometmq.namesrv.kv_config import KvConfig
+from cometmq.namesrv.kv_config import KvConfig, size_of
 from cometmq.wire.bodies import TextTable, decode
 
 
@@ -105,10 +105,16 @@ async def test_what_cannot_be_saved_is_not_set() -> None:
     assert config.get("n", "k") is None and config.body("n") is None
 
 
-async def test_texts_have_a_limit_in_all() -> None:
-    config = KvConfig()
-    for number in range(3):
-        assert await put(config, f"N{number}", "k", "v" * 1_000_000) is None
-    error = await put(config, "N", "k", "v" * 2_000_000)
-    assert error is not None and "at most 4194304 are possible" in str(error)
-    assert table(config, "N") is None
+@pytest.mark.parametrize("disk", [HeldDisk, FullDisk])
+async def test_all_texts_are_counted_with_their_names_before_they_are_saved_too(disk: type[HeldDisk]) -> None:
+    config = KvConfig(PATH, disk())
+    saved = [asyncio.create_task(put(config, f"N{number}", "k", "vü")) for number in range(3)]
+    await asyncio.sleep(0)
+    assert config.texts_bytes == 3 * size_of("N0", "k", "vü") == 3 * 6
+    await asyncio.gather(*saved)
+    bodies = [config.body(f"N{number}") or b"" for number in range(3)]
+    assert config.texts_bytes == (0 if disk is FullDisk else 3 * 2 + sum(map(len, bodies)))
+    await put(config, "N0", "k", None)
+    assert config.texts_bytes == (
+        0 if disk is FullDisk else 3 * 2 + sum(map(len, bodies)) - len('"k":"vü"'.encode())
+    )

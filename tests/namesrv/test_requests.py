@@ -159,6 +159,20 @@ def test_an_order_of_more_queues_than_a_topic_can_have_is_refused(order: str) ->
     assert here.ask(RequestCode.PUT_KV_CONFIG, put | {"value": "a:65536;b:x;c;b:65535"}).code == 0
 
 
+@pytest.mark.parametrize("long", ["namespace", "key", "value"])
+def test_texts_have_a_limit_in_all_and_names_count(long: str) -> None:
+    here, text = Scene(), {"namespace": "N", "key": "k", "value": "v"}
+    for number in range(3):
+        one = text | {"namespace": f"N{number}"} | {long: f"{number}" * 1_000_000}
+        assert here.ask(RequestCode.PUT_KV_CONFIG, one).code == 0
+    too_long = text | {long: "3" * 2_000_000}
+    refused = here.ask(RequestCode.PUT_KV_CONFIG, too_long)
+    assert refused.code == ResponseCode.INVALID_PARAMETER
+    assert "at most 4194304 are possible: delete some first (DELETE_KV_CONFIG)" in (refused.remark or "")
+    name = {"namespace": too_long["namespace"], "key": too_long["key"]}
+    assert here.ask(RequestCode.GET_KV_CONFIG, name).code == ResponseCode.QUERY_NOT_FOUND
+
+
 def test_topics_that_are_left_out_are_named_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     here = Scene()
     topics = {f"T{n}": TopicConfig(f"T{n}", 2**31 - 1, 4) for n in range(12)}

@@ -110,7 +110,7 @@ def pointers_of(info: Mapping[str, str]) -> dict[str, int | None]:
     dispatched = _number(info, "commitLogDispatchedOffset")
     if committed is not None and confirmed is None:  # a Java broker
         lag = info.get("remainHowManyDataToFlush", "").split(" ")
-        left = _number({"": lag[0]}, "")
+        left = _integer(lag[0])
         flushed = committed - left if lag[1:] == ["B"] and left is not None else None
         if flushed == committed:  # then all of it may be read, whatever the flush mode
             confirmed = committed
@@ -126,5 +126,8 @@ def pointers_of(info: Mapping[str, str]) -> dict[str, int | None]:
 
 
 def _number(info: Mapping[str, str], key: str, default: int | None = None) -> int | None:
-    text = info.get(key, "")
+    return _integer(info.get(key, ""), default)
+
+
+def _integer(text: str, default: int | None = None) -> int | None:
     return int(text) if len(text) <= DIGITS_MAX and text.removeprefix("-").isdecimal() else default

@@ -16,7 +16,7 @@ from cometmq.admin.messages import TOOLS_GROUP
 from cometmq.admin.tolerant import Trouble
 from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.answer import answers_of
-from cometmq.client.handling.pull import PullConsumer
+from cometmq.client.consumer.pull import PullConsumer
 from cometmq.client.merging import merged
 from cometmq.client.requests.queue_requests import PULL_COUNT, PullStatus, QueuePull
 from cometmq.errors import NetworkError, NotFound, RemoteError

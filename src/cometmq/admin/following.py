@@ -16,7 +16,7 @@ from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.readable import Excerpt, excerpt_of
 from cometmq.admin.tolerant import TolerantAdmin, Trouble
 from cometmq.arguments import TEXT, check, number, or_none
-from cometmq.client.handling.pull import PullConsumer
+from cometmq.client.consumer.pull import PullConsumer
 from cometmq.client.requests.queue_requests import QueuePull
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.filter import tag

@@ -15,7 +15,7 @@ from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.client.answer import answers_of
-from cometmq.client.handling.pull import PullConsumer
+from cometmq.client.consumer.pull import PullConsumer
 from cometmq.client.lookup import UNIQUE_COUNT_MAX, Lookup
 from cometmq.client.merging import merged
 from cometmq.client.producer.send_result import STORED

@@ -7,9 +7,9 @@ from cometmq import lazy
 if TYPE_CHECKING:
     from cometmq.client.consumer.consumer import Consumer, Model
     from cometmq.client.consumer.lite_pull import LitePullConsumer
+    from cometmq.client.consumer.pull import PullConsumer
     from cometmq.client.consumer.simple import SimpleConsumer
     from cometmq.client.handling.outcome import DeadLetter, Retry
-    from cometmq.client.handling.pull import PullConsumer
     from cometmq.client.handling.pulling import PullOptions
     from cometmq.client.handling.start import Start
     from cometmq.client.lookup import Lookup
@@ -50,7 +50,7 @@ _HOMES: Final = {
     "Lookup": "cometmq.client.lookup",
     "Model": "cometmq.client.consumer.consumer",
     "Producer": "cometmq.client.producer.producer",
-    "PullConsumer": "cometmq.client.handling.pull",
+    "PullConsumer": "cometmq.client.consumer.pull",
     "PullOptions": "cometmq.client.handling.pulling",
     "PullStatus": "cometmq.client.requests.queue_requests",
     "Pulled": "cometmq.client.requests.queue_requests",

@@ -129,13 +129,16 @@ class Visitors:
             await visitor.cluster.__aexit__()
 
     async def _make_room(self, user: str) -> None:
-        """Sign out those that are idle for the longest time, of a user who has many places its own first."""
+        """Sign out those that are idle for the longest time, if one more would be too many.
+
+        Of a user who has all the places that one may have, they are its own.
+        """
         by_idleness = sorted(self._known.values(), key=lambda one: self._seen_ms[one.token])
         own = [one for one in by_idleness if one.user == user]
-        leaving = own[: len(own) + 1 - VISITORS_OF_USER_MAX] if len(own) >= VISITORS_OF_USER_MAX else []
-        if not leaving and len(by_idleness) >= VISITORS_MAX:
-            leaving = by_idleness[: len(by_idleness) + 1 - VISITORS_MAX]
-        for one in leaving:
+        leaving, most = by_idleness, VISITORS_MAX
+        if len(own) >= VISITORS_OF_USER_MAX:
+            leaving, most = own, VISITORS_OF_USER_MAX
+        for one in leaving[: max(len(leaving) + 1 - most, 0)]:
             await self.sign_out(one)
 
     def _add(self, visitor: Visitor) -> None:

@@ -5,7 +5,6 @@ RocketMQ: ``KVConfigManager.java``.
 """
 
 import asyncio
-import errno
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -19,7 +18,7 @@ from cometmq.wire.bodies import Body, TextTable, decode, encode
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 
 TEXTS_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Most bytes of all texts, as they are encoded: each change writes all of them anew."""
+"""Most bytes of all texts with their names, about: each change writes all of them anew."""
 
 WhenSaved: TypeAlias = Callable[[OSError | None], None]
 """Called with None once a change is on the disk, or with the error if it could not be saved."""
@@ -50,10 +49,17 @@ class KvConfig:
         self._files = files or Disk()
         self._tables: dict[str, dict[str, str]] = {}  # replaced by each change, never modified
         self._waiting: list[_TextChange] = []
+        self._waiting_bytes = 0  # of those that set a text
         self._writing: asyncio.Task[None] | None = None
         if path is not None and self._files.exists(path):
             self._tables = _load(path, self._files)
         self._bodies = {namespace: _body(table) for namespace, table in self._tables.items()}
+
+    @property
+    def texts_bytes(self) -> int:
+        """How many bytes the texts and their names have, with those that are not saved yet."""
+        saved = sum(len(namespace) + len(body) for namespace, body in self._bodies.items())
+        return saved + self._waiting_bytes
 
     def get(self, namespace: str, key: str) -> str | None:
         """Return a text; None if there is none."""
@@ -64,13 +70,8 @@ class KvConfig:
         return self._bodies.get(namespace)
 
     def put(self, namespace: str, key: str, value: str, when_saved: WhenSaved) -> None:
-        """Set a text; ``when_saved`` is called later, or at once with an error if there are too many."""
-        waiting = sum(len(change.key) + len(change.value or "") for change in self._waiting)
-        size = sum(map(len, self._bodies.values())) + waiting + len(key) + len(value)
-        if size > TEXTS_BYTES_MAX:
-            text = f"the texts would have {size} bytes, at most {TEXTS_BYTES_MAX} are possible"
-            when_saved(OSError(errno.ENOSPC, text))
-            return
+        """Set a text; ``when_saved`` is called later."""
+        self._waiting_bytes += size_of(namespace, key, value)
         self._change(_TextChange(namespace, key, value, when_saved))
 
     def delete(self, namespace: str, key: str, when_saved: WhenSaved) -> None:
@@ -97,6 +98,8 @@ class KvConfig:
                 except OSError as refused:
                     error = refused
                 for change in changes:
+                    if change.value is not None:
+                        self._waiting_bytes -= size_of(change.namespace, change.key, change.value)
                     change.when_saved(error)
         finally:
             self._writing = None
@@ -122,6 +125,11 @@ class _File(Body):
     """The content of ``kvConfig.json``."""
 
     tables: dict[str, dict[str, str]] = field(default_factory=dict, name="configTable")
+
+
+def size_of(*texts: str) -> int:
+    """Return how many bytes texts have."""
+    return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
 def _body(table: Mapping[str, str]) -> bytes:

@@ -13,7 +13,7 @@ from cometmq.errors import FormatError
 from cometmq.format.checksum import body_crc
 from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
-from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig, WhenSaved
+from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, TEXTS_BYTES_MAX, KvConfig, WhenSaved, size_of
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, RouteTable
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import (
@@ -149,6 +149,14 @@ class NameServerRequests:
                 remark = (
                     f"order {header.value[:80]!r}: at most {self._limits.route_queues} queues are possible "
                     "(routeQueuesMax)"
+                )
+                return response(command, ResponseCode.INVALID_PARAMETER, remark)
+            size = self._kv_config.texts_bytes + size_of(header.namespace, header.key, header.value)
+            if size > TEXTS_BYTES_MAX:
+                remark = (
+                    f"{header.key[:80]!r} in namespace {header.namespace[:80]!r}: all texts "
+                    f"would have {size} bytes, at most {TEXTS_BYTES_MAX} are possible: "
+                    "delete some first (DELETE_KV_CONFIG)"
                 )
                 return response(command, ResponseCode.INVALID_PARAMETER, remark)
             self._kv_config.put(header.namespace, header.key, header.value, when_saved)

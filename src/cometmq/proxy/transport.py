@@ -100,7 +100,8 @@ class Call:
     """What is known of a call beside its request.
 
     Attributes:
-        metadata: the first value of each of the client's headers, by its name in small letters.
+        metadata: the first value of each of the client's headers that mean something here
+            (``http2.headers``), by its name in small letters.
         peer: ``ip:port`` of the client.
         deadline: when the client stops waiting, by the event loop's clock; None if it waits for ever.
         hang_up: closes the client's connection at once, and logs the reason.

@@ -36,14 +36,15 @@ class RequestBytes:
         self._data = bytearray()
         self._acknowledged = 0  # of the data, so many bytes from the beginning
         self._is_complete = False
-        self._dropped: int | None = None  # bytes that nobody will read; None while somebody may
+        self._is_read = False  # whether nobody will read what comes from now on
+        self._dropped = 0  # bytes of that
         self._arrival: asyncio.Future[None] | None = None
 
     def add(self, data: bytes, ack_size: int) -> None:
         """Add bytes that have come; with their padding they took ``ack_size`` of the window."""
         if padding := ack_size - len(data):
             self._connection.ack(self._stream_id, padding)
-        if self._dropped is not None:
+        if self._is_read:
             self._dropped += len(data)
             return
         self._data += data
@@ -86,14 +87,13 @@ class RequestBytes:
         It is not acknowledged before the call has ended, so little of it comes.
         """
         self._dropped = self.unacked_size()
+        self._is_read = True
 
     def unacked_size(self) -> int:
         """Drop what nobody will read; return how much of it is not acknowledged."""
-        size = len(self._data) - self._acknowledged + (self._dropped or 0)
+        size = len(self._data) - self._acknowledged + self._dropped
         self._data.clear()
-        self._acknowledged = 0
-        if self._dropped is not None:
-            self._dropped = 0
+        self._acknowledged = self._dropped = 0
         return size
 
     async def _more(self) -> None:
