@@ -95,7 +95,7 @@ def main() -> None:
 
 
 class Bench:
-    """Puts loads on brokers.
+    """Measures brokers under loads.
 
     Attributes:
         memory_mib: what each broker kept in memory after the last stage; empty after one of cold brokers.
@@ -117,7 +117,7 @@ class Bench:
             return self._warm(stage, load, with_kafka=with_kafka)
 
     def _warm(self, stage: Stage, load: Load, *, with_kafka: bool) -> list[Window]:
-        """Put one cell after the other on the same brokers."""
+        """Measure one cell after the other on the same brokers."""
         needs_kafka = with_kafka and any("kafka" in cell.brokers for cell in stage.cells)
         with (
             all_three(self._folder, stage.settings, stage.topics) as three,
@@ -140,7 +140,7 @@ class Bench:
             return windows
 
     def _cold(self, stage: Stage, cell: Cell, load: Load) -> list[Window]:
-        """Put a cell on brokers that were just started; the null one lets the client warm up."""
+        """Measure a cell on brokers that were just started; the null one is for the client to warm up."""
         with (
             tempfile.TemporaryDirectory(dir=self._folder) as folder,
             all_three(Path(folder), stage.settings, cell.topics) as three,
@@ -159,7 +159,7 @@ class Bench:
             yield peer, load
 
     def _windows(self, cell: Cell, loads: list[tuple[Peer, Load]]) -> Iterator[Window]:
-        """Give the windows that count."""
+        """Yield the windows that count."""
         for _ in range(self._length.rounds):
             for peer, load in loads:
                 for _ in range(math.ceil(cell.later_s / self._length.window_s)):
@@ -179,7 +179,7 @@ class Bench:
 
 
 def rss_mib(pid: int) -> float:
-    """Give what a process has in memory now."""
+    """Return what a process has in memory now."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 

@@ -119,7 +119,7 @@ def kafka_with(folder: Path, count: int) -> Iterator[tuple[Peer, Load]]:
 
 
 def consumed(peer: Peer, load: Load) -> float:
-    """Give the rate at which a new group's consumer takes all that is there."""
+    """Return the rate at which a new group's consumer takes all that is there."""
     rate: float = load.window(peer, Cell("push consume", "push", threads=0, topics=TOPICS), WINDOW_S)[
         "perSecond"
     ]
@@ -174,7 +174,7 @@ async def pull_all(consumer: PullConsumer, queues: Iterator[MessageQueue], colum
 
 
 def cpu_s(pid: int) -> float:
-    """Give the CPU time that a process has used."""
+    """Return the CPU time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

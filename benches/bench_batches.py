@@ -115,7 +115,7 @@ def loads(
 
 
 async def make_topics(comet: Peer) -> None:
-    """Make the topics of the load."""
+    """Create the topics of the load."""
     async with TopicAdmin(comet.namesrv) as topics:
         for topic in range(TOPICS):
             await topics.create(f"bench-{topic}", queues=QUEUES)
@@ -142,7 +142,7 @@ def measure(loads: dict[str, Callable[[float], Window]], length: Length) -> dict
 
 
 def table_of(windows: dict[str, list[Window]]) -> Table:
-    """Give the medians side by side."""
+    """Return the medians side by side."""
     table = Table(title=f"{BODY_SIZE} B, {TOPICS} topics x {QUEUES} queues")
     for column in ("", *windows):
         table.add_column(column, justify="right")
@@ -162,7 +162,7 @@ class Writes(NamedTuple):
 
 
 async def write_path(folder: Path, rounds: int) -> list[Writes]:
-    """Let batches go through a broker's parts, and write what they became once more, in turn."""
+    """Send batches through a broker's parts, and write what they became once more, in turn."""
     kernels.load()
     found = []
     for number in range(rounds):
@@ -174,7 +174,7 @@ async def write_path(folder: Path, rounds: int) -> list[Writes]:
 
 
 async def through_broker(store: Path) -> tuple[float, list[int]]:
-    """Let a broker's parts store batches: gives the thread's CPU time, s, and where each write ended."""
+    """Store batches by a broker's parts; return the thread's CPU time, s, and where each write ended."""
     batches = Batches(bench_bulk_sends.TOPICS, bench_bulk_sends.QUEUES, BODY_SIZE)
     with bench_bulk_sends.connected(store, StoreSettings(), is_null=False) as (server, session, opened):
         for _ in range(2):  # the queues become known by their first messages
@@ -205,7 +205,7 @@ def copied(log: bytes, ends: list[int], path: Path) -> float:
 
 
 def writes_table(found: list[Writes]) -> Table:
-    """Give the medians."""
+    """Return the medians."""
     table = Table(title=f"Batches of {BATCH} x {BODY_SIZE} B: MB of the log per second of CPU")
     for column in ("", "MB/s"):
         table.add_column(column, justify="right")

@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def measure(stage: Stage, program: Path, folder: Path, options: argparse.Namespace, found: Found) -> None:
-    """Put the cells of a stage on both brokers in turn, with several starts of both."""
+    """Measure the cells of a stage on both brokers in turn, with several starts of both."""
     programs = {BEFORE: program, NOW: Path(peers.cometmq_program())}
     with Load.for_rocketmq(folder, "JSON") as load:
         for start in range(options.starts):
@@ -85,7 +85,7 @@ def measure(stage: Stage, program: Path, folder: Path, options: argparse.Namespa
 def measure_cell(
     cell: Cell, brokers: Mapping[str, Peer], load: Load, options: argparse.Namespace, found: Found
 ) -> None:
-    """Put one cell on both brokers, round after round."""
+    """Measure one cell on both brokers, round after round."""
     for number in range(WARM_UPS + options.rounds):
         for name in (BEFORE, NOW) if number % 2 else (NOW, BEFORE):
             window = load.window(brokers[name], cell, options.seconds)
@@ -115,7 +115,7 @@ def line_of(cell: Cell, name: str, window: dict[str, Any]) -> str:
 
 
 def table_of(found: Found) -> Table:
-    """Make the table of medians and their ratios."""
+    """Format the table of medians and their ratios."""
     table = Table(title="medians")
     table.add_column("load")
     for title, _, _ in FIGURES:

@@ -66,7 +66,7 @@ class Wire:
     size = 0
 
     def get_extra_info(self, _: str) -> tuple[str, int]:
-        """Say where it is."""
+        """Return the address."""
         return "127.0.0.1", 50123
 
     def set_write_buffer_limits(self, *, high: int, low: int) -> None:
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 async def measure(directory: Path, settings: StoreSettings, *, is_null: bool) -> dict[int, Cost]:
-    """Give what reads cost, by how many frames they have."""
+    """Return what reads cost, by how many frames they have."""
     reads = {count: [b"".join(block) for block in cut(frames_of(BLOCK_MESSAGES), count)] for count in FRAMES}
     times: dict[int, list[float]] = {count: [] for count in FRAMES}
     with connected(directory, settings, is_null=is_null) as (server, session, store):
@@ -160,13 +160,13 @@ def connected(
 
 
 def frames_of(count: int) -> list[bytes]:
-    """Make sends as one producer makes them, to queues as they come."""
+    """Build sends as one producer makes them, to queues as they come."""
     draw = random.Random(7)
     return [frame_of(draw.randrange(TOPICS), draw.randrange(QUEUES), number) for number in range(count)]
 
 
 def frame_of(topic: int, queue_id: int, number: int) -> bytes:
-    """Make a send."""
+    """Build a send."""
     fields = {
         "a": "bench-producer",
         "b": f"bench-{topic}",

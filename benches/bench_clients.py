@@ -136,7 +136,7 @@ def loads(folder: Path, console: Console) -> Iterator[dict[str, Load]]:
 def windows_of(
     cell: Cell, clients: dict[str, Load], broker: Peer, length: Length, console: Console
 ) -> Windows:
-    """Put a load on the broker, by the clients in turn, when all are warm."""
+    """Load the broker by the clients in turn, when all are warm."""
     modes = {JAVA: JAVAS.get(cell.mode, cell.mode), OURS: cell.mode}
     if cell.mode in other_clients.BINDING_MODES:
         modes[other_clients.BINDING] = cell.mode
@@ -158,7 +158,7 @@ def windows_of(
 
 
 def warm_up(client: Load, broker: Peer, load: Cell, length: Length) -> list[float]:
-    """Put a load on a client until it gets no cheaper; give what its messages cost on the way, µs."""
+    """Load a client until it gets no cheaper; return what its messages cost on the way, µs."""
     least, most = length.warm_ups
     costs: list[float] = []
     while len(costs) < least or (len(costs) < most and not is_settled(costs)):
@@ -167,12 +167,12 @@ def warm_up(client: Load, broker: Peer, load: Cell, length: Length) -> list[floa
 
 
 def is_settled(costs: list[float]) -> bool:
-    """Tell whether neither of the last two windows was cheaper than all before."""
+    """Return whether neither of the last two windows was cheaper than all before."""
     return min(costs[-2:]) > SETTLED * min(costs[:-2])
 
 
 def ratios(windows: Windows, other: str, figure: str) -> list[float]:
-    """Give how many times better ours was than another client, by round."""
+    """Return how many times better ours was than another client, by round."""
     pairs = [(ours[figure], its[figure]) for ours, its in zip(windows[OURS], windows[other], strict=True)]
     return [ours / its if figure == RATE else its / ours for ours, its in pairs]
 
@@ -197,7 +197,7 @@ def table_of(cells: dict[str, Windows], clients: list[str]) -> Table:
 
 
 def shown(figures: list[float], decimals: int) -> str:
-    """Give the median with the least and the most."""
+    """Return the median with the least and the most."""
     if not figures:
         return "-"
     middle, least, most = (

@@ -117,7 +117,7 @@ def fill(store: Path, mib: int) -> None:
 
 
 def let_go(store: Path, pid: int) -> None:
-    """Have the page cache let go of all files, once the broker has: what is mapped stays."""
+    """Drop all files from the page cache, once the broker has: what is mapped stays."""
     until = time.monotonic() + UNMAPPED_WITHIN_S
     while mapped_kib(store, pid):
         assert time.monotonic() < until, "the broker keeps pages mapped that nobody reads"
@@ -130,19 +130,19 @@ def let_go(store: Path, pid: int) -> None:
 
 
 def mapped_kib(store: Path, pid: int) -> int:
-    """Give how much of a store's files counts as a process's memory."""
+    """Return how much of a store's files counts as a process's memory."""
     maps = Path(f"/proc/{pid}/smaps").read_text().split(f" {store}/")[1:]
     return sum(int(entry.partition("\nRss:")[2].split()[0]) for entry in maps)
 
 
 def disk_bytes(pid: int) -> int:
-    """Give how much a process has had read from the disk."""
+    """Return how much a process has had read from the disk."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return int(dict(line.split(": ") for line in lines)["read_bytes"])
 
 
 def loop_waits(pid: int) -> int:
-    """Give how often the first thread of a process has waited for a page (proc(5), majflt)."""
+    """Return how often the first thread of a process has waited for a page (proc(5), majflt)."""
     fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[9])
 
@@ -178,7 +178,7 @@ class Answers(asyncio.Protocol):
         self.transport.write(b"".join(frames))
 
     def data_received(self, data: bytes) -> None:
-        """Note the answers (called by asyncio)."""
+        """Record the answers (called by asyncio)."""
         now = time.perf_counter()
         data = self._data + data
         at = 0
@@ -242,7 +242,7 @@ async def produce_all(port: int, rate: int, goes_on: Callable[[], bool]) -> np.n
 
 
 def for_seconds(seconds: float) -> Callable[[], bool]:
-    """Give a function that is true for some seconds from now on."""
+    """Return a function that is true for some seconds from now on."""
     end = time.perf_counter() + seconds
     return lambda: time.perf_counter() < end
 
@@ -291,7 +291,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 
 def pull_fields(queue: int, offset: int) -> dict[str, str]:
-    """Give the header fields of a pull."""
+    """Return the header fields of a pull."""
     return {
         "consumerGroup": "cold",
         "topic": COLD,
@@ -339,17 +339,17 @@ SEND_START: Final = struct.pack(">ii", 4 + _HEADER_SIZE + len(BODY), _HEADER_SIZ
 
 
 def percentile_99(latencies: np.ndarray) -> float:
-    """Give the latency that one in a hundred is above."""
+    """Return the latency that one in a hundred is above."""
     return float(np.percentile(latencies, 99))
 
 
 def median_of(windows: Sequence[np.ndarray], figure: Callable[[np.ndarray], float]) -> float:
-    """Give the median of a figure over the rounds."""
+    """Return the median of a figure over the rounds."""
     return statistics.median(map(figure, windows))
 
 
 def table_of(windows: Mapping[str, Sequence[np.ndarray]], rate: int) -> Table:
-    """Give p50, p99 and the greatest latency of each kind of window."""
+    """Return p50, p99 and the greatest latency of each kind of window."""
     table = Table(title=f"a producer of {rate:,} messages/s: latency from the scheduled time, ms")
     for column in ("", "p50", "p99", "max"):
         table.add_column(column, justify="right")

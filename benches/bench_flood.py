@@ -109,7 +109,7 @@ def main() -> int:
 
 
 def flood(broker: peers.Peer, seconds: float, producers: int, consumers: int, files: list[Path]) -> Flooded:
-    """Put all on the broker at once."""
+    """Send all to the broker at once."""
     port = int(broker.broker.partition(":")[2])
     prepare(port)
     memory: list[float] = []
@@ -133,7 +133,7 @@ def flood(broker: peers.Peer, seconds: float, producers: int, consumers: int, fi
 
 
 def prepare(port: int) -> None:
-    """Make the topics, and messages for the consumers to ask for."""
+    """Create the topics, and messages for the consumers to ask for."""
     with socket.create_connection((peers.HOST, port)) as connection:
         for topic in (*TOPICS, UNREAD, STEADY):
             assert remoting.ask(connection, create_frame(topic)).code == 0
@@ -159,7 +159,7 @@ def start_load(port: int, seconds: float, producers: int, number: int, file: Pat
 
 
 def sample_memory(pid: int, memory_mb: list[float], over: threading.Event) -> None:
-    """Note the broker's resident memory until it is over."""
+    """Record the broker's resident memory until it is over."""
     while not over.wait(SAMPLE_S):
         status = Path(f"/proc/{pid}/status").read_text()
         memory_mb.append(int(status.partition("VmRSS:")[2].split()[0]) * 1024 / 1e6)
@@ -202,7 +202,7 @@ def behave(port: int, latencies: list[float], over: threading.Event) -> None:
 
 
 def note_answers(connection: socket.socket, dues: deque[float], latencies: list[float]) -> None:
-    """Note how late each answer is, in the order of the sends, until the broker closes."""
+    """Record how late each answer is, in the order of the sends, until the broker closes."""
     with connection.makefile("rb") as stream:
         while length := stream.read(4):
             answer = stream.read(int.from_bytes(length, "big"))
@@ -227,7 +227,7 @@ def read_back(store: Path) -> tuple[NDArray[np.int64], int]:
 
 
 def ids_in(data: NDArray[np.uint8], base_offset: int) -> Iterator[NDArray[np.int64]]:
-    """Give the ids of the flood's messages in one file; each record's checksum is checked."""
+    """Yield the ids of the flood's messages in one file; each record's checksum is checked."""
     topics = {len(topic): np.frombuffer(topic.encode(), np.uint8)[:-1] for topic in TOPICS}
     ((length, beginning),) = topics.items()
     powers = 10 ** np.arange(ID_SIZE - 1, -1, -1)
@@ -245,7 +245,7 @@ def ids_in(data: NDArray[np.uint8], base_offset: int) -> Iterator[NDArray[np.int
 
 
 def count_in(acknowledged: NDArray[np.int64], found: NDArray[np.int64]) -> int:
-    """Tell how many of the acknowledged messages were found."""
+    """Return how many of the acknowledged messages were found."""
     ids = acknowledged[:, 0] * 10**DIGITS + acknowledged[:, 1]
     return int(np.isin(ids, found).sum())
 

@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def cells() -> list[Cell]:
-    """Give what runs in turn."""
+    """Return what runs in turn."""
     pytest = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
     return [
         Cell(NOTHING, [sys.executable, "-c", "pass"]),
@@ -241,7 +241,7 @@ def wheel_line(directory: Path) -> str:
 
 
 def imported(program: str) -> tuple[float, list[str]]:
-    """Give the CPU time that a program took, s, and the modules that it imported."""
+    """Return the CPU time that a program took, s, and the modules that it imported."""
     took, modules = json.loads(output(NAME.format(program=program)))
     return took, modules
 
@@ -253,7 +253,7 @@ def output(program: str) -> str:
 
 
 def package_of(module: str) -> str:
-    """Give the top-level package; those of the standard library are one."""
+    """Return the top-level package; those of the standard library are one."""
     top = module.split(".", maxsplit=1)[0]
     return (
         "(standard library)"

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def log_of(count: int, body_size: int, ops: Ops) -> Log:
-    """Make a log as applications fill it: a unique id, tags, a key, and what clients and broker add."""
+    """Build a log as applications fill it: a unique id, tags, a key, and what clients and broker add."""
     draw = random.Random(body_size)
     parts, at = [], 0
     for number in range(count):
@@ -87,7 +87,7 @@ def log_of(count: int, body_size: int, ops: Ops) -> Log:
 
 
 def measure(operation: Callable[[Ops, Log], Callable[[], object]], ops: Ops, log: Log) -> float:
-    """Give the seconds of the best run; what each run prepares is not counted."""
+    """Return the seconds of the best run; what each run prepares is not counted."""
     best = float("inf")
     for _ in range(RUNS):
         run = operation(ops, log)
@@ -98,7 +98,7 @@ def measure(operation: Callable[[Ops, Log], Callable[[], object]], ops: Ops, log
 
 
 def per_record(seconds: float, log: Log) -> str:
-    """Say the rate, in records and in bytes of the log."""
+    """Format the rate, in records and in bytes of the log."""
     return f"{log.scan.count / seconds / 1e6:.3f} M/s {len(log.data) / seconds / 1e6:,.0f} MB/s"
 
 
@@ -148,7 +148,7 @@ def all_columns(ops: Ops, log: Log) -> Callable[[], object]:
 
 
 def scan_to_arrow(ops: Ops, log: Log) -> Callable[[], object]:
-    """Do all that a Spark task does."""
+    """Scan, select and convert as a Spark task does."""
 
     def run() -> object:
         scan = ops.scan(log.data, base_offset=0)

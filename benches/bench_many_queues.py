@@ -109,7 +109,7 @@ def bulk(fill: Fill) -> int:
 
 
 def plain(store: MessageStore, fill: Fill) -> Callable[[], int]:
-    """Give what appends by the plain path, to all queues in turn."""
+    """Return what appends by the plain path, to all queues in turn."""
     body = bytes(BODY_SIZE)
     queues = islice(cycle(fill.queues), ROUND_MIN)  # as many objects, however few queues
     turn = cycle([NewMessage(name, queue, body, PROPERTIES, 0, HOST, HOST) for name, queue in queues])
@@ -125,7 +125,7 @@ def plain(store: MessageStore, fill: Fill) -> Callable[[], int]:
 def in_turn(
     actions: Mapping[int, Callable[[], int]], messages: int, ends: Mapping[int, Callable[[], object]]
 ) -> dict[int, Cost]:
-    """Do things by turns until each has had its messages; give what one has cost each.
+    """Run things by turns until each has had its messages; return what one has cost each.
 
     The turns are of milliseconds, so that a moment at which the machine is slow is no one's alone.
 
@@ -172,7 +172,7 @@ def restarts(store: Path) -> Table:
 
 
 def rss_mib(pid: int) -> int:
-    """Give the resident memory of a process."""
+    """Return the resident memory of a process."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) // 1024
 
@@ -181,7 +181,7 @@ def rss_mib(pid: int) -> int:
 
 
 def sizes(store: Path, *, with_java: bool) -> Table:
-    """Give the disk use of the queues' files."""
+    """Return the disk use of the queues' files."""
     table = Table(title=f"disk use of {MANY * QUEUES:,} queues' files")
     for column in ("broker", "files", "length MiB", "on disk MiB"):
         table.add_column(column, justify="right")
@@ -196,7 +196,7 @@ def sizes(store: Path, *, with_java: bool) -> Table:
 
 
 def disk_use(directory: Path) -> tuple[str, str, str]:
-    """Give how many files there are, their lengths and the blocks that they take."""
+    """Return how many files there are, their lengths and the blocks that they take."""
     stats = [path.stat() for path in directory.rglob("*") if path.is_file()]
     length, blocks = sum(stat.st_size for stat in stats), sum(stat.st_blocks for stat in stats) * 512
     return f"{len(stats):,}", f"{length >> 20:,}", f"{blocks >> 20:,}"

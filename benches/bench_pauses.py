@@ -124,7 +124,7 @@ def measure(name: str, store: Path, load: Load, seconds: float, warm_up_s: float
 
 
 def log_files(store: Path) -> set[int]:
-    """Give where the files of a CommitLog begin that are written to or have been."""
+    """Return where the files of a CommitLog begin that are written to or have been."""
     deadline = time.monotonic() + peers.START_TIMEOUT_S
     while not (directory := layout.commitlog_dir(store)).is_dir():
         assert time.monotonic() < deadline, f"{directory} is not there"
@@ -132,7 +132,7 @@ def log_files(store: Path) -> set[int]:
 
 
 def is_well(windows: Mapping[str, Sequence[Window]]) -> bool:
-    """Tell whether files came and went in each window, and CometMQ's latencies are as they should be."""
+    """Return whether files came and went in each window, and CometMQ's latencies are as they should be."""
     all_windows = [window for rounds in windows.values() for window in rounds]
     java, comet = (median_of(windows[name], 99) for name in ("rocketmq", "cometmq"))
     worst = max(window.latencies_ms.max() for window in windows["cometmq"])
@@ -144,7 +144,7 @@ def is_well(windows: Mapping[str, Sequence[Window]]) -> bool:
 
 
 def median_of(windows: Sequence[Window], percent: float) -> float:
-    """Give the median over the rounds of a percentile, ms."""
+    """Return the median over the rounds of a percentile, ms."""
     return statistics.median(float(np.percentile(window.latencies_ms, percent)) for window in windows)
 
 

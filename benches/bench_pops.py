@@ -254,7 +254,7 @@ def _point(number: int, now_ms: int) -> CheckPoint:
 
 
 async def _spent(work: TimedMessages | Revive) -> int:
-    """Do all that is to be done now; return the ns of this thread that it takes."""
+    """Run all that is due now; return the ns of this thread that it takes."""
     began = time.thread_time_ns()
     while work.wait_ms() == 0:
         await work.round()

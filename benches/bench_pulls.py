@@ -54,7 +54,7 @@ def main() -> None:
 
 
 async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
-    """Give what each case costs, µs."""
+    """Return what each case costs, µs."""
     with connected(directory, StoreSettings(), is_null=False) as (server, session, store):
         await wait_for_topics(store)
         bench = Bench(server, session, kind)
@@ -78,7 +78,7 @@ async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
 
 
 async def rounds() -> AsyncIterator[int]:
-    """Let the loop turn between rounds."""
+    """Run rounds with a turn of the loop between them."""
     for number in range(ROUNDS):
         await asyncio.sleep(0)
         yield number
@@ -113,7 +113,7 @@ class Bench:
         return self._timed(frames, per_read)
 
     def hold(self) -> None:
-        """Have a pull held for each queue."""
+        """Send a pull to be held for each queue."""
         self._timed([self.pull(topic, queue, self._end) for topic, queue in ALL])
 
     async def woken(self) -> float:
@@ -173,7 +173,7 @@ class Bench:
         return self._sent
 
     def _timed(self, frames: Sequence[bytes], per_read: int = PER_READ) -> float:
-        """Have frames handled, some in each read; give the µs of one."""
+        """Pass frames to the broker, some in each read; return the µs of one."""
         reads = cut(frames, per_read)
         began = time.thread_time_ns()
         for data in reads:

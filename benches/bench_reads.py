@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def measure(directory: Path, case: Case) -> tuple[Cost, int]:
-    """Give what a pull costs, and how many messages it gives."""
+    """Return what a pull costs, and how many messages it gives."""
     with MessageStore.open(directory, StoreSettings()) as store:
         fill = Fill(store, max(case.queues // 8, 1), min(case.queues, 8))
         fill.up_to(case.fill_bytes)
@@ -85,7 +85,7 @@ def measure(directory: Path, case: Case) -> tuple[Cost, int]:
 
 
 def measure_on(store: MessageStore, queues: list[tuple[str, int]], case: Case) -> tuple[Cost, int]:
-    """Give the same, on an open store."""
+    """Return the same, on an open store."""
     pulls = list(pulls_of(store, queues, case))
     best = min(round_of(store, pulls, case) for _ in range(ROUNDS))
     return best, len(store.get(*pulls[0], case.max_count, tags_codes=case.tags).sizes)
@@ -94,7 +94,7 @@ def measure_on(store: MessageStore, queues: list[tuple[str, int]], case: Case) -
 def pulls_of(
     store: MessageStore, queues: list[tuple[str, int]], case: Case
 ) -> Iterator[tuple[str, int, int]]:
-    """Give topic, queue and queue offset of each pull: all queues in turn, then their next messages."""
+    """Yield topic, queue and queue offset of each pull: all queues in turn, then their next messages."""
     ends = [(topic, queue, store.max_queue_offset(topic, queue)) for topic, queue in queues]
     places = random.Random(0)
     begins = [places.randrange(end) if case.is_elsewhere else 0 for _, _, end in ends]
@@ -105,7 +105,7 @@ def pulls_of(
 
 
 def round_of(store: MessageStore, pulls: list[tuple[str, int, int]], case: Case) -> Cost:
-    """Give what a pull costs, of all in turn, with the upkeep that a broker does meanwhile."""
+    """Return what a pull costs, of all in turn, with the upkeep that a broker does meanwhile."""
     max_count, tags = case.max_count, case.tags
     faults, begin = page_faults(), time.process_time()
     for topic, queue, offset in pulls:

@@ -112,7 +112,7 @@ class Goal(NamedTuple):
     next_entry: int
 
     def is_reached(self, store: Path) -> bool:
-        """Tell whether all is there."""
+        """Return whether all is there."""
         try:
             with (store / self.queue_file).open("rb") as file:
                 file.seek(self.queue_end - SIZE)
@@ -126,7 +126,7 @@ class Goal(NamedTuple):
 
 
 def goal_of(root: Path) -> Goal:
-    """Tell from a store that is whole what the last entries are."""
+    """Find the last entries of a store that is whole."""
     with StoreDirectory(root) as store:
         room = store.log.chain.end_offset
         last = max(store.queues([]), key=lambda queue: queue.physical_end(room))
@@ -161,7 +161,7 @@ def java_rebuild_s(store: Path, goal: Goal, timeout_s: float = REBUILD_TIMEOUT_S
 
 
 def compare(comet: Path, java: Path) -> str:
-    """Say where the derived files of two stores differ."""
+    """Return where the derived files of two stores differ."""
     names = [
         {path.relative_to(root) for path in layout.consume_queues_dir(root).rglob("*") if path.is_file()}
         for root in (comet, java)
@@ -178,14 +178,14 @@ def compare(comet: Path, java: Path) -> str:
 
 
 def equal(one: Path, other: Path) -> bool:
-    """Tell whether two files have the same bytes; nobody reads what was written in neither."""
+    """Return whether two files have the same bytes; nobody reads what was written in neither."""
     written = max(map(written_end, (one, other)))
     with one.open("rb") as first, other.open("rb") as second:
         return one.stat().st_size == other.stat().st_size and first.read(written) == second.read(written)
 
 
 def written_end(path: Path) -> int:
-    """Give where the last hole of a sparse file begins."""
+    """Return where the last hole of a sparse file begins."""
     end = 0
     with path.open("rb") as file, contextlib.suppress(OSError):  # there is no more data
         while True:
@@ -221,12 +221,12 @@ def starts(clean: Path, killed: Path, times: int) -> Table:
 
 
 def comet_command(store: Path, port: int) -> list[str]:
-    """Give the command line of CometMQ."""
+    """Return the command line of CometMQ."""
     return peers.cometmq_command(store, port=port, namesrv_port=peers.free_port())
 
 
 def java_command(store: Path, port: int) -> list[str]:
-    """Give the command line of the Java broker, which needs no name server for this."""
+    """Return the command line of the Java broker, which needs no name server for this."""
     home = store.with_name(f"{store.name}-rocketmq")
     home.mkdir(exist_ok=True)
     settings = {
@@ -255,13 +255,13 @@ def copied(store: Path, name: str) -> Path:
 
 
 def data_size(store: Path) -> int:
-    """Give the bytes of the CommitLog up to the last record."""
+    """Return the bytes of the CommitLog up to the last record."""
     with StoreDirectory(store) as directory:
         return directory.data_bytes()
 
 
 def timed(action: Callable[[], None]) -> float:
-    """Give the seconds that something takes."""
+    """Return the seconds that something takes."""
     begin = time.perf_counter()
     action()
     return time.perf_counter() - begin

@@ -37,7 +37,7 @@ HOST: Final = host.pack_host("127.0.0.1", 10911)
 
 
 def main() -> None:
-    """Make the log, read it in each way, print the rates."""
+    """Build the log, read it in each way, print the rates."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else RECORDS
     with tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
         store = Path(folder)
@@ -101,7 +101,7 @@ def write_log(store: Path, count: int) -> int:
 
 
 def template(number: int) -> bytes:
-    """Give a record of one of the queues, as a producer's message with a key, a tag and a unique id."""
+    """Return a record of one of the queues, as a producer's message with a key, a tag and a unique id."""
     named = {properties.UNIQ_KEY: "7F0000010001" * 2 + f"{number:08X}", properties.KEYS: f"key-{number:04}"}
     stored = properties.encode(named | {properties.TAGS: "ABCD"[number % 4], properties.WAIT: "true"})
     body = number.to_bytes(1, "big") * BODY_SIZE

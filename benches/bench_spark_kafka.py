@@ -81,12 +81,12 @@ class Source(NamedTuple):
     for_count: dict[str, str]
 
     def options(self, topic: str) -> dict[str, str]:
-        """Give the options of a read of a whole topic."""
+        """Return the options of a read of a whole topic."""
         return self.where | {"subscribe": topic, "startingOffsets": "earliest"}
 
     @property
     def for_table(self) -> dict[str, str]:
-        """Give the option for ``columns``."""
+        """Return the option for ``columns``."""
         return self.for_count and {"columns": ",".join(self.columns)}
 
 
@@ -140,7 +140,7 @@ def brokers(
 
 
 def at_hand(rows: int) -> Source:
-    """Give the source that has as many rows as the topics, and needs no broker."""
+    """Return the source that has as many rows as the topics, and needs no broker."""
     counts = dict.fromkeys(SIZES, rows) | {FEW: FEW_ROWS}
     where = {f"{topic}.rows": str(count) for topic, count in counts.items()}
     where |= {f"{topic}.size": str(size_of(topic)) for topic in counts}
@@ -226,7 +226,7 @@ def started(folder: Path, conf: Mapping[str, str] = {}) -> SparkSession:
 
 
 def fill(folder: Path, sources: list[Source], kafka: peers.Peer, rows: int) -> None:
-    """Put the same rows into both, and see that they are there."""
+    """Write the same rows into both, and check that they are there."""
     ours, other = sources
     counts = dict.fromkeys(SIZES, rows) | {FEW: FEW_ROWS}
     with Load.for_kafka(folder) as load:
@@ -255,12 +255,12 @@ async def send(name_server: str, counts: Mapping[str, int]) -> None:
 
 
 def size_of(topic: str) -> int:
-    """Give how many bytes a body of a topic has."""
+    """Return how many bytes a body of a topic has."""
     return SIZES.get(topic, min(SIZES.values()))
 
 
 def content(spark: SparkSession, topic: str, source: Source) -> list[Any]:
-    """Give how many rows a topic has, and the sum of their bodies' checksums."""
+    """Return how many rows a topic has, and the sum of their bodies' checksums."""
     frame = reader(spark, topic, source, source.for_table).load()
     return list(frame.agg(f.count("*"), f.sum(f.crc32(source.columns[-1]))).collect()[0])
 
@@ -290,7 +290,7 @@ def parquet_seconds(spark: SparkSession, topic: str, folder: Path, source: Sourc
 
 
 def reader(spark: SparkSession, topic: str, source: Source, options: Mapping[str, str]) -> DataFrameReader:
-    """Give the reader of a whole topic."""
+    """Return the reader of a whole topic."""
     return spark.read.format(source.name).options(**source.options(topic), **options)
 
 
@@ -307,13 +307,13 @@ def stream_start_seconds(spark: SparkSession, folder: Path, source: Source) -> f
 
 
 def micro_batch_seconds(spark: SparkSession, folder: Path, source: Source) -> float:
-    """Give what a micro-batch of few rows takes: the median of a stream's, but for the first."""
+    """Return what a micro-batch of few rows takes: the median of a stream's, but for the first."""
     query = drained(spark, FEW, folder, source, maxOffsetsPerTrigger=str(FEW_AT_ONCE))
     return statistics.median(batch_seconds(query)[1:])
 
 
 def idle_seconds(spark: SparkSession, folder: Path, source: Source) -> float:
-    """Give what a trigger takes that finds nothing new: the median of a stream's, but for the first."""
+    """Return what a trigger takes that finds nothing new: the median of a stream's, but for the first."""
     options = source.options(",".join(MANY)) | {"startingOffsets": "latest"}
     stream = spark.readStream.format(source.name).options(**options).load()
     with tempfile.TemporaryDirectory(dir=folder) as checkpoint:
@@ -327,7 +327,7 @@ def idle_seconds(spark: SparkSession, folder: Path, source: Source) -> float:
 
 
 def batch_seconds(query: StreamingQuery) -> list[float]:
-    """Give what each micro-batch took that had rows, its planning and its commit with it."""
+    """Return what each micro-batch took that had rows, its planning and its commit with it."""
     full = [one for one in query.recentProgress if one["numInputRows"]]
     return [one["durationMs"]["triggerExecution"] / 1000 for one in full]
 

@@ -136,14 +136,14 @@ class Steps:
         self._seen = ""
 
     def __call__(self, step: str, _done: int, tasks: int) -> None:
-        """Take up the news of the job."""
+        """Record the news of the job."""
         if step != self._seen:
             self._seen = step
             print(f"{time.perf_counter() - self._begin:6.1f} s  {step}, {tasks} tasks", flush=True)
 
 
 def executor_families(driver: int) -> list[list[int]]:
-    """Give the processes of each executor, or of the driver if it is the only one: Java's, then Python's."""
+    """Return the processes of each executor, or of a driver without any: Java's, then Python's."""
     children: dict[int, list[int]] = {}
     commands: dict[int, bytes] = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -163,7 +163,7 @@ def executor_families(driver: int) -> list[list[int]]:
 
 
 def on_disk() -> None:
-    """Have all that was written on the disk: nobody shall wait for what another one wrote."""
+    """Sync all that was written: nobody shall wait for what another one wrote."""
     subprocess.run(["sync"], check=True)
 
 
@@ -173,7 +173,7 @@ def copy_sparse(source: str, target: str) -> None:
 
 
 def compare(alone: Path, store: Path) -> str:
-    """Say where the derived files of two stores differ."""
+    """Return where the derived files of two stores differ."""
     made = [{path.relative_to(root) for path in files(root)} for root in (alone, store)]
     both = made[0] & made[1]
     differing = sum(not equal(alone / name, store / name) for name in both)

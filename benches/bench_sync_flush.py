@@ -71,7 +71,7 @@ def main() -> None:
 
 
 class Bench:
-    """Puts the load on brokers."""
+    """Measures brokers under the load."""
 
     def __init__(self, load: Load, seconds: float, connections: int, header: str) -> None:
         self._load = load
@@ -111,7 +111,7 @@ class Bench:
 
 
 def counts(peer: Peer) -> tuple[int, int]:
-    """Give how many syncs and how many messages the broker has counted."""
+    """Return how many syncs and how many messages the broker has counted."""
     host, _, port = peer.broker.partition(":")
     with socket.create_connection((host, int(port))) as connection:
         answer = remoting.ask(connection, remoting.frame(GET_BROKER_RUNTIME_INFO, {}))
@@ -120,7 +120,7 @@ def counts(peer: Peer) -> tuple[int, int]:
 
 
 def table_of(windows: list[Window], load: str) -> Table:
-    """Give the medians side by side; the ratio is CometMQ's to RocketMQ."""
+    """Return the medians side by side; the ratio is CometMQ's to RocketMQ."""
     table = Table(title=f"SYNC_FLUSH, {load}, {BODY_SIZE} B, {TOPICS} topics x {QUEUES} queues")
     for column in ("", f"RocketMQ {jvm.rocketmq_version()}", "CometMQ", "null", "ratio"):
         table.add_column(column, justify="right")

@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def measure(directory: Path, size: int, batch: int) -> str:
-    """Give the figures of each path for one size of record and of batch."""
+    """Return the figures of each path for one size of record and of batch."""
     rounds: dict[str, list[Round]] = {name: [] for name in [*PATHS, NOWHERE]}
     with open_desks(directory) as desks:
         for _ in range(ROUNDS):
@@ -92,7 +92,7 @@ def measure(directory: Path, size: int, batch: int) -> str:
 
 
 def measure_syncs(directory: Path, size: int) -> str:
-    """Give what an append and its sync take, for each path that can be synced so."""
+    """Return what an append and its sync take, for each path that can be synced so."""
     took: dict[str, list[float]] = {name: [] for name in PATHS if name != "pool"}
     with open_desks(directory) as desks:
         for _ in range(ROUNDS):
@@ -155,12 +155,12 @@ def run_synced(desk: Desk, message: NewMessage) -> list[float]:
 
 
 def message_of(size: int) -> NewMessage:
-    """Give a message whose record has ``size`` bytes."""
+    """Return a message whose record has ``size`` bytes."""
     return NewMessage("Orders", 0, bytes(size - OVERHEAD), b"", 0, HOST, HOST)
 
 
 def figures(rounds: list[Round], size: int) -> str:
-    """Say what the rounds of one path took."""
+    """Format what the rounds of one path took."""
     us = statistics.median(entry.us_per_record for entry in rounds)
     worst = max(entry.worst_ms for entry in rounds)
     return f"{f'{us:.2f} ({size / us:,.0f}) {worst:.1f}':>30}"

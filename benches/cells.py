@@ -64,7 +64,7 @@ class Stage(NamedTuple):
 
 
 def _sends(topics: int) -> tuple[Cell, ...]:
-    """Give the four ways of sending 128 bytes."""
+    """Return the four ways of sending 128 bytes."""
     return (
         Cell(f"sync, {topics} topics", "sync", topics=topics),
         Cell(f"async, {topics} topics", "async", topics=topics, threads=FEW_THREADS),
@@ -74,7 +74,7 @@ def _sends(topics: int) -> tuple[Cell, ...]:
 
 
 def _sends_of_many(topics: int) -> tuple[Cell, ...]:
-    """Give two of them to some of many topics, on brokers that have all."""
+    """Return two of them to some of many topics, on brokers that have all."""
     which = "" if topics == MANY else f" of {MANY:,}"
     return tuple(
         cell._replace(name=f"{cell.name}{which}", brokers=ROCKETMQ_ONLY) for cell in _sends(topics)[:2]
@@ -82,7 +82,7 @@ def _sends_of_many(topics: int) -> tuple[Cell, ...]:
 
 
 def _sends_of_started(topics: int) -> tuple[Cell, ...]:
-    """Give three of them, on brokers that were just started. Kafka has a client of its own, which is cold."""
+    """Return three of them, on brokers just started. Kafka has a client of its own, which is cold."""
     return tuple(
         cell._replace(name=f"{cell.name}, just started", brokers=("rocketmq", "cometmq", "null"))
         for cell in _sends(topics)[:3]

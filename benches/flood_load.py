@@ -58,7 +58,7 @@ class Frames:
         return self._next
 
     def make(self) -> bytes:
-        """Make the next ones."""
+        """Build the next ones."""
         numbers = np.arange(self._next, self._next + FRAMES)
         self._next += FRAMES
         digits = digits_of(numbers)
@@ -97,7 +97,7 @@ class Flood(asyncio.Protocol):
         self._is_paused = True
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume sending."""
         self._is_paused = False
         self._loop.call_soon(self._send)
 
@@ -111,7 +111,7 @@ class Flood(asyncio.Protocol):
         self._check_ended()
 
     def data_received(self, data: bytes) -> None:
-        """Note answers."""
+        """Record answers."""
         data, end = self._rest + data, 0
         for found in _ANSWER.finditer(data):
             code, number = found.groups()
@@ -125,7 +125,7 @@ class Flood(asyncio.Protocol):
         self._check_ended()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Note that nothing more is answered."""
+        """Record that nothing more is answered."""
         self.ended.set()
 
     def _send(self) -> None:

@@ -36,7 +36,7 @@ READY: Final = "Kafka Server started"
 
 
 def version() -> str:
-    """Give the version of Apache Kafka."""
+    """Return the version of Apache Kafka."""
     (jar,) = jvm.jars(POM).glob("kafka-clients-*.jar")
     return jar.stem.rpartition("-")[2]
 
@@ -59,7 +59,7 @@ def kafka(store: Path) -> Iterator[Peer]:
 
 
 def load_command(folder: Path, heap: Sequence[str]) -> list[str]:
-    """Give the command line of the load generator."""
+    """Return the command line of the load generator."""
     return jvm.command(
         "Launch", LOAD, home=folder, programs=PROGRAMS, options=heap, properties=LOGGING, pom=POM
     )

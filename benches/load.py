@@ -57,7 +57,7 @@ class Load:
         self._child.communicate()  # it ends when it has no more orders
 
     def window(self, peer: Peer, cell: Cell, seconds: float, **more: object) -> dict[str, Any]:
-        """Put the cell's load on a broker for some seconds; give what ``Window.java`` says of it.
+        """Load a broker as the cell says for some seconds; return what ``Window.java`` says of it.
 
         Args:
             more: goes into the order, such as ``slavePid``.
@@ -91,7 +91,7 @@ class Load:
         self.order(peer, mode="leave")
 
     def order(self, peer: Peer, seconds: float = 0, **load: object) -> dict[str, Any]:
-        """Give an order for some seconds, and wait for its answer."""
+        """Return an order for some seconds, and wait for its answer."""
         where = {"namesrv": peer.namesrv, "broker": peer.broker, "pid": peer.pid, "queues": QUEUES}
         order: Mapping[str, object] = {**where, "seconds": seconds, **load}
         assert self._child.stdin and self._child.stdout

@@ -28,7 +28,7 @@ class Meter:
         self._is_over = False
 
     def next_topic(self) -> str:
-        """Give the topic whose turn it is."""
+        """Return the topic whose turn it is."""
         self._made += 1
         return self.topics[self._made % len(self.topics)]
 
@@ -57,7 +57,7 @@ class Meter:
         return self._is_over
 
     def result(self) -> dict[str, float]:
-        """Say what ``java/Window.java`` says of rate and cost: 0 where no message was answered, or came."""
+        """Return rate and cost as ``java/Window.java`` says them: 0 where no message came or was answered."""
         if not self._counted:
             return {"perSecond": 0, "clientCpuMicros": 0, "failed": 0}
         rate = self._counted / (self._last - self._begin)

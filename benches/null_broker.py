@@ -47,7 +47,7 @@ GROWTH_MAX: Final = 4
 
 
 def _answer_parts(kind: SerializeType, opaque: bytes) -> tuple[Bytes, Bytes]:
-    """Give what an answer's header holds before its opaque number, and behind it."""
+    """Return what an answer's header holds before its opaque number, and behind it."""
     request = Command(RequestCode.SEND_MESSAGE_V2, OPAQUE, serialize_type=kind)
     header = ResponseTemplate(NAMES, CONSTANTS).encode(request, VALUES)[PREFIX_SIZE:]
     before, _, behind = header.partition(opaque)
@@ -124,7 +124,7 @@ def answer_sends(data: Bytes, start: int, answers: Bytes) -> Any:
 
 
 class NullSends(Sends):
-    """Takes sends and forgets them."""
+    """Accepts sends and forgets them."""
 
     _room = np.empty(1 << 20, np.uint8)
 
@@ -141,7 +141,7 @@ class NullSends(Sends):
 
 
 class NullAcks:
-    """Takes acknowledgements and forgets them; leaves other frames to another ``net.turn.BulkHandler``."""
+    """Accepts acknowledgements and forgets them; leaves other frames to another ``net.turn.BulkHandler``."""
 
     def __init__(self, others: BulkHandler | None) -> None:
         self._others = others

@@ -44,19 +44,19 @@ class NullSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Give the name of the format."""
+        """Return the name of the format."""
         return NAME
 
     def schema(self) -> str:
-        """Give the columns that are asked for."""
+        """Return the columns that are asked for."""
         return ", ".join(f"{column} {TYPES[column][0]}" for column in self._columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  it is this source's own
-        """Give the reader of all rows."""
+        """Return the reader of all rows."""
         return NullReader(self._number("rows"), self._number("size"), self._columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
-        """Give the reader of a stream that ends with the rows."""
+        """Return the reader of a stream that ends with the rows."""
         limit = int(self.options.get("maxOffsetsPerTrigger", self._number("rows")))
         return NullStreamReader(self._number("rows"), self._number("size"), self._columns, limit)
 
@@ -81,7 +81,7 @@ class NullReader(DataSourceReader):
         return tasks(self._rows)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Give the rows of a task."""
+        """Return the rows of a task."""
         return batches(partition.value, self._size, self._columns)
 
 
@@ -99,14 +99,14 @@ class NullStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"row": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
-        """Give the limit of a micro-batch."""
+        """Return the limit of a micro-batch."""
         return ReadMaxRows(self._limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Do nothing: there will be no more rows."""
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802  Spark's name
-        """Give the end of the next micro-batch."""
+        """Return the end of the next micro-batch."""
         return {"row": min(start["row"] + self._limit, self._rows)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -114,7 +114,7 @@ class NullStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tasks(end["row"] - start["row"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Give the rows of a task."""
+        """Return the rows of a task."""
         return batches(partition.value, self._size, self._columns)
 
 
@@ -125,7 +125,7 @@ def tasks(rows: int) -> list[InputPartition]:
 
 
 def batches(rows: int, size: int, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Give so many rows, in batches of the usual bytes."""
+    """Yield so many rows, in batches of the usual bytes."""
     at_once = BATCH_BYTES // (size + RECORD_OVERHEAD_BYTES)
     for start in range(0, rows, at_once):
         yield batch(at_once, size, columns)[: rows - start]
@@ -133,7 +133,7 @@ def batches(rows: int, size: int, columns: tuple[str, ...]) -> Iterator[pa.Recor
 
 @cache
 def batch(rows: int, size: int, columns: tuple[str, ...]) -> pa.RecordBatch:
-    """Give a batch, which the worker keeps."""
+    """Return a batch, which the worker keeps."""
     row = {
         "topic": "bench-0",
         "queue_id": 0,

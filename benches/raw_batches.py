@@ -62,7 +62,7 @@ class Batches:
         self._made = 0
 
     def round(self) -> bytes:
-        """Give all frames, with keys that have not been there."""
+        """Return all frames, with keys that have not been there."""
         numbers = np.arange(self._made, self._made + len(self._keys))
         self._data[self._keys] = DIGITS[numbers[:, None] >> SHIFTS & 15]
         self._made += len(numbers)
@@ -135,7 +135,7 @@ class Answers:
 
 
 def frame_of(topic: str, queue_id: int, body: bytes) -> bytes:
-    """Make a batch."""
+    """Build a batch."""
     fields = {
         "a": "bench-producer",
         "b": topic,
@@ -156,13 +156,13 @@ def frame_of(topic: str, queue_id: int, body: bytes) -> bytes:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Give what all threads of a process have used of the CPU."""
+    """Return what all threads of a process have used of the CPU."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[USER_TIME]) + int(fields[SYSTEM_TIME])) * MICROS_PER_TICK / 1e6
 
 
 def _places_of(data: bytes, mark: bytes) -> Any:
-    """Give where a mark begins in data, each time."""
+    """Return where a mark begins in data, each time."""
     places, place = [], data.find(mark)
     while place >= 0:
         places.append(place)

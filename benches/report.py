@@ -55,7 +55,7 @@ class Result(NamedTuple):
 
 
 def machine() -> dict[str, object]:
-    """Say what the figures were measured on."""
+    """Describe what the figures were measured on."""
     models = [
         line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
     ]
@@ -79,7 +79,7 @@ def save(result: Result) -> Path:
 
 
 def tables_of(windows: list[Window]) -> Group:
-    """Give the medians, a table for each figure; ratios are CometMQ's to the others."""
+    """Return the medians, a table for each figure; ratios are CometMQ's to the others."""
     tables = []
     for title, field, digits in FIGURES:
         table = Table(*COLUMNS[:1], title=title)
@@ -128,7 +128,7 @@ def write(result: Result) -> Path:
 
 
 def _refused(windows: list[Window]) -> list[str]:
-    """Say what brokers refused or lost, if they did."""
+    """Describe what brokers refused or lost, if they did."""
     failures = [window for window in windows if window["failed"] or window["lost"]]
     if not failures:
         return []
@@ -141,7 +141,7 @@ def _refused(windows: list[Window]) -> list[str]:
 
 
 def _reason(window: Window) -> list[str]:
-    """Give the error that came most often."""
+    """Return the error that came most often."""
     errors: dict[str, int] = window["errors"]
     return [max(errors, key=errors.__getitem__, default="")]
 
@@ -179,7 +179,7 @@ def _rows(windows: list[Window], field: str, digits: int) -> Iterator[list[str]]
 
 
 def _median(windows: list[Window], broker: str, cell: str, field: str) -> float:
-    """Give the median over the rounds; 0 where there is none."""
+    """Return the median over the rounds; 0 where there is none."""
     if cell.startswith(UNTIMED) and field.endswith("Ms"):
         return 0.0
     values: list[float] = [
@@ -195,7 +195,7 @@ def _markdown(row: list[str]) -> str:
 
 
 def _topics(windows: list[Window], mode: str) -> list[int]:
-    """Give the numbers of topics that a way of sending was measured with."""
+    """Return the numbers of topics that a way of sending was measured with."""
     names = [cell for cell in _cells(windows) if cell.startswith(f"{mode}, ") and cell.endswith(" topics")]
     return sorted(int(name.removeprefix(f"{mode}, ").removesuffix(" topics")) for name in names)
 

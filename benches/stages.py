@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def measure(window_s: float = WINDOW_S) -> Costs:
-    """Put each load on a broker; give what a message costs it, by load and stage."""
+    """Load a broker in each way; return what a message costs it, by load and stage."""
     subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name:
         folder = Path(name)
@@ -92,7 +92,7 @@ def _costs(broker: Peer, load: Load, cell: Cell, folder: Path, window_s: float) 
 
 
 def _told(broker: Peer, folder: Path) -> dict[str, Any]:
-    """Have the broker tell what it has used, and give it."""
+    """Return what the broker says that it has used."""
     path = folder / "stages.json"
     path.unlink(missing_ok=True)
     os.kill(broker.pid, signal.SIGUSR1)

@@ -41,7 +41,7 @@ def measure(times: int) -> dict[str, list[float]]:
 
 
 def table_of(starts: dict[str, list[float]]) -> Table:
-    """Give the fastest, the median and the slowest start."""
+    """Return the fastest, the median and the slowest start."""
     table = Table(title="cometmq dev: process start to the first acknowledged message, s")
     for column in ("kernel cache", "fastest", "median", "slowest"):
         table.add_column(column, justify="right")

@@ -46,12 +46,12 @@ class Stopwatch:
         self._inner_ns = 0
 
     def watch(self) -> None:
-        """Take the place of each stage's function."""
+        """Replace each stage's function."""
         for stage, (owner, name) in STAGES.items():
             setattr(owner, name, self._timed(stage, getattr(owner, name)))
 
     def write(self, path: Path) -> None:
-        """Tell all there is."""
+        """Write what each stage has used."""
         used = os.times()
         told = {
             "stages": {stage: took_ns / 1000 for stage, took_ns in self._took_ns.items()},

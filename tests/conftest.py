@@ -112,13 +112,13 @@ def escaped(value: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """Give the stores that a real RocketMQ wrote, by name: copy what a test is to change."""
+    """Provide the stores that a real RocketMQ wrote, by name: copy what a test is to change."""
     return _unpacked(GOLDEN, tmp_path_factory.mktemp("golden"))
 
 
 @pytest.fixture(scope="session")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """Give the stores of a real RocketMQ with what is not read, by name: copy what a test is to change."""
+    """Provide the stores of a real RocketMQ with what is not read, by name: copy what a test is to change."""
     return _unpacked(GOLDEN / "foreign", tmp_path_factory.mktemp("foreign"))
 
 
@@ -139,7 +139,7 @@ def _unpacked(archives: Path, root: Path) -> Mapping[str, Path]:
 
 @pytest.fixture(scope="session")
 def golden_facts() -> Mapping[str, Any]:
-    """Give what is known of the golden stores, by name: ``store-clean``, ``store-clean-dump``, …"""
+    """Provide what is known of the golden stores, by name: ``store-clean``, ``store-clean-dump``, …"""
     return {
         path.name.removesuffix(".json.gz"): json.loads(gzip.decompress(path.read_bytes()))
         for path in sorted(GOLDEN.glob("*.json.gz"))
@@ -148,7 +148,7 @@ def golden_facts() -> Mapping[str, Any]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, fsspec_config: Path) -> "Iterator[SparkSession]":
-    """Give a session on two threads of this machine, one for all tests: it takes seconds to start."""
+    """Provide a session on two threads of this machine, one for all tests: it takes seconds to start."""
     from cometmq.spark import session  # noqa: PLC0415  most tests need no Spark
 
     work_dir = tmp_path_factory.mktemp("spark")
@@ -163,13 +163,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory, fsspec_config: Path) -> "Ite
 
 @pytest.fixture(scope="session")
 def fsspec_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder in which Spark's workers find how fsspec reaches file systems."""
+    """Provide the folder in which Spark's workers find how fsspec reaches file systems."""
     return tmp_path_factory.mktemp("fsspec")
 
 
 @pytest.fixture(scope="module")
 def name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the end-to-end tests a name server, and a broker that offers all that is not asked for usually.
+    """Provide a name server, and a broker that offers all that is not asked for usually.
 
     It filters by SQL, takes messages back, and delays nothing long.
     ``tests/interop`` has a fixture of this name, for the same tests with its brokers.
@@ -190,5 +190,5 @@ def name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """Give a topic of the test's own."""
+    """Provide a topic of the test's own."""
     return "".join(letter if letter.isalnum() else "_" for letter in request.node.name)[:100]

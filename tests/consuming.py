@@ -54,7 +54,7 @@ class Shares:
         self._owned: dict[str, list[MessageQueue]] = {}
 
     def of(self, name: str) -> Callable[[list[MessageQueue]], None]:
-        """Give what a consumer is to tell its queues to."""
+        """Return what a consumer is to tell its queues to."""
 
         def note(queues: list[MessageQueue]) -> None:
             self._owned[name] = [queue for queue in queues if not queue.topic.startswith("%")]

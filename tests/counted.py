@@ -47,7 +47,7 @@ class CountedFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
         return list(found.values()) if detail else list(found)
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """Tell what is at a path."""
+        """Return what is at a path."""
         self.requests["info"] += 1
         path = path.strip("/")
         if path in self.files:

@@ -31,7 +31,7 @@ Change = Callable[[Command], Command | bytes]
 
 
 def nonsense(answer: Command) -> Command:
-    """Make an answer a success whose body cannot be read."""
+    """Turn an answer into a success whose body cannot be read."""
     answer.code = ResponseCode.SUCCESS
     answer.body = b"{"
     return answer

@@ -84,7 +84,7 @@ async def serving(
 
 @contextmanager
 def in_thread(root: Path, **options: Any) -> Iterator[Live]:
-    """Do the same in a thread of its own."""
+    """Run the same in a thread of its own."""
     started: Future[Any] = Future()
 
     async def main() -> None:

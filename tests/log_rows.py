@@ -31,7 +31,7 @@ _MAGIC: Final = re.compile(
 
 
 def plain_rows(store: Path) -> Iterator[Row]:
-    """Give every true record of a store, with times in ms; what is no record is passed over."""
+    """Yield every true record of a store, with times in ms; what is no record is passed over."""
     for path in sorted(layout.commitlog_dir(store).iterdir()):
         data = path.read_bytes()
         for head in true_records(data, layout.parse_offset_name(path.name)):
@@ -39,7 +39,7 @@ def plain_rows(store: Path) -> Iterator[Row]:
 
 
 def true_records(data: bytes, base_offset: int) -> Iterator[RecordHead]:
-    """Give the true records of a file, up to the BLANK that fills it up."""
+    """Yield the true records of a file, up to the BLANK that fills it up."""
     at, written = 0, len(data.rstrip(b"\0"))
     while at < written:
         found = check(data, at, len(data), base_offset=base_offset)
@@ -53,7 +53,7 @@ def true_records(data: bytes, base_offset: int) -> Iterator[RecordHead]:
 
 
 def _next_magic(data: bytes, start: int) -> int:
-    """Give where the next record or BLANK could begin, from ``start`` on."""
+    """Return where the next record or BLANK could begin, from ``start`` on."""
     found = _MAGIC.search(data, start + MAGIC_AT)
     return found.start() - MAGIC_AT if found else len(data)
 

@@ -21,7 +21,7 @@ _forks.set_forkserver_preload([__name__, "cometmq.client"])
 
 
 def take_sigterm_for_ctrl_c() -> None:
-    """Let SIGTERM end this process as Ctrl-C does: what it has begun is ended, and its children with it."""
+    """Handle SIGTERM as Ctrl-C: what this process has begun is ended, and its children with it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background jobs ignore it
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 

@@ -15,7 +15,7 @@ QUEUE = MessageQueue("Orders", "broker-a", 0)
 
 
 def stored(queue_offset: int, topic: str = "Orders") -> StoredMessage:
-    """Make a message as a broker gives it; its body is its queue offset."""
+    """Build a message as a broker gives it; its body is its queue offset."""
     return StoredMessage(
         topic=topic,
         queue_id=0,
@@ -52,7 +52,7 @@ class HeldRequests(QueueRequests):
 
 
 def pulled(*messages: StoredMessage) -> Pulling:
-    """Give a queue whose messages have come; nothing more is pulled."""
+    """Return a queue whose messages have come; nothing more is pulled."""
     requests = HeldRequests()
     source = PullSource(requests, RemoteOffsets(requests), Start.FIRST)
     pulling = Pulling(QUEUE, source, lambda *_: None)

@@ -57,17 +57,17 @@ class Shop(NamedTuple):
             await self._arrived(one, end)
 
     def consumer(self, group: str | None = None, **arguments: Any) -> Consumer:
-        """Make a consumer that begins with the first message."""
+        """Build a consumer that begins with the first message."""
         return Consumer(self.live.name_server, group or self.group_name, **{"start": Start.FIRST} | arguments)
 
     async def group(self, group: str | None = None) -> ConsumerConnections:
-        """Give what the broker knows of a group."""
+        """Return what the broker knows of a group."""
         header = ConsumerGroupHeader(group or self.group_name)
         command = Command(RequestCode.GET_CONSUMER_CONNECTION_LIST, ext_fields=fields(header))
         return decode(ConsumerConnections, (await self.connections.request(self.live.broker, command)).body)
 
     async def committed(self, group: str | None = None, queue: MessageQueue | None = None) -> int | None:
-        """Give what a group has committed."""
+        """Return what a group has committed."""
         async with PullConsumer(self.live.name_server, group or self.group_name) as reader:
             return await reader.committed(queue or self.queue)
 

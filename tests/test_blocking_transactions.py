@@ -28,7 +28,7 @@ def executed(_: Message) -> TransactionState:
 def with_producer(
     broker: HalfBroker, work: Callable[[TransactionProducer], None], check: Check = nobody_asks, asks: int = 0
 ) -> None:
-    """Let a thread work with a producer of a broker, which asks it some times."""
+    """Run a thread with a producer of a broker, which asks it some times."""
 
     def run(name_server: str) -> None:
         with TransactionProducer(name_server, GROUP, check=check, topics=["Orders"]) as producer:
@@ -62,7 +62,7 @@ def test_the_local_transaction_runs_in_the_calling_thread() -> None:
 
 
 def decisions(broker: HalfBroker) -> list[int]:
-    """Give what a broker was told."""
+    """Return what a broker was told."""
     told = []
     while broker.was_told:
         told.append(asyncio.run(broker.told())[0].decision)

@@ -52,7 +52,7 @@ def plain() -> Iterator[tuple[logging.Logger, StringIO]]:
 
 
 def raised(error: Exception) -> Exception:
-    """Give an error its traceback."""
+    """Return an error with its traceback."""
     with pytest.raises(type(error)):
         raise error
     return error

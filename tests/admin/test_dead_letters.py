@@ -23,7 +23,7 @@ async def letters_of(admin: TopicAdmin, count: int) -> list[StoredMessage]:
 
 
 async def give_up(here: Shop, admin: TopicAdmin, *bodies: bytes) -> list[StoredMessage]:
-    """Let the group give up on messages."""
+    """Exhaust the group's attempts at messages."""
     consumer = here.consumer()
 
     @consumer.on("Orders")

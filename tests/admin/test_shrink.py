@@ -59,7 +59,7 @@ async def consume(
 
 
 async def counts(admin: TopicAdmin) -> dict[str, tuple[int, int]]:
-    """Give read and write queues by broker."""
+    """Return read and write queues by broker."""
     return {line.broker_name: (line.read_queues, line.write_queues) for line in await _lines(admin)}
 
 
@@ -172,7 +172,7 @@ async def test_a_producer_that_has_not_heard_of_it_loses_nothing(tmp_path: Path)
 
 
 class _Late(TopicAdmin):
-    """Lets a message slip in just before the read queues are lowered, once.
+    """Sends a message just before the read queues are lowered, once.
 
     Attributes:
         raising: set once they are to be raised again: a consumer that reads before would drain it too early.
@@ -224,7 +224,7 @@ async def test_a_message_of_the_last_moment_raises_the_read_queues_again(tmp_pat
 
 
 class _Stopped(_Late):
-    """Does ``look`` before the look for the late message; no change is taken behind it if ``is_deaf``."""
+    """Calls ``look`` before the look for the late message; no change is accepted after it if ``is_deaf``."""
 
     def __init__(self, live: Live, look: Callable[[], Awaitable[None]], *, is_deaf: bool = False) -> None:
         super().__init__(live)

@@ -89,7 +89,7 @@ class Bystander:
 
 
 async def read(client: Client, topic: str, queue_id: int) -> dict[int, bytes]:
-    """Give the bodies of a queue's messages by queue offset."""
+    """Return the bodies of a queue's messages by queue offset."""
     stored: dict[int, bytes] = {}
     offset = 0
     while True:
@@ -172,5 +172,5 @@ class Raw:
 
 
 def paths(root: Path) -> Iterator[str]:
-    """Give every path below ``root``."""
+    """Return every path below ``root``."""
     return (path.relative_to(root).as_posix() for path in sorted(root.rglob("*")))

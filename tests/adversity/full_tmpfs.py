@@ -38,7 +38,7 @@ def send(store: MessageStore, count: int) -> int:
 
 
 def fill(root: Path) -> None:
-    """Take what space is left."""
+    """Use up what space is left."""
     with (root / FILLER).open("ab", buffering=0) as file:
         try:
             while True:

@@ -32,7 +32,7 @@ PULL = RequestCode.PULL_MESSAGE
 
 
 async def until(bystander: Bystander, holds: Callable[[], bool]) -> None:
-    """Let the bystander send until something holds."""
+    """Send by the bystander until something holds."""
     async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await bystander.send()

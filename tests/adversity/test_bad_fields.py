@@ -52,14 +52,14 @@ GARBAGE_BODIES = (
 
 
 def kinds(field_type: Any) -> set[type]:
-    """Give the plain types that a header's field can hold."""
+    """Return the plain types that a header's field can hold."""
     if field_type in (int, str, bool):
         return {field_type}
     return {kind for part in get_args(field_type) for kind in kinds(part)}
 
 
 def plain(header_type: type[Header]) -> dict[str, str]:
-    """Give fields with which a request can be read."""
+    """Return fields with which a request can be read."""
     values = {int: "0", bool: "false", str: "T"}
     return {
         field.encode_name: next(values[kind] for kind in (int, bool, str) if kind in kinds(field.type))
@@ -69,7 +69,7 @@ def plain(header_type: type[Header]) -> dict[str, str]:
 
 
 def spoiled(header_type: type[Header]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Give the field that is wrong, and all fields."""
+    """Yield the field that is wrong, and all fields."""
     good = plain(header_type)
     for field in msgspec.structs.fields(header_type):
         name = field.encode_name
@@ -81,7 +81,7 @@ def spoiled(header_type: type[Header]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def odd(header_type: type[Header]) -> Iterator[dict[str, str]]:
-    """Give fields that can be read and ask for something odd."""
+    """Yield fields that can be read and ask for something odd."""
     good = plain(header_type)
     for field in msgspec.structs.fields(header_type):
         if str in kinds(field.type):

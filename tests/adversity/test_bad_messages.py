@@ -33,7 +33,7 @@ BATCH = RequestCode.SEND_BATCH_MESSAGE
 
 
 def says(answer: Command, code: ResponseCode, *words: str) -> bool:
-    """Tell whether an answer has the code, and names all that it must."""
+    """Return whether an answer has the code, and names all that it must."""
     assert answer.code == code, answer
     assert [word for word in words if word not in (answer.remark or "")] == [], answer
     return True

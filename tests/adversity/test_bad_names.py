@@ -68,7 +68,7 @@ def named(header_type: type[Header]) -> Iterator[str]:
 
 
 def bodies_with(name: str) -> Iterator[tuple[RequestCode, bodies.Body]]:
-    """Give requests that hold a name in their body."""
+    """Yield requests that hold a name in their body."""
     queue = MessageQueue(name, name, 0)
     subscription = bodies.tag_subscription(name, "*", 1)
     consumer = bodies.ConsumerData(name, subscriptions=[subscription])

@@ -179,7 +179,7 @@ class Nobody:
 
 
 def deliver(bench: Bench, after_ms: int = 0) -> None:
-    """Let time pass, and delayed messages come that are due then."""
+    """Advance the time, and deliver the delayed messages that are due then."""
     bench.clock.advance(after_ms)
     while bench.parts.schedule.deliver():
         pass
@@ -202,7 +202,7 @@ def send_header(topic: str, queue_id: int = 0, **named: str) -> SendHeaderV2:
 def pull_header(
     topic: str, offset: int = 0, *, tags: str = "*", wait_ms: int = 0, queue_id: int = 0, group: str = "cg"
 ) -> PullHeader:
-    """Make a pull that brings its subscription along."""
+    """Build a pull that brings its subscription along."""
     return PullHeader(
         consumer_group=group,
         topic=topic,
@@ -217,6 +217,6 @@ def pull_header(
 
 
 def bodies(answers: Command | Iterable[bytes]) -> list[bytes]:
-    """Give the bodies of the messages that an answer's records hold."""
+    """Return the bodies of the messages that an answer's records hold."""
     data = answers.body if isinstance(answers, Command) else b"".join(answers)
     return [message.body for message in record.decode_many(data)]

@@ -191,7 +191,7 @@ def desk(
 
 
 def delete_at_once(parts: Assembly, store: MessageStore) -> None:
-    """Have what there is in deleted topics deleted without a thread."""
+    """Delete what there is in deleted topics without a thread."""
 
     async def delete(topics: Collection[str]) -> None:
         for topic in topics:
@@ -202,7 +202,7 @@ def delete_at_once(parts: Assembly, store: MessageStore) -> None:
 
 
 def save_at_once(entries: SavedEntries[Any]) -> None:
-    """Have a table saved within each change: a read of a desk is answered before it returns."""
+    """Save a table within each change: a read of a desk is answered before it returns."""
 
     def save() -> None:
         change, write = entries._begin_write()
@@ -245,7 +245,7 @@ def binary_frame(
 async def both(
     reads: Sequence[bytes], *, topics: Sequence[str] = TOPICS, **changes: Any
 ) -> tuple[Result, Result, int]:
-    """Give what comes of reads as commands, and as rows, and how many bytes became rows."""
+    """Return what comes of reads as commands, and as rows, and how many bytes became rows."""
     kernels.load()
     results, taken = [], 0
     for bulk in (False, True):

@@ -54,13 +54,13 @@ async def produce(client: Client, group: str = "pg") -> None:
 
 
 async def check(bench: Bench, after_ms: int = IMMUNITY_MS + 1) -> None:
-    """Let time pass, and what is due be asked for."""
+    """Advance the time, and ask for what is due."""
     bench.clock.advance(after_ms)
     await bench.parts.transaction_check.round()
 
 
 async def asked(client: Client) -> tuple[Half, record.Record]:
-    """Give the next question that a producer was asked: where the half message is, and the message."""
+    """Return the next question that a producer was asked: where the half message is, and the message."""
     command = await client.told.get()
     assert (command.code, command.is_oneway) == (RequestCode.CHECK_TRANSACTION_STATE, True)
     header = parse(CheckTransactionStateHeader, command.ext_fields)
@@ -80,5 +80,5 @@ def records(bench: Bench, topic: str, queue_id: int = 0) -> list[record.Record]:
 
 
 def committed(bench: Bench, topic: str = "T") -> list[bytes]:
-    """Give the bodies of the messages that consumers are given."""
+    """Return the bodies of the messages that consumers are given."""
     return [message.body for message in records(bench, topic, 2)]

@@ -78,7 +78,7 @@ async def popped(client: Client, topic: str = "T", **changes: Any) -> list[Hande
 
 
 def handed(answer: Command) -> list[Handed]:
-    """Give the messages of an answer, with their handles, as the Java client does."""
+    """Return the messages of an answer, with their handles, as the Java client does."""
     header = parse(PopResponseHeader, answer.ext_fields)
     if answer.code != ResponseCode.SUCCESS:
         assert not answer.body and header.start_offset_info is None
@@ -130,7 +130,7 @@ class Stored(NamedTuple):
 
 
 def stored(bench: Bench) -> list[Stored]:
-    """Give the check points and acknowledgements that wait in the timer topic, and those that do not."""
+    """Return the check points and acknowledgements that wait in the timer topic, and those that do not."""
     found = []
     for record in records(bench, TIMER):
         named = properties.decode(record.properties)
@@ -187,5 +187,5 @@ def unique_key(key: PopKey, offset: int, kind: str) -> str:
 
 
 def committed(bench: Bench, topic: str = "T", group: str = "g") -> dict[int, int]:
-    """Give the committed offsets of a group by queue."""
+    """Return the committed offsets of a group by queue."""
     return dict(bench.parts.offsets.queues_of(f"{topic}@{group}"))

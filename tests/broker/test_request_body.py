@@ -137,7 +137,7 @@ async def test_each_limit_is_a_setting(tmp_path: Path, code: RequestCode, body: 
 
 
 async def is_served(bench: Bench) -> bool:
-    """Tell whether what is not too much is taken."""
+    """Return whether what is not too much is taken."""
     group = await bench.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=GroupConfig(group="served"))
     topics = TopicConfigs([TopicConfig(topic="served")])
     created = await bench.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=topics)

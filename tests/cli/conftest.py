@@ -31,11 +31,11 @@ class Ran(NamedTuple):
 
     @property
     def values(self) -> list[Any]:
-        """Give what it printed as JSON, a document on each line."""
+        """Return what it printed as JSON, a document on each line."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def failed(self, code: int, *words: str) -> bool:
-        """Tell whether it failed with a code, and one line that has the words; show the line if not."""
+        """Return whether it failed with a code, and one line that has the words; show the line if not."""
         line = self.err.removesuffix("\n")
         assert self.code == code and "\n" not in line and line.startswith("error: "), self
         assert [word for word in words if word not in line] == [], line
@@ -114,7 +114,7 @@ class Process:
         return line
 
     def type(self, text: str) -> None:
-        """Give it standard input, which stays open."""
+        """Return it standard input, which stays open."""
         assert self._child.stdin
         self._child.stdin.write(text.encode())
         self._child.stdin.flush()

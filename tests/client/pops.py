@@ -228,7 +228,7 @@ async def popping(*brokers: PopBroker) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def consuming(broker: PopBroker, handler: Any, **arguments: Any) -> AsyncIterator[Consumer]:
-    """Let a consumer handle the messages of a broker."""
+    """Handle the messages of a broker by a consumer."""
     batch_size = arguments.pop("batch_size", None)
     clock = ManualClock(POP_TIME_MS)
     async with popping(broker) as here:

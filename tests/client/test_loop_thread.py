@@ -100,7 +100,7 @@ def test_what_the_loop_itself_runs_must_not_wait_for_it() -> None:
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Do something in a forked process; give its exit code."""
+    """Run something in a forked process; return its exit code."""
     if (pid := os.fork()) == 0:
         try:
             work()

@@ -8,7 +8,7 @@ from cometmq.errors import NetworkError
 
 
 class Walks:
-    """Makes iterations, and counts what is taken of them and which are closed."""
+    """Starts iterations, and counts what is taken of them and which are closed."""
 
     def __init__(self) -> None:
         self.taken: list[int] = []

@@ -78,7 +78,7 @@ async def routes_by(*name_servers: str, gone_s: float = 0.0) -> AsyncIterator[Ro
 
 
 def turn_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Let the loop's clock be turned forward."""
+    """Provide a clock of the loop that can be turned forward."""
     loop = asyncio.get_running_loop()
     ahead = [0.0]
     real = loop.time

@@ -90,7 +90,7 @@ class HalfBroker(Broker):
 
 
 def half_record(group: str = GROUP, key: str = "42") -> bytes:
-    """Make the record of a half message as a broker gives it with a check."""
+    """Build the record of a half message as a broker gives it with a check."""
     by_name = {"TRAN_MSG": "true", "PGROUP": group, "UNIQ_KEY": "ID", "KEYS": key}
     return encode(
         Record("Orders", b"paid", properties.encode(by_name), 1, 7, 4_712, 0, 0, 1_000, HOST, 2_000, HOST)
@@ -106,7 +106,7 @@ async def nobody_asks(_: StoredMessage) -> TransactionState:
 async def transactions(
     broker: HalfBroker, check: Any = nobody_asks, **options: Any
 ) -> AsyncIterator[TransactionProducer]:
-    """Give a producer of transactions whose broker knows it."""
+    """Provide a producer of transactions whose broker knows it."""
     async with (
         asyncio.timeout(PATIENCE_S),
         cluster(broker) as name_server,

@@ -20,7 +20,7 @@ POINT = CheckPoint("T", "g", 3, 40, NOW - 1_000, 60_000, (0, 1, 5), "broker-a")
 
 
 def message(named: dict[str, str], body: bytes = b"", **changes: Any) -> StoredMessage:
-    """Make a record of a broker's own topic."""
+    """Build a record of a broker's own topic."""
     values: dict[str, Any] = {
         "topic": "X",
         "queue_id": 0,

@@ -60,7 +60,7 @@ def main(master: str, folder: Path) -> None:
 
 
 def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the process of the executor for which this one works. Raises OSError if it is none's."""
+    """Yield the process of the executor for which this one works. Raises OSError if it is none's."""
     for _ in batches:
         pid = os.getpid()
         while EXECUTOR not in Path(f"/proc/{pid}/cmdline").read_bytes():

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def find_case(variants: Sequence[Variant], name: str) -> Case:
-    """Give the case of a name."""
+    """Return the case of a name."""
     how, _, number = name.partition("-")
     if how == "flip":
         return flip_case(variants[int(number) // len(Kind) % len(variants)], int(number))
@@ -72,7 +72,7 @@ def find_case(variants: Sequence[Variant], name: str) -> Case:
 
 
 def all_cuts(variants: Sequence[Variant]) -> Iterator[Case]:
-    """Give all cuts."""
+    """Yield all cuts."""
     for variant in variants:
         for kind in Kind:
             yield from cut_cases(variant, kind)

@@ -106,7 +106,7 @@ CUT, TORN = -1, -2
 
 @cache
 def sample_of(variant: Variant) -> Sample:
-    """Give the store of a variant, made once."""
+    """Return the store of a variant, made once."""
     settings = SETTINGS
     if variant.property_crc:
         settings = replace(settings, enabled_append_prop_crc=True, force_verify_prop_crc=True)
@@ -114,7 +114,7 @@ def sample_of(variant: Variant) -> Sample:
 
 
 def kind_of(path: Path) -> Kind | None:
-    """Tell what a file of the store is; None for those that are not damaged here."""
+    """Return what a file of the store is; None for those that are not damaged here."""
     if path == layout.checkpoint_path(ROOT):
         return Kind.CHECKPOINT
     if path.parent == layout.config_dir(ROOT):
@@ -127,7 +127,7 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def flip_case(variant: Variant, seed: int) -> Case:
-    """Give the case of a seed: kinds of files in turn, a file by its length, a place in its data."""
+    """Return the case of a seed: kinds of files in turn, a file by its length, a place in its data."""
     chance = Random(seed)
     kind = list(Kind)[seed % len(Kind)]
     extents = extents_of(variant, kind)
@@ -137,14 +137,14 @@ def flip_case(variant: Variant, seed: int) -> Case:
 
 @cache
 def extents_of(variant: Variant, kind: Kind) -> list[tuple[Path, int]]:
-    """Give the files of a kind, with the length of their data and a little of what follows."""
+    """Return the files of a kind, with the length of their data and a little of what follows."""
     files = sample_of(variant).disk._files
     found = [(path, content.data) for path, content in sorted(files.items()) if kind_of(path) is kind]
     return [(path, min(len(data), len(data.rstrip(b"\0")) + 40)) for path, data in found]
 
 
 def cut_cases(variant: Variant, kind: Kind) -> Iterator[Case]:
-    """Give a cut at every byte of the last three records or entries of each file.
+    """Yield a cut at every byte of the last three records or entries of each file.
 
     In the first and the last file of each chain also zeros from there on, in a file that keeps its length.
     """
@@ -160,7 +160,7 @@ def cut_cases(variant: Variant, kind: Kind) -> Iterator[Case]:
 
 
 def cut_begin(variant: Variant, kind: Kind, path: Path) -> int:
-    """Give where the third last record or entry of a file begins."""
+    """Return where the third last record or entry of a file begins."""
     end = dict(extents_of(variant, kind))[path]
     if kind is Kind.COMMIT_LOG:
         start = layout.parse_offset_name(path.name)
@@ -187,7 +187,7 @@ def run(case: Case) -> Verdict:
 
 
 def _same_bytes(case: Case) -> Case:
-    """Give the case that all cases which leave the same bytes are: zeros in place of zeros change nothing."""
+    """Return the case that stands for all that leave the same bytes: zeros for zeros change nothing."""
     if case.bit != TORN:
         return case
     data = sample_of(case.variant).disk._files[case.path].data
@@ -242,7 +242,7 @@ def _run(case: Case, heard: _Heard) -> Verdict:
 
 
 def _damaged(disk: MemoryDisk, case: Case) -> MemoryDisk:
-    """Give a copy of the disk with the damage in it."""
+    """Return a copy of the disk with the damage in it."""
     copy = CopiedDisk.of(disk)
     data = copy._files[case.path].data
     if case.bit == CUT:
@@ -256,7 +256,7 @@ def _damaged(disk: MemoryDisk, case: Case) -> MemoryDisk:
 
 
 def _hit(case: Case, sample: Sample) -> tuple[set[int], str]:
-    """Give the records that are damaged, by CommitLog offset, and which field of the one that is."""
+    """Return the records that are damaged, by CommitLog offset, and which field of the one that is."""
     if kind_of(case.path) is not Kind.COMMIT_LOG:
         return set(), ""
     start = layout.parse_offset_name(case.path.name)
@@ -279,7 +279,7 @@ def _hit(case: Case, sample: Sample) -> tuple[set[int], str]:
 
 
 def _is_gone(case: Case, sample: Sample, first: int) -> bool:
-    """Tell whether zeros took all that there was of the log's last records, which nobody vouched for yet."""
+    """Return whether zeros took all of the log's last records, which nobody vouched for yet."""
     if case.variant.closed or case.bit != TORN or kind_of(case.path) is not Kind.COMMIT_LOG:
         return False
     data, at = sample.wanted.records[first], layout.parse_offset_name(case.path.name) + case.position

@@ -37,7 +37,7 @@ class CopiedDisk(MemoryDisk):
 
 
 def _forgetting(change: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method forget the names first."""
+    """Wrap a method so that it forgets the names first."""
 
     @wraps(change)
     def changing(disk: CopiedDisk, *args: Any, **options: Any) -> Any:

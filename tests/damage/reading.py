@@ -66,7 +66,7 @@ def read_all(
 
 
 def _in_other_files(store: MessageStore, sample: Sample, disk: MemoryDisk) -> set[int]:
-    """Give the records in those files of the log that are not what they were, byte for byte."""
+    """Return the records in those files of the log that are not what they were, byte for byte."""
     size, directory = sample.settings.mapped_file_size_commit_log, store._log.chain.directory
     offsets = list(sample.wanted.records)
     starts = sorted({offset - offset % size for offset in offsets})
@@ -119,7 +119,7 @@ def _records(store: MessageStore, place: Queue, offset: int, end: int) -> list[b
 
 
 def _places_of(store: MessageStore, sample: Sample, disk: MemoryDisk) -> Sequence[list[int]]:
-    """Give the places that the index finds for each key; a file with the same bytes is asked once."""
+    """Return the places that the index finds for each key; a file with the same bytes is asked once."""
     store.query("none", "none")  # it catches up
     assert store._index is not None
     states = tuple(_state_of(file, disk) for file in store._index._index)
@@ -137,7 +137,7 @@ def _places_of(store: MessageStore, sample: Sample, disk: MemoryDisk) -> Sequenc
 
 
 def _state_of(file: IndexFile, disk: MemoryDisk) -> bytes:
-    """Tell all that finding looks at: a digest of what is in memory and in the file."""
+    """Return all that finding looks at: a digest of what is in memory and in the file."""
     numbers = (file._written, file.header, file._image is None, len(file._tail))
     state = blake2b(repr(numbers).encode())
     for part in (b"" if file._image is None else file._image.data, file._tail, disk._files[file.path].data):
@@ -147,7 +147,7 @@ def _state_of(file: IndexFile, disk: MemoryDisk) -> bytes:
 
 @lru_cache(maxsize=16)
 def _joined(states: tuple[bytes, ...]) -> Sequence[list[int]]:
-    """Give what an index of such files finds for each key: less than ``QUERY_MAX`` places, in any order."""
+    """Return what an index of such files finds for each key: less than ``QUERY_MAX`` places, in any order."""
     found = zip(*(_found_in[state] for state in states), strict=True)
     return [sorted(chain(*places))[:QUERY_MAX] for places in found]
 

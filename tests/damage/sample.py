@@ -63,7 +63,7 @@ class Sample(NamedTuple):
 
 
 def make_sample(*, closed: bool, count: int = MESSAGES, settings: StoreSettings = SETTINGS) -> Sample:
-    """Make a store that was closed, or whose process was killed while its newest entries were in memory."""
+    """Build a store that was closed, or whose process was killed while its newest entries were in memory."""
     disk, clock = MemoryDisk(), ManualClock()
     wanted = Wanted({}, defaultdict(list), defaultdict(list), [], {})
     tables(disk, wanted)
@@ -94,7 +94,7 @@ def make_sample(*, closed: bool, count: int = MESSAGES, settings: StoreSettings 
 
 
 def keep_up(store: MessageStore) -> None:
-    """Do what an owner does each second; all is on the disk first, so that every sample is the same."""
+    """Run what an owner does each second; all is on the disk first, so that every sample is the same."""
     store.wait_flushed().result(60)
     if paths := store.tick():
         time = store.dispatched_time
@@ -103,7 +103,7 @@ def keep_up(store: MessageStore) -> None:
 
 
 def new_message(number: int, topic: str, key: str) -> NewMessage:
-    """Make the message of a number: bodies of 0 to some 400 bytes, one in 50 longer."""
+    """Build the message of a number: bodies of 0 to some 400 bytes, one in 50 longer."""
     tags = TAGS[number % len(TAGS)]
     by_name = {properties.UNIQ_KEY: f"{number:032X}", properties.KEYS: key}
     if tags:
@@ -134,7 +134,7 @@ def tables(disk: MemoryDisk, wanted: Wanted) -> None:
 
 
 def fields_of(data: bytes) -> list[tuple[int, str]]:
-    """Give where each field of a record ends, with its name, in order."""
+    """Return where each field of a record ends, with its name, in order."""
     head = record.read_head(data, 0)
     born, stored = len(head.born_host), len(head.store_host)
     widths = [

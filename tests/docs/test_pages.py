@@ -68,7 +68,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(page: str) -> Iterator[Block]:
-    """Give the Python blocks of a page that are run; those that are not must be Python all the same."""
+    """Yield the Python blocks of a page that are run; those that are not must be Python all the same."""
     fenced = list(FENCED.finditer(page))
     for found, following in zip_longest(fenced, fenced[1:]):
         language, code = found.groups()

@@ -29,7 +29,7 @@ PUBLIC = [
 
 
 def entries(page: Path) -> Iterator[Path]:
-    """Give the pages of a page's tables of contents."""
+    """Yield the pages of a page's tables of contents."""
     for table in TOCTREE.findall(page.read_text()):
         for line in table.splitlines():
             if line and not line.startswith(":"):
@@ -37,12 +37,12 @@ def entries(page: Path) -> Iterator[Path]:
 
 
 def reached_from(page: Path) -> set[Path]:
-    """Give a page, and those that its tables of contents lead to."""
+    """Return a page, and those that its tables of contents lead to."""
     return {page}.union(*(reached_from(entry) for entry in entries(page)))
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Give the names that a module offers: those it lists, else those that it makes and are not private."""
+    """Return the names that a module offers: those it lists, else those that it makes and are not private."""
     made = (
         name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
     )
@@ -51,7 +51,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 @pytest.fixture(scope="module")
 def documented() -> set[object]:
-    """Give what the reference describes; each name in it must stand for something."""
+    """Provide what the reference describes; each name in it must stand for something."""
     pages = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
     found = {pkgutil.resolve_name(name) for name in DOCUMENTED.findall(pages)}
     modules = [value for value in found if isinstance(value, ModuleType)]

@@ -42,7 +42,7 @@ class Reader:
         self._programs[named[1]] = program
 
     def type(self, command: str) -> str:
-        """Give what a command prints."""
+        """Return what a command prints."""
         match shlex.split(command):
             case ["pip", "install", *_]:
                 return ""
@@ -88,7 +88,7 @@ async def until_topics_are_known(name_server: str) -> None:
 
 
 def is_shown(shown: str, printed: str) -> bool:
-    """Tell whether a page shows what was printed."""
+    """Return whether a page shows what was printed."""
     lines = PORT.sub("PORT", shown).splitlines(keepends=True)
     pattern = "".join("(.*\n)*" if line == "…\n" else re.escape(line).replace("…", ".*") for line in lines)
     return re.fullmatch(pattern, PORT.sub("PORT", printed)) is not None

@@ -69,7 +69,7 @@ class SlowClock(ManualClock):
     step_ms = 0
 
     def monotonic_ms(self) -> int:
-        """Give the monotonic clock, ms."""
+        """Return the monotonic clock, ms."""
         self._monotonic_ms += self.step_ms
         return self._monotonic_ms
 
@@ -78,11 +78,11 @@ class Luck(Random):
     """All that was done has come to the disk: so a kill leaves it."""
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:  # noqa: ARG002 - as Random has it
-        """Give what chooses all of the operations."""
+        """Return what chooses all of the operations."""
         return 1
 
     def choice(self, seq: Sequence[T]) -> T:  # type: ignore[override]  # of any sequence
-        """Give what tears none of them."""
+        """Return what tears none of them."""
         return seq[0]
 
 
@@ -127,7 +127,7 @@ class BusyLife(Life):
         return life, Outcome(mark.acknowledged, max(mark.acknowledged - len(life.sent), 0))
 
     def live(self, steps: int) -> None:
-        """Take some steps, and stop."""
+        """Run some steps, and stop."""
         choices = [self.append] * 8 + [self.flush, self.restart, self.kill, self.delete, self.turn_clock]
         choices += [self.go_on_deleting] * 3 + [self.remove_deleted]
         choices += [self.begin_round] + [self.tick] * 4 + [self.finish_sync] * 2
@@ -175,7 +175,7 @@ class BusyLife(Life):
         self.removal = NOTHING
 
     def new_message(self) -> NewMessage:
-        """Make a message of a topic that is not being deleted."""
+        """Build a message of a topic that is not being deleted."""
         message = super().new_message()
         while self.deleting is not None and message.topic == self.deleting.deletion.topic:
             message = super().new_message()
@@ -196,7 +196,7 @@ class BusyLife(Life):
         self.deleting = UnderWay(deletion, run)
 
     def go_on_deleting(self) -> None:
-        """Do the next step of a deletion, or begin one."""
+        """Run the next step of a deletion, or begin one."""
         if self.deleting is None:
             self.begin_deletion()
         elif self.deleting.run.go_on(self.deleting.run.step.fetch()):
@@ -215,7 +215,7 @@ class BusyLife(Life):
         self.clock.set_wall(self.clock.now_ms() + self.chance.choice((-100_000, -5_000, -10, 5_000)))
 
     def finish_tasks(self) -> None:
-        """Do what threads have begun, as a broker that stops."""
+        """Finish what threads have begun, as a broker that stops."""
         self.finish_sync()
         self.finish_deletion()
         self.remove()
@@ -266,7 +266,7 @@ class BusyLife(Life):
         return kept
 
     def _alive_from(self, topic: str, kept: list[Sent]) -> int:
-        """Give where a topic's messages begin; note a deletion that has come to its end."""
+        """Return where a topic's messages begin; note a deletion that has come to its end."""
         end = self.store.written_offset
         self.deletions = [one._replace(offset=min(one.offset, end)) for one in self.deletions]
         known = max((one.offset for one in self.deletions if one.topic == topic), default=0)

@@ -69,7 +69,7 @@ class Copy(NamedTuple):
 
 
 def why_not() -> str | None:
-    """Say why this machine cannot do it, or None if it can."""
+    """Return why this machine cannot do it, or None if it can."""
     if os.geteuid() != 0:
         return "loop mounts need root"
     missing = [tool for tool in ("mkfs.ext4", "mount", "umount", "fsfreeze") if shutil.which(tool) is None]
@@ -185,7 +185,7 @@ def _read_all(store: MessageStore, topic: str, queue_id: int) -> list[bytes]:
 
 
 def _ages_of_lost(copy: Copy, stored: dict[Place, bytes]) -> list[float]:
-    """Give how long before the copy each message had been acknowledged that is not on it."""
+    """Return how long before the copy each message had been acknowledged that is not on it."""
     ages = []
     for place, (body, time_s) in copy.acknowledged.items():
         if place not in stored:

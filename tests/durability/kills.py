@@ -100,7 +100,7 @@ def _send_and_kill(name_server: str, process: "subprocess.Popen[str]", run: int,
 
 
 def _ages_of_lost(killed: Killed, stored: dict[Place, bytes]) -> list[float]:
-    """Give how long before the kill each message had been acknowledged that is gone."""
+    """Return how long before the kill each message had been acknowledged that is gone."""
     ages = []
     for place, (body, time_s) in killed.acknowledged.items():
         if place not in stored:

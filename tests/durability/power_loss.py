@@ -125,7 +125,7 @@ class Life:
         return life, Outcome(mark.acknowledged, max(mark.acknowledged - len(life.sent), 0))
 
     def live(self, steps: int) -> None:
-        """Take some steps, and stop."""
+        """Run some steps, and stop."""
         choices = [self.append] * 6 + [self.flush, self.keep_up, self.restart, self.kill]
         if self.strategy.has_pool:
             choices += [self.commit] * 2
@@ -160,7 +160,7 @@ class Life:
         self.mark()
 
     def catch_up(self) -> None:
-        """Do what the store's threads have asked for."""
+        """Run what the store's threads have asked for."""
         while self.asked:
             self.asked.popleft()()
 
@@ -192,7 +192,7 @@ class Life:
         self.mark()
 
     def mark(self) -> None:
-        """Note what is promised now."""
+        """Record what is promised now."""
         moment, safe_offset = len(self.disk.operations), self.store.flushed_offset
         self.marks.append(Mark(moment, self.sent, len(self.sent), safe_offset))
 
@@ -249,7 +249,7 @@ def campaign(strategy: Strategy, seed: int) -> Iterator[Outcome]:
 
 
 def recover_a_life(strategy: Strategy, seed: int) -> Iterator[Outcome]:
-    """Let a store live, and recover states of its disk. Its seed is all that is needed to do it again."""
+    """Run a store, and recover states of its disk. Its seed is all that is needed to do it again."""
     chance = Random(seed)
     life = Life(strategy, RecordedDisk(), Mark(0, [], 0, 0), chance, 1_700_000_000_000, 0)
     life.live(STEPS)

@@ -86,7 +86,7 @@ def broker(store: Path, settings: Path, port: int, namesrv_port: int) -> Iterato
 
 
 async def make_topics(name_server: str) -> None:
-    """Make the topics, which a store that has none needs."""
+    """Create the topics, which a store that has none needs."""
     async with TopicAdmin(name_server) as admin:
         for topic in TOPICS:
             await admin.create(topic, queues=QUEUES)

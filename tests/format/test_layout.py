@@ -16,7 +16,7 @@ ZONES = [UTC, timezone(timedelta(hours=8)), timezone(-timedelta(hours=3, minutes
 
 
 def made_paths(root: Path) -> Iterator[Path]:
-    """Make the path of each file of a store, from nothing but what its name means."""
+    """Build the path of each file of a store, from nothing but what its name means."""
     for path in (layout.commitlog_dir(root)).iterdir():
         yield layout.commitlog_path(root, layout.parse_offset_name(path.name))
     for topic in layout.consume_queues_dir(root).iterdir():

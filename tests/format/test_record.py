@@ -328,7 +328,7 @@ def test_flipped_bits_and_torn_ends_raise_nothing_else(
 
 
 def try_to_decode(data: bytes) -> None:
-    """Let only the documented error pass; what decodes all the same must be what the bytes say."""
+    """Decode, and accept only the documented error; what decodes all the same must be what the bytes say."""
     for crc in Crc:
         with suppress(DamagedRecord):
             found = decode(data, crc=crc)

@@ -141,7 +141,7 @@ def test_nothing_acknowledged_is_missing_after_a_kill(
 
 
 def as_dumped(message: StoredMessage) -> dict[str, Any]:
-    """Put a message into the form of the dump, which a Java pull consumer wrote."""
+    """Convert a message to the form of the dump, which a Java pull consumer wrote."""
     return {
         "topic": message.topic,
         "queueId": message.queue_id,

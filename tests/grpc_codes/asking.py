@@ -1,4 +1,4 @@
-"""Makes the calls at a proxy, and returns what it answers."""
+"""Calls a proxy in all ways, and returns what it answers."""
 
 import asyncio
 import time
@@ -67,7 +67,7 @@ async def prepare(name_server: str, *ordered: str, plain: Iterable[str]) -> None
 async def outcomes(
     address: str, broker_name: str, group: str, ordered_group: str, cases: Iterable[Case] = CASES
 ) -> Outcomes:
-    """Make the calls side by side at a proxy, for the groups that exist, and return what it answers."""
+    """Call a proxy in all ways side by side, for the groups that exist, and return what it answers."""
     few = asyncio.Semaphore(CALLS_MAX)
 
     async def outcome(case: Case, request: Any) -> str:
@@ -138,7 +138,7 @@ async def _world(client: GrpcClient, broker_name: str, group: str, ordered_group
 
 
 async def _outcome(client: GrpcClient, case: Case, request: Any) -> str:
-    """Make a call; return the name of the code in its answer, or of the status that ends it.
+    """Call once; return the name of the code in its answer, or of the status that ends it.
 
     One that misses its deadline on a slow machine is made again.
     """

@@ -63,5 +63,5 @@ def started(home: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def is_not_ready(text: str) -> bool:
-    """Tell whether a line of a broker's does not say that it is ready."""
+    """Return whether a line of a broker's does not say that it is ready."""
     return "boot success" not in text

@@ -139,7 +139,7 @@ def create(peer: peers.Peer, topic: str, attributes: str) -> None:
 
 
 def write(name: str, root: Path) -> None:
-    """Have a broker write a store into a folder that does not exist yet."""
+    """Write a store by a broker into a folder that does not exist yet."""
     kind, home = KINDS[name], root.with_name("client")
     settings = {name: str(value).replace("{root}", str(root)) for name, value in kind.settings.items()}
     with peers.rocketmq(root, {**SMALL, **settings}) as peer:

@@ -44,7 +44,7 @@ Run = Callable[..., list[dict[str, Any]]]
 
 
 def jars(pom: Path = POM) -> Path:
-    """Give the folder of the jars that a ``pom.xml`` names, fetched when it was never seen before."""
+    """Return the folder of the jars that a ``pom.xml`` names, fetched when it was never seen before."""
 
     def fetch(folder: Path) -> None:
         goal = "dependency:copy-dependencies"
@@ -54,13 +54,13 @@ def jars(pom: Path = POM) -> Path:
 
 
 def rocketmq_version() -> str:
-    """Give the version of the Apache RocketMQ that ``jars`` fetched."""
+    """Return the version of the Apache RocketMQ that ``jars`` fetched."""
     (jar,) = jars().glob("rocketmq-broker-*.jar")
     return jar.stem.rpartition("-")[2]
 
 
 def class_path(*programs: Path, pom: Path = POM) -> str:
-    """Give a Java class path: the jars, and the compiled programs, each a file or a folder of them."""
+    """Return a Java class path: the jars, and the compiled programs, each a file or a folder of them."""
     libraries = f"{jars(pom)}/*"
     if not programs:
         return libraries
@@ -85,7 +85,7 @@ def command(
     properties: Mapping[str, str] | None = None,
     pom: Path = POM,
 ) -> list[str]:
-    """Give the command line that runs a Java class; RocketMQ writes its logs below ``home``."""
+    """Return the command line that runs a Java class; RocketMQ writes its logs below ``home``."""
     defined = {"user.home": str(home), "rocketmq.client.logRoot": str(home / "logs")} | dict(properties or {})
     return [
         path_of("java"),
@@ -99,7 +99,7 @@ def command(
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Give the environment that RocketMQ's own programs want."""
+    """Return the environment that RocketMQ's own programs want."""
     return os.environ | {"ROCKETMQ_HOME": str(home)}
 
 
@@ -141,7 +141,7 @@ def run(
 
 
 def dies_with_parent() -> list[str]:
-    """Give the start of a command line whose process ends with the one that started it, however that ends."""
+    """Return the start of a command line whose process ends with its parent, however that ends."""
     setpriv = shutil.which("setpriv")  # util-linux; without it only a killed test run leaves processes
     return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
 

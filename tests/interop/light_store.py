@@ -39,7 +39,7 @@ GOLDEN: Final = Path(__file__).parent.parent / "golden"
 
 
 def properties(key: str, rooms: str, **others: str) -> str:
-    """Give the properties of a message for light queues, as they are sent."""
+    """Return the properties of a message for light queues, as they are sent."""
     named = {"UNIQ_KEY": f"LIGHT{key}", "TAGS": f"tag{key[-1]}", "INNER_MULTI_DISPATCH": rooms} | others
     return "".join(f"{name}\x01{value}\x02" for name, value in named.items() if value)
 
@@ -111,7 +111,7 @@ def connected(peer: peers.Peer) -> socket.socket:
 
 
 def has_arrived(store: Path, body: str) -> bool:
-    """Tell whether a delayed message is there for readers, in the log of one file or more."""
+    """Return whether a delayed message is there for readers, in the log of one file or more."""
     return any(record.topic == TOPIC and record.body == body.encode() for record in records(store))
 
 

@@ -7,7 +7,7 @@ LONG_BYTES = 6_000  # above the Java client's threshold for compression
 
 
 def like_java(topic: str, kind: str, number: int) -> Message:
-    """Make what ``TestMessage.java`` makes."""
+    """Build what ``TestMessage.java`` builds."""
     key = f"{kind}-{number}"
     size = LONG_BYTES if number % LONG_EVERY == 0 else 40 + number % 90
     body = f"{key}|".encode().ljust(size, b"%c" % (ord("a") + number % 26))

@@ -332,7 +332,7 @@ START_NAMESRV: dict[str, Callable[[Path], contextlib.AbstractContextManager[str]
 
 
 def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:
-    """Give the command line of ``cometmq dev`` from this interpreter's environment."""
+    """Return the command line of ``cometmq dev`` from this interpreter's environment."""
     return [
         cometmq_program(),
         "dev",

@@ -49,7 +49,7 @@ class Popped:
         self.revived: list[tuple[int, int]] = []
 
     def take(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Note the messages that ``Pop.java`` printed."""
+        """Record the messages that ``Pop.java`` printed."""
         for line in lines:
             key, at_ms = line["key"], line["at"]
             assert line["intact"], f"{key} is not what was sent"
@@ -64,12 +64,12 @@ class Popped:
             self.handles[key] = Handle.parse(line["handle"])
 
     def ack(self, key: str) -> None:
-        """Note that the broker said that a message is acknowledged."""
+        """Record that the broker said that a message is acknowledged."""
         self.acknowledged.add(key)
         del self.handles[key]
 
     def change(self, key: str, handle: str) -> None:
-        """Note the handle that the broker gave for a message that is to be invisible for longer."""
+        """Record the handle that the broker gave for a message that is to be invisible for longer."""
         self.handles[key] = Handle.parse(handle)
 
 
@@ -110,7 +110,7 @@ class Group:
             self.popped.ack(key)
 
     def change(self, peer: Peer, keys: Sequence[str], invisible_ms: int) -> None:
-        """Let messages be invisible for so long from now on."""
+        """Change how long messages are invisible from now on."""
         answers = self._settle(peer, keys, {"invisibleMs": invisible_ms})
         for key, answer in zip(keys, answers, strict=True):
             self.popped.change(key, answer["handle"])

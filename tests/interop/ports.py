@@ -18,7 +18,7 @@ PORTS = itertools.cycle(random.sample(PART, len(PART)))
 
 
 def free_port() -> int:
-    """Give a loopback port that is free and new here, as are those that a RocketMQ broker opens beside it."""
+    """Return a loopback port that is free and new here, as are those that a RocketMQ broker opens too."""
     while True:
         port = next(PORTS)
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):

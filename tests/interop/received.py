@@ -6,6 +6,6 @@ TROUBLES = ("missing", "twice", "unexpected", "damaged")
 
 
 def each_once(consumer: str, count: int) -> dict[str, Any]:
-    """Give what is printed if each of so many messages came, once and undamaged."""
+    """Return what is printed if each of so many messages came, once and undamaged."""
     troubles: dict[str, Any] = {trouble: [] for trouble in TROUBLES}
     return {"consumer": consumer, "expected": count, "received": count} | troubles

@@ -32,7 +32,7 @@ COUNT = 300  # on either side of the restart
 def test_the_clients_outlive_a_restart_of_all_servers(
     name: str, ended_by: signal.Signals, tmp_path: Path
 ) -> None:
-    """Takes half a minute with a Java broker: it needs 5 s to start and 10 s to stop, both twice."""
+    """Lasts half a minute with a Java broker: it needs 5 s to start and 10 s to stop, both twice."""
     port, namesrv_port = peers.free_port(), peers.free_port()
     name_server = f"{peers.HOST}:{namesrv_port}"
 

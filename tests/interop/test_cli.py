@@ -97,7 +97,7 @@ def finds(cometmq: cli.Run, *asked: str) -> bool:
 
 @contextmanager
 def java_member(broker: Peer, run_java: Run) -> Iterator[Future[list[dict[str, Any]]]]:
-    """Let a Java consumer be a member of the group; it ends when it has had an end from each queue."""
+    """Run a Java consumer as a member of the group; it ends when it has had an end from each queue."""
     with ThreadPoolExecutor(1) as pool:
         share = (QUEUES, "concurrent", "averagely", "127.0.0.1@java")
         yield pool.submit(run_java, "Member", broker.namesrv, TOPIC, GROUP, *share)
@@ -110,7 +110,7 @@ async def end(broker: Peer) -> None:
 
 
 def operate_with_a_member(ask: Ask, offset_id: str) -> str:
-    """See a Java member, hand it a message, let it go on elsewhere; gives its client id."""
+    """Show a Java member, hand it a message, skip its offsets; return its client id."""
     wait_until(lambda: GROUP in {line["group"] for line in ask("group", "list")})
     wait_until(lambda: committed(ask) == COUNT)
     (member,) = ask("group", "show", GROUP)["members"]
@@ -142,7 +142,7 @@ def operate_without_members(ask: Ask, cometmq: cli.Run) -> None:
 
 
 def stand_where_mqadmin_says(ask: Ask, broker: Peer, run_java: Run, tmp_path: Path) -> None:
-    """Tell the same lag as mqadmin does; see what it resets and clones."""
+    """Compare the lag with mqadmin's, and what it resets and clones."""
     before = lag(ask)
     ask("group", "create", "CliClone")
     progress, reset, cloned = mqadmin(
@@ -177,7 +177,7 @@ def lags_told(output: str) -> dict[tuple[str, str, int], list[int]]:
 
 
 def lag(ask: Ask) -> dict[tuple[str, str, int], list[int]]:
-    """Give the same as we tell it."""
+    """Return the same as we tell it."""
     return {
         (queue["topic"], queue["broker_name"], queue["queue_id"]): [
             *(queue["max_offset"], queue["committed"], queue["lag"], queue["in_flight"]),
@@ -239,7 +239,7 @@ def test_dead_letters_come_again_and_mqadmin_understands_a_python_member(
 
 
 def committed(ask: Ask, group: str = GROUP) -> int:
-    """Give what a group has committed in the topic, all queues together."""
+    """Return what a group has committed in the topic, all queues together."""
     return sum(queue["committed"] for queue in ask("offset", "show", group, "--topic", TOPIC)["queues"])
 
 

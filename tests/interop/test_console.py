@@ -65,7 +65,7 @@ async def test_each_view_shows_what_the_broker_has(broker: peers.Peer) -> None:
 
 
 async def act(browser: Browser, message_id: str) -> None:
-    """Do what pages offer, and see that the broker has done it."""
+    """Use what pages offer, and check that the broker has done it."""
     page = await browser.page("/send?topic=orders")
     sent = await browser.send(page, "/send", topic="refunds", body="by hand", keys="by-hand")
     assert "It is stored" in await browser.text(sent.headers["location"])

@@ -98,7 +98,7 @@ async def broker(controller: str, root: Path) -> AsyncIterator[Broker]:
 
 
 async def take_into_set(master: Broker, slave_id: int) -> None:
-    """Have a slave taken into the set: the controller refuses until its heartbeat has arrived."""
+    """Add a slave to the set: the controller refuses until its heartbeat has arrived."""
     in_sync = InSyncSet(1, EpochEntry(1, 0), ALONE, master.controlled.life.set_epoch, all_ack=True)
     while in_sync.members != BOTH:
         follower = in_sync.connect(slave_id, 0)

@@ -26,7 +26,7 @@ COUNT = 4
 
 
 async def test_each_product_takes_over_from_the_other_and_nothing_is_lost(tmp_path: Path) -> None:
-    """Takes some 40 s, most of which Java brokers take to start, and to copy a topic."""
+    """Lasts some 40 s, most of which Java brokers take to start, and to copy a topic."""
     async with broker_set(tmp_path, ("cometmq", "rocketmq"), TOPIC, COUNT) as brokers:
         lanes = Lanes(brokers.namesrv, NAME, COUNT)
         running = asyncio.create_task(lanes.run())
@@ -49,7 +49,7 @@ async def test_each_product_takes_over_from_the_other_and_nothing_is_lost(tmp_pa
 async def test_what_only_a_killed_master_had_is_set_aside_when_it_follows_the_new_one(
     tmp_path: Path, run_java: Run
 ) -> None:
-    """Takes some 20 s: the brokers are both of CometMQ, only name server and controller are RocketMQ's."""
+    """Lasts some 20 s: the brokers are both of CometMQ, only name server and controller are RocketMQ's."""
     async with broker_set(tmp_path, ("cometmq", "cometmq"), TOPIC, 1) as brokers:
         lanes = Lanes(brokers.namesrv, NAME, 1)
         running = asyncio.create_task(lanes.run())

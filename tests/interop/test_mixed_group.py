@@ -85,7 +85,7 @@ async def committed(broker: Peer, group: str, queue: MessageQueue, queue_offset:
 def other_member(
     own_id: str, queues: Sequence[MessageQueue], strategy: Strategy
 ) -> tuple[str, list[MessageQueue]]:
-    """Give a name for another member with which both have some of the queues, and its share."""
+    """Return a name for another member with which both have some of the queues, and its share."""
     for number in count():
         name = f"99.0.0.1@java-{number}"
         share = strategy(name, queues, sorted([own_id, name]))

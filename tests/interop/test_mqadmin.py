@@ -120,7 +120,7 @@ def check_exports(folder: Path) -> None:
 
 @asynccontextmanager
 async def clients(broker: Peer) -> AsyncIterator[dict[str, str]]:
-    """Make a topic with messages, and let a producer and a consumer be connected; yield their ids."""
+    """Create a topic with messages, connect a producer and a consumer, and provide their ids."""
     async with (
         asyncio.timeout(2 * PATIENCE_S),
         TopicAdmin(broker.namesrv) as admin,
@@ -158,7 +158,7 @@ async def handle(_: StoredMessage) -> None:
 
 
 async def send_traced(namesrv: str) -> str:
-    """Let clients of ours trace a message, and wait until the broker's index has that; gives its id."""
+    """Trace a message by clients of ours, wait until the broker's index has that; return its id."""
     async with Producer(namesrv, "Tracers", trace=True) as producer:
         sent = await producer.send(Message("Admin", b"traced"), QUEUES[0])
     consumer = Consumer(namesrv, "TraceReaders", start=Start.FIRST, trace=True)
@@ -180,7 +180,7 @@ async def send_traced(namesrv: str) -> str:
 
 
 def bodies_written(output: str) -> list[bytes]:
-    """Take the message bodies that mqadmin leaves in files of its own choice."""
+    """Collect the message bodies that mqadmin leaves in files of its own choice."""
     paths = {Path(path) for path in re.findall(r"Message Body Path: +(\S+)", output)}
     bodies = [path.read_bytes() for path in paths]
     for path in paths:

@@ -16,7 +16,7 @@ INVISIBLE_MS = 120_000  # by PopInOrder.java
 def test_a_push_consumer_in_pop_mode_gets_each_message_once_and_again_what_it_failed(
     broker: Peer, run_java: Run
 ) -> None:
-    """Takes a quarter of a minute: the client asks for ten seconds at least before a message comes again."""
+    """Lasts a quarter of a minute: the client asks for ten seconds at least before a message comes again."""
     run_java("CreateTopic", broker.namesrv, broker.broker, 4, "Popped")
     assert run_java("PopPush", broker.namesrv, broker.broker, "Popped", COUNT) == [
         each_once("first try", COUNT),

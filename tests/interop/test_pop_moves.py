@@ -60,7 +60,7 @@ long = partial(pytest.param, marks=pytest.mark.interop_long)
 def test_what_is_popped_comes_again_at_its_time_wherever_the_store_is_then(
     brokers: str, size: Size, ended_by: signal.Signals, run_java: Run, tmp_path: Path
 ) -> None:
-    """Takes as long as its times are: before the first, Java's broker has stopped and the next has started.
+    """Lasts as long as its times are: before the first, Java's broker has stopped and the next has started.
 
     Nothing comes before its time or after it was acknowledged, and all else comes. How late is judged only of
     CometMQ, by when it stored a message again: not of Java's broker, and not by when a client had it.

@@ -78,7 +78,7 @@ def outside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("test", [*(f"{PACKAGE}.{name}" for name in TESTS), RETRIES], ids=_class_name)
 def test_a_class_of_the_reference_passes(outside: Outside, test: str, tmp_path: Path) -> None:
-    """Takes up to a minute: the tests wait for times that they set themselves."""
+    """Lasts up to a minute: the tests wait for times that they set themselves."""
     ends = jvm.run(
         "RunTests",
         test,

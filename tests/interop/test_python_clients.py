@@ -18,7 +18,7 @@ def name_server(broker: Peer) -> str:
 
 
 def end_to_end_tests() -> dict[str, Any]:
-    """Give all of them by their names."""
+    """Return all of them by their names."""
     found: dict[str, Any] = {}
     for path in sorted(TESTS.rglob("test_*_end_to_end.py")):
         module = ".".join(("tests", *path.relative_to(TESTS).with_suffix("").parts))

@@ -35,7 +35,7 @@ SLAVE: dict[str, object] = {"brokerRole": "SLAVE", "brokerId": 1, "slaveReadEnab
 def test_a_slave_of_the_other_product_has_the_same_log_and_serves_when_the_master_is_gone(
     leads: str, follows: str, tmp_path: Path, run_java: Run
 ) -> None:
-    """Takes some 20 s: a Java slave copies its master's topics 10 s after its start, and starts in 5 s.
+    """Lasts some 20 s: a Java slave copies its master's topics 10 s after its start, and starts in 5 s.
 
     A Java master sends a new slave only its last file: so ours is there from the beginning, and killed once.
     """

@@ -149,7 +149,7 @@ async def make(broker: Peer, topic: str, *, again: bool = False) -> None:
 
 
 def read_batch(stream: DataSourceStreamReader, start: dict[str, Any]) -> None:
-    """Do as Spark does with a micro-batch: plan it, read it, and ask for the next one."""
+    """Plan a micro-batch as Spark does, read it, and ask for the next one."""
     end = stream.latestOffset(start, stream.getDefaultReadLimit())
     assert len(rows_of(stream, stream.partitions(start, end))) == COUNT
     stream.latestOffset(end, stream.getDefaultReadLimit())
@@ -169,7 +169,7 @@ def until_known(broker: Peer, topic: str) -> None:
 
 
 def as_java_tells_it(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a row's columns under the names and in the forms of ``ReadAll.java``."""
+    """Return a row's columns under the names and in the forms of ``ReadAll.java``."""
     return {
         "topic": row["topic"],
         "queueId": row["queue_id"],

@@ -67,7 +67,7 @@ def judge(peer: peers.Peer, run_java: Run) -> None:
     ],
 )
 def test_extended_queues_move_between_brokers(brokers: str, run_java: Run, tmp_path: Path) -> None:
-    """Takes half a minute: consumers wait until nothing more comes; a Java broker needs 10 s to stop."""
+    """Lasts half a minute: consumers wait until nothing more comes; a Java broker needs 10 s to stop."""
     for hop, name in enumerate(brokers.split()):
 
         def consume(topic: int, peer: peers.Peer, hop: int = hop) -> None:

@@ -28,7 +28,7 @@ Messages = dict[tuple[int, int], dict[str, Any]]
 def test_brokers_serve_what_is_left_of_a_store_that_was_cleaned(
     first: str, run_java: Run, tmp_path: Path
 ) -> None:
-    """Takes half a minute: three brokers serve the store in turn, and each of Java's needs 10 s to stop."""
+    """Lasts half a minute: three brokers serve the store in turn, and each of Java's needs 10 s to stop."""
     port = peers.free_port()  # the same for all: an offset message id names the broker's address
     store = tmp_path / "store"
     with start(first, store, port) as peer:
@@ -52,7 +52,7 @@ def start(name: str, store: Path, port: int) -> Any:
 
 
 def read_all(run_java: Run, peer: peers.Peer) -> tuple[dict[int, int], Messages]:
-    """Give where each queue begins, and all messages by queue and offset."""
+    """Return where each queue begins, and all messages by queue and offset."""
     lines = run_java("ReadAll", peer.namesrv, "Keyed")
     begins = {line["queueId"]: line["min"] for line in lines if "max" in line}
     return begins, {(line["queueId"], line["queueOffset"]): line for line in lines if "keys" in line}

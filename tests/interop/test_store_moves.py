@@ -70,7 +70,7 @@ long = partial(pytest.param, marks=pytest.mark.interop_long)
 def test_each_broker_finds_what_the_one_before_it_left(
     brokers: str, size: Size, ended_by: signal.Signals, run_java: Run, tmp_path: Path
 ) -> None:
-    """Takes up to a minute: each broker gives out every message twice, and Java's needs 10 s to stop.
+    """Lasts up to a minute: each broker gives out every message twice, and Java's needs 10 s to stop.
 
     What runs only in ``make interop-long``, and why, is in ``ARCHITECTURE.md``.
     """

@@ -31,7 +31,7 @@ RECALLS: dict[str, object] = peers.PATIENT | {"brokerName": "broker-a", "recallM
 
 
 def well(count: int) -> list[dict[str, Any]]:
-    """Give what is said if all goes well with so many messages."""
+    """Return what is said if all goes well with so many messages."""
     return [each_once("timed", count), {"early": []}]
 
 
@@ -46,7 +46,7 @@ def test_each_comes_once_and_not_before_its_second(broker: peers.Peer, run_java:
 def test_what_waits_in_stages_comes_once_and_not_before_its_second(
     name: str, run_java: Run, tmp_path: Path
 ) -> None:
-    """Takes half a minute: the messages are due after 16 s at most, five times as long as a stage."""
+    """Lasts half a minute: the messages are due after 16 s at most, five times as long as a stage."""
     settings = peers.PATIENT | {"timerRollWindowSlot": 3}
     with peers.START[name](tmp_path / "store", settings, ended_by=signal.SIGKILL) as peer:
         assert run_java("Timed", peer.namesrv, "Staged", COUNT, LATER_MS, "all") == WELL

@@ -40,7 +40,7 @@ WELL = each_once("committed", COUNT // PLANS * COMMITTED_PLANS)
 def test_what_is_committed_comes_once_and_what_is_rolled_back_never(
     name: str, run_java: Run, tmp_path: Path
 ) -> None:
-    """Takes half a minute, as the next one does: a question may be asked in the third round only."""
+    """Lasts half a minute, as the next one does: a question may be asked in the third round only."""
     with peers.START[name](tmp_path / "store", ASKING[name], ended_by=signal.SIGKILL) as peer:
         committed, asked = run_java("Transact", peer.namesrv, "Transacted", COUNT, "all")
     assert without_doubles_of_java(name, committed) == WELL
@@ -61,7 +61,7 @@ def test_what_is_committed_comes_once_and_what_is_rolled_back_never(
 def test_the_next_broker_asks_for_what_nobody_has_ended(
     brokers: str, ended_by: signal.Signals, run_java: Run, tmp_path: Path
 ) -> None:
-    """Takes half a minute: a Java broker asks each five seconds, and what is settled must see a round."""
+    """Lasts half a minute: a Java broker asks each five seconds, and what is settled must see a round."""
     port = peers.free_port()
     for name, role in zip(brokers.split(), ("leave", "finish"), strict=True):
         with peers.START[name](tmp_path / "store", ASKING[name], port=port, ended_by=ended_by) as peer:

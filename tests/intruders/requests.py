@@ -52,7 +52,7 @@ class Intrusion(NamedTuple):
 
 
 class Intruder:
-    """Makes such requests of all codes.
+    """Builds such requests of all codes.
 
     Args:
         listened: the credentials of requests that the intruder has read on their way: it knows signed
@@ -73,7 +73,7 @@ class Intruder:
         )
 
     def intrusions(self) -> Iterator[Intrusion]:
-        """Make requests without end: of each code in each way, then again with other values."""
+        """Build requests without end: of each code in each way, then again with other values."""
         opaque = 0
         while True:
             for code in TO_BROKERS:

@@ -69,12 +69,12 @@ def ask_often(file: MappedFile, chunk: int) -> None:
 
 
 def known(file: MappedFile) -> list[int]:
-    """Say of how many pages of each chunk it is known that they are in memory."""
+    """Return of how many pages of each chunk it is known that they are in memory."""
     return [file.resident.count(1, at, at + CHUNK_PAGES) for at in range(0, PAGES, CHUNK_PAGES)]
 
 
 def mapped_kib(path: Path) -> int:
-    """Say how much of a file counts as this process's memory."""
+    """Return how many KiB of a file count as this process's memory."""
     _, _, entry = Path("/proc/self/smaps").read_text().partition(f" {path}\n")
     return int(entry.partition("Rss:")[2].split()[0])
 

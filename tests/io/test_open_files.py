@@ -169,6 +169,6 @@ def test_what_nobody_has_looked_at_is_unmapped_and_the_rest_is_kept(files: OpenF
 
 
 def mapped_kib(path: Path) -> int:
-    """Say how much of a file counts as this process's memory."""
+    """Return how many KiB of a file count as this process's memory."""
     _, _, entry = Path("/proc/self/smaps").read_text().partition(f" {path}\n")
     return int(entry.partition("Rss:")[2].split()[0])

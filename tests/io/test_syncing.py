@@ -39,7 +39,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Give what is synced one by one."""
+    """Provide what is synced one by one."""
     paths: list[Path] = []
     fdatasync = os.fdatasync
 

@@ -12,29 +12,29 @@ from cometmq.kernels.sends.rows import SendOps
 
 @pytest.fixture(scope="session")
 def compiled() -> Ops:
-    """Give the compiled operations; the first time on a machine they are compiled here."""
+    """Provide the compiled operations; the first time on a machine they are compiled here."""
     return kernels.load()
 
 
 @pytest.fixture(params=["plain", "compiled"], scope="session")
 def ops(request: pytest.FixtureRequest, compiled: Ops) -> Ops:
-    """Give the plain operations, then the compiled ones."""
+    """Provide the plain operations, then the compiled ones."""
     return plain if request.param == "plain" else compiled
 
 
 @pytest.fixture(scope="session")
 def pull_ops(ops: Ops) -> PullOps:
-    """Give the plain operations on pulls, then the compiled ones."""
+    """Provide the plain operations on pulls, then the compiled ones."""
     return ops.pulls
 
 
 @pytest.fixture(scope="session")
 def query_ops(ops: Ops) -> QueryOps:
-    """Give the plain operations on queries, then the compiled ones."""
+    """Provide the plain operations on queries, then the compiled ones."""
     return ops.queries
 
 
 @pytest.fixture(scope="session")
 def send_ops(ops: Ops) -> SendOps:
-    """Give the plain operation on sends, then the compiled one."""
+    """Provide the plain operation on sends, then the compiled one."""
     return ops.sends

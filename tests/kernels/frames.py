@@ -21,7 +21,7 @@ def java_header(code: int, opaque: int, fields: dict[str, Any], /, **changes: An
 
 
 def framed(data: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:
-    """Put a header and a body into a frame."""
+    """Frame a header and a body."""
     return struct.pack(">iI", 4 + len(data) + len(body), serialize_type << 24 | len(data)) + data + body
 
 

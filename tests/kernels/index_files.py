@@ -60,7 +60,7 @@ class File:
     def bytes(
         self, *, written: int | None = None, resident: bytearray | None = None, is_held: bool = True
     ) -> IndexBytes:
-        """Give what is looked at to find keys; the entries from ``written`` on are in the tail."""
+        """Return what is looked at to find keys; the entries from ``written`` on are in the tail."""
         header, written = self.header, self.entry_count if written is None else written
         cut = len(self.image) + written * ENTRY_SIZE
         numbers = len(self.image), written, header.begin_time, header.end_time, header.next_entry

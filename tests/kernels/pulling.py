@@ -49,22 +49,22 @@ class Reader:
         return pulls_end, others_end
 
     def reads(self, data: bytes) -> bool:
-        """Tell whether the one frame is read as a pull."""
+        """Return whether the one frame is read as a pull."""
         return self.read(data)[0] == len(data)
 
     def key(self, number: int = 0) -> bytes:
-        """Give the key of one that was read and is not in the table."""
+        """Return the key of one that was read and is not in the table."""
         row = self.rows[number]
         return self._room.keys[row[UNKNOWN_AT] : row[UNKNOWN_END]].tobytes()
 
     def learn(self, number: int = 0) -> int:
-        """Put the key of one that was read into the table."""
+        """Add the key of one that was read to the table."""
         row = self.rows[number]
         return self.table.put(self._room.keys[row[UNKNOWN_AT] : row[UNKNOWN_END]], row[HASH])
 
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """Give a JSON header as the Java client writes it."""
+    """Return a JSON header as the Java client writes it."""
     return java_header(11, 5, USUAL | (fields or {}), **changes)
 
 

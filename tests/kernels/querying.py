@@ -64,21 +64,21 @@ class Reader:
         return queries_end, others_end
 
     def reads(self, data: bytes) -> bool:
-        """Tell whether the one frame is read as a query."""
+        """Return whether the one frame is read as a query."""
         return self.read(data)[0] == len(data)
 
     def row(self, *columns: Any) -> list[int]:
-        """Give numbers of the first that was read."""
+        """Return numbers of the first that was read."""
         return [getattr(self.queries.rows[0], column) for column in columns]
 
 
 def new_rows(room: int = ROOM) -> QueryRows:
-    """Make room whose content is always the same."""
+    """Allocate rows whose content is always the same."""
     queries = QueryRows(room)
     queries.offsets[:], queries.texts[:] = 0, 0
     return queries
 
 
 def all_of(data: bytes | Bytes) -> bytearray:
-    """Say of each page that it is in memory."""
+    """Return for each page that it is in memory."""
     return bytearray(b"\1" * -(-len(data) // PAGE_SIZE))

@@ -92,17 +92,17 @@ class Reader:
         return end, others_end
 
     def takes(self, data: bytes) -> bool:
-        """Tell whether the one frame is encoded."""
+        """Return whether the one frame is encoded."""
         end, _ = self.read(data)
         return end == len(data)
 
     def send(self) -> dict[str, int]:
-        """Give the numbers of the last send by name, as the compiled body has parsed it."""
+        """Return the numbers of the last send by name, as the compiled body has parsed it."""
         return {name: int(self.batch.send[0][name]) for name in SEND.names or ()}
 
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """Give a JSON header as the Java client writes it."""
+    """Return a JSON header as the Java client writes it."""
     return java_header(310, 17, USUAL | (fields or {}), **changes)
 
 
@@ -128,5 +128,5 @@ def binary_frame(
 
 
 def framed(data: bytes, body: bytes = b"body", serialize_type: int = 0) -> bytes:
-    """Put a header and a body into a frame."""
+    """Frame a header and a body."""
     return frames.framed(data, body, serialize_type)

@@ -131,7 +131,7 @@ def sealed(record: Record) -> bytes:
 
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
-    """Make a log of some records, then tear, flip and cut it, or leave it whole."""
+    """Build a log of some records, then tear, flip and cut it, or leave it whole."""
     base_offset = draw(st.sampled_from(BASE_OFFSETS))
     data, starts = b"", [0]
     for _ in range(draw(st.integers(1, 6))):

@@ -108,7 +108,7 @@ class Group:
         return (await self._settle(ACK_MESSAGE, got)).code
 
     async def change(self, got: Got, invisible_ms: int) -> Got:
-        """Let a message be invisible for another time from now on; return it with its new handle.
+        """Change how long a message is invisible from now on; return it with its new handle.
 
         If it waits no more it is returned as it was.
         """
@@ -150,7 +150,7 @@ async def broker(disk: MemoryDisk, passed_ms: int, saved_ms: int = 0) -> AsyncIt
 
 
 async def pass_time(bench: Bench, ms: int) -> None:
-    """Let time pass, and the broker do what is due, again and again, as its alarms would."""
+    """Advance the time, and run what is due at the broker, again and again, as its alarms would."""
     for _ in range(0, ms, ROUND_MS):
         bench.clock.advance(ROUND_MS)
         while bench.parts.timed_messages.wait_ms() == 0:
@@ -159,7 +159,7 @@ async def pass_time(bench: Bench, ms: int) -> None:
 
 
 async def die(bench: Bench, disk: MemoryDisk, ms: int, stored: int) -> MemoryDisk:
-    """Let time pass; return the disk as a kill left it when so many messages had been stored meanwhile."""
+    """Advance the time; return the disk as a kill left it when so many messages had been stored meanwhile."""
     dead, append = list[MemoryDisk](), bench.store.append
 
     def append_one_by_one(messages: Sequence[NewMessage]) -> list[Appended]:

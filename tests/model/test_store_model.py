@@ -190,7 +190,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.settle_if_synced()
 
     def wait(self, message: Any, body: bytes, physical_offset: int, queue_offset: int) -> None:
-        """Note what was appended."""
+        """Record what was appended."""
         topic, queue_id, _, tags, keys, flag = message
         place = (topic, queue_id) if flag in IN_QUEUE else None
         before = sum(waiting.place == place for waiting in self.waiting)
@@ -200,7 +200,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.waiting.append(Waiting(place, sent, [(topic, name) for name in names]))
 
     def settle_if_synced(self) -> None:
-        """Let what waits be readable, unless it waits for the disk."""
+        """Publish what waits to be readable, unless it waits for the disk."""
         if self.settings.sync_flush and self.loop is not None and not self.sync_failed:
             if not self.disk.gate.is_set():
                 return
@@ -210,7 +210,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.settle()
 
     def run_loop(self) -> None:
-        """Do what the store's threads have asked for."""
+        """Run what the store's threads have asked for."""
         while self.loop is not None and not self.loop.empty():
             self.loop.get()()
 
@@ -294,7 +294,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert found == known[-64:]
 
     def is_there(self, sent: Sent) -> bool:
-        """Tell whether a message has not expired."""
+        """Return whether a message has not expired."""
         return sent.physical_offset >= self.store.min_offset
 
     @rule(place=places, data=st.data())

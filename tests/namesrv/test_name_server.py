@@ -53,7 +53,7 @@ class Scene:
         return connection
 
     async def broker(self, name: str = "broker-a", *topics: str) -> Connection:
-        """Give the connection of a broker that has registered."""
+        """Return the connection of a broker that has registered."""
         connection = await self.connect()
         fields = broker_fields(name, f"{name}:10911")
         body = registration(*topics or ("T", "U"))

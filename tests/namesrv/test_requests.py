@@ -67,7 +67,7 @@ class Scene:
 
 
 def last_of(steps: Registering) -> Command:
-    """Take all steps of a registration."""
+    """Run all steps of a registration."""
     given = None
     while True:
         try:

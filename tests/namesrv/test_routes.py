@@ -43,7 +43,7 @@ def registration(*topics: str | TopicConfig, counter: int = 1, state_version: in
 
 
 def known(*topics: str) -> RouteTable:
-    """Give the routes after one master has registered."""
+    """Return the routes after one master has registered."""
     routes = RouteTable()
     assert routes.register(header(), registration("T", "U", *topics), "link", 0) == RegistrationResult(
         new=True

@@ -16,7 +16,7 @@ STEPS = st.lists(st.one_of(st.binary(min_size=1, max_size=20), st.integers(1, 30
 
 
 class PlayedTransport(asyncio.Transport):
-    """Takes everything, keeps it, and says how full it is as the test likes."""
+    """Accepts everything, keeps it, and reports how full it is as the test likes."""
 
     def __init__(self) -> None:
         super().__init__()

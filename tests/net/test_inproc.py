@@ -86,7 +86,7 @@ def served_in_a_thread(handler: Echo) -> Iterator[int]:
 
 
 async def pair() -> tuple[Side, Side]:
-    """Give both sides of a connection within this loop."""
+    """Return both sides of a connection within this loop."""
     sides: list[Side] = []
 
     def accept() -> Side:

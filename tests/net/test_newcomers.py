@@ -25,7 +25,7 @@ LIMIT_S: Final = 60
 
 
 class Signed:
-    """Takes a request for signed that says so, and lets no other pass but for those with an odd number."""
+    """Counts a request as signed that says so, and admits no others but those with an odd number."""
 
     def refusal(self, command: Command, address: str) -> str | None:  # noqa: ARG002  a RequestCheck takes it
         return None if self.is_signed(command) or command.opaque % 2 else "who are you?"

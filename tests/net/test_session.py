@@ -42,7 +42,7 @@ async def test_a_connection_that_is_lost_is_told_to_server_and_acceptor_once() -
 
 
 class AllInBulk:
-    """Takes all frames, so that no session ever makes commands of them."""
+    """Accepts all frames, so that no session ever makes commands of them."""
 
     def __init__(self) -> None:
         self.came = asyncio.Event()

@@ -73,7 +73,7 @@ class Answering:
 
 
 class Bulk:
-    """Takes the usual frames; fails when it has taken so many."""
+    """Accepts the usual frames; fails when it has accepted so many."""
 
     def __init__(self) -> None:
         self.calls: list[int] = []

@@ -58,7 +58,7 @@ class Network:
         self._holders = ExitStack()
 
     def __enter__(self) -> Self:
-        """Make the bridge."""
+        """Create the bridge."""
         assert "hub" not in _ip("-brief", "link"), "the namespace has a bridge: run under `unshare --net`"
         _ip("link", "set", "lo", "up")
         _ip("link", "add", "hub", "type", "bridge")

@@ -54,7 +54,7 @@ PATIENCE_S = 0.2
 
 
 class Fuzzer:
-    """Makes calls; the same ones for the same seed."""
+    """Builds calls; the same ones for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -170,7 +170,7 @@ class Fuzzer:
                 yield make()
 
     def _fill(self, message: Message, depth: int = 0) -> None:
-        """Give some fields of a message values."""
+        """Set some fields of a message."""
         for field in message.DESCRIPTOR.fields:
             if self._happens(0.4):
                 continue

@@ -61,7 +61,7 @@ class Guarded:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator["Guarded"]:
-        """Make another connection."""
+        """Open another connection."""
         async with Channel(*parse_address(self.endpoint)) as channel:
             yield Guarded(self.endpoint, channel)
 

@@ -134,7 +134,7 @@ class Campaign:
         return done
 
     def _stream(self) -> None:
-        """Have Spark read all messages, and then look for more in vain."""
+        """Read all messages by Spark, and then look for more in vain."""
         with session("local[2]", "queues", work_dir=self._folder / "work", conf=CONF) as spark:
             query = self._writer(spark).trigger(availableNow=True).start()
             query.awaitTermination()

@@ -46,7 +46,7 @@ def main() -> None:
 
 
 async def _live(options: argparse.Namespace) -> tuple[dict[tuple[str, str], Counter[str]], list[str]]:
-    """Give the sums by strategy and way, and what was wrong."""
+    """Return the sums by strategy and way, and what was wrong."""
     sums: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     wrong: list[str] = []
     seeds = iter(range(options.seed, options.seed + options.histories))

@@ -56,23 +56,23 @@ class Crew:
         self._news = asyncio.Event()
 
     async def join(self) -> None:
-        """Let one more member join, at the first place that is free."""
+        """Start one more member, at the first place that is free."""
         place = min(set(range(self._size.members)) - self._members.keys())
         member = self._members[place] = Member(self._came, self.seen, self._news.set)
         self._came += 1
         await member.start(self._name_server, place, self._size.members, self._size.queues_max)
 
     async def end(self, choice: int, with_signal: signal.Signals) -> None:
-        """Let a member leave, or kill it."""
+        """Stop a member, or kill it."""
         place = sorted(self._members)[choice % len(self._members)]
         await self._members.pop(place).end(with_signal)
 
     async def fill(self) -> None:
-        """Let members join at all places."""
+        """Start members at all places."""
         await asyncio.gather(*(self.join() for _ in range(self._size.members - len(self._members))))
 
     async def end_all(self) -> None:
-        """Let all leave."""
+        """Stop all members."""
         await asyncio.gather(*(self.end(0, signal.SIGTERM) for _ in range(len(self._members))))
 
     async def have_seen(self, sent: dict[str, set[int]], patience_s: float) -> None:
@@ -104,7 +104,7 @@ class Member:
         await self._process.until(self._joined)
 
     async def end(self, with_signal: signal.Signals) -> None:
-        """Let it leave, or kill it."""
+        """Stop it, or kill it."""
         await self._process.end(with_signal)
         for topic in TOPICS:
             self._note_owned(topic, set())
@@ -150,11 +150,11 @@ class Topics:
         self._shrinking: asyncio.Task[None] | None = None
 
     async def make(self) -> None:
-        """Make them."""
+        """Create them."""
         await self.change(0)
 
     async def change(self, by: int) -> None:
-        """Give them more queues, or begin to take some away, which lasts until their messages are handled."""
+        """Add queues, or begin to remove some, which lasts until their messages are handled."""
         if self._shrinking is not None:
             self._shrinking.cancel()
             await asyncio.wait((self._shrinking,))
@@ -184,7 +184,7 @@ class Topics:
 
 
 async def _surely(work: Callable[[], Awaitable[object]]) -> None:
-    """Do what can be done again until it succeeds: the broker may be away, or very busy."""
+    """Repeat what can be repeated until it succeeds: the broker may be away, or very busy."""
     while True:
         try:
             await work()
@@ -226,7 +226,7 @@ async def live_through(seed: int, size: Size, directory: Path) -> dict[tuple[str
 
 
 async def _happen(step: Step, broker: BrokerProcess, crew: Crew, topics: Topics) -> None:
-    """Let something happen."""
+    """Cause the next event."""
     match step.kind:
         case Kind.JOIN:
             await crew.join()

@@ -54,7 +54,7 @@ class Size(NamedTuple):
 
 
 def draw(seed: int, size: Size) -> list[Step]:
-    """Give the history of a seed: there is always a member and a queue, and no more members than may be."""
+    """Return the history of a seed: there is always a member and a queue, and no more members than may be."""
     dice, members, queues = random.Random(seed), size.members, size.queues
     steps: list[Step] = []
     while len(steps) < size.steps:

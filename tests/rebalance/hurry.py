@@ -1,4 +1,4 @@
-"""Makes the time of this process's clients and brokers run ten times faster: all intervals keep their ratios.
+"""Speeds up the time of this process's clients and brokers tenfold: all intervals keep their ratios.
 
 A killed member's locks are free after 6 s instead of 60, a lock is trusted for 3 s instead of 30, and so on:
 what a history shows in seconds it would else show in minutes. What is checked stays the same.

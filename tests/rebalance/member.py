@@ -42,17 +42,17 @@ Say = Callable[..., None]
 
 
 def topic_of(strategy: str, way: str) -> str:
-    """Give the topic that a strategy's group consumes in a way."""
+    """Return the topic that a strategy's group consumes in a way."""
     return f"{strategy}-{way}"
 
 
 def room_of_client(client_id: str) -> str:
-    """Let about half of the members be where the broker is."""
+    """Return the room of a client: for about half of the members the broker's."""
     return "here" if int(client_id[-1]) % 2 else "elsewhere"
 
 
 def strategies(place: int, places: int, queues_max: int) -> dict[str, Strategy]:
-    """Give the strategies as the member at a place has them."""
+    """Return the strategies as the member at a place has them."""
     fixed = [
         MessageQueue(topic_of("by_config", way), BROKER_NAME, queue_id)
         for way, queue_id in product(WAYS, range(place, queues_max, places))

@@ -89,7 +89,7 @@ class Follower:
         self._next = self.store.received.end_offset
 
     def receive(self, master: MessageStore, size_max: int) -> bool:
-        """Get the next bytes of the master's log, at most so many; return whether there were any."""
+        """Receive the next bytes of the master's log, at most so many; return whether there were any."""
         data = run(master.readings.log_bytes(self._next, size_max))
         if data is None:
             return False
@@ -197,7 +197,7 @@ def fail_in_a_life(strategy: Strategy, seed: int) -> Iterator[Outcome]:
 
 
 def _go_on(life: MasterLife, failure: Failure, old_disk: RecordedDisk) -> Outcome:
-    """Make the slave the master, and the old master its slave."""
+    """Promote the slave, and make the old master its slave."""
     acknowledged = sum(one.end <= failure.acked for one in failure.sent)
     before = Mark(0, failure.sent, acknowledged, failure.acked)
     now_ms = life.clock.now_ms()

@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def fill(place: Path, hours: float, traffic: tuple[Traffic, ...]) -> None:
-    """Make a store of some hours of traffic, with a group that has consumed half of each topic."""
+    """Build a store of some hours of traffic, with a group that has consumed half of each topic."""
     chance, clock = random.Random(hours), ManualClock(BEGIN)
     with MessageStore.open(place, SETTINGS, clock=clock) as store:
         for step in range(STEPS):
@@ -116,7 +116,7 @@ def fill(place: Path, hours: float, traffic: tuple[Traffic, ...]) -> None:
 
 
 def messages(traffic: Traffic, step: int, now_ms: int, chance: random.Random) -> Iterator[NewMessage]:
-    """Make the messages of one step: more of them at noon than at night, and slower when there are many."""
+    """Build the messages of one step: more of them at noon than at night, and slower when there are many."""
     wave = 1 + 0.8 * math.sin(2 * math.pi * (now_ms % (24 * HOUR_MS)) / (24 * HOUR_MS) - math.pi / 2)
     wave *= 1 + 0.3 * math.sin(step / 7 + len(traffic.topic))
     for _ in range(round(traffic.messages * wave / STEPS + chance.random() - 0.5)):

@@ -139,7 +139,7 @@ BODIES: Final[dict[int, list[tuple[str, Item, str]]]] = {
 
 
 def bodies(code: int) -> Iterator[bytes]:
-    """Give the bodies of requests of a code, as large as they may be and as large as a frame can be.
+    """Yield the bodies of requests of a code, as large as they may be and as large as a frame can be.
 
     What is too large is refused: so each is tried just short enough, too.
     """
@@ -154,7 +154,7 @@ def bodies(code: int) -> Iterator[bytes]:
 
 
 def frames(code: int) -> Iterator[bytes]:
-    """Give the largest requests of a code: each text as long as it can be, and each body."""
+    """Yield the largest requests of a code: each text as long as it can be, and each body."""
     name = RequestCode(code)
     header_type = REQUESTS[name].header if name in REQUESTS else None
     good = plain(header_type) if header_type is not None else {}
@@ -277,7 +277,7 @@ async def broker_rows(root: Path) -> AsyncIterator[tuple[str, int, Largest]]:
 
 
 def join(server: Server, group: str, count: int) -> None:
-    """Have so many members in a group."""
+    """Connect so many members of a group."""
     for n in range(count):
         session = Session(server)
         session.connection_made(Wire("127.0.0.1"))  # type: ignore[arg-type]  # it is one as far as it cares
@@ -286,7 +286,7 @@ def join(server: Server, group: str, count: int) -> None:
 
 
 def fill(bench: Bench, code: int) -> None:
-    """Have what the largest request of a code needs.
+    """Create what the largest request of a code needs.
 
     Messages and offsets in many queues of a topic, before a cleaning in topics that nobody has; many modes.
     """
@@ -306,7 +306,7 @@ def fill(bench: Bench, code: int) -> None:
 
 
 def pairs() -> Iterator[tuple[str, str]]:
-    """Go through topics and groups: one topic with many groups, one group with many topics."""
+    """Yield pairs of topics and groups: one topic with many groups, one group with many topics."""
     for n in range(MANY):
         yield "T", f"s{n}"
         yield f"s{n}", "T"

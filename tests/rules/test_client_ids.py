@@ -238,7 +238,7 @@ async def test_half_messages_are_shown_to_the_client_of_their_user_only(guarded:
 
 @asynccontextmanager
 async def held_by_root(broker: Broker) -> AsyncIterator[tuple[Client, Any]]:
-    """Let a client of root's be a producer, and a consumer with a lock; provide it, and what shows that."""
+    """Connect a client of root's as producer and as consumer with a lock; provide it, and what shows that."""
     parts = broker.parts
     consuming = ConsumerData("root-group", [tag_subscription("secret", "*", 1)])
     beat = Heartbeat("c", producers=[ProducerData("root-group")], consumers=[consuming])

@@ -156,7 +156,7 @@ async def test_the_ends_of_queues_are_told_a_part_in_each_turn(tmp_path: Path) -
 
 
 async def join(bench: Bench, count: int) -> list[Wire]:
-    """Have so many members in a group, all of which know of the others; return their connections."""
+    """Connect so many members of a group, all of which know of the others; return their connections."""
     server, wires = Server(bench.parts.requests, clock=bench.clock), list[Wire]()
     for n in range(count):
         session = Session(server)

@@ -130,7 +130,7 @@ def test_the_checkpoint_is_never_ahead_of_what_it_vouches_for(
     store = open_store(settings, run_soon=lambda _: None)  # rounds are the test's business
 
     def check_loss_of_power() -> None:
-        """See that nothing is missing if the checkpoint happens to be on the disk."""
+        """Check that nothing is missing if the checkpoint happens to be on the disk."""
         state = disk.after_power_loss(chance)  # of what is unsynced any blocks are there
         if disk.exists(layout.checkpoint_path(ROOT)):
             state.put(layout.checkpoint_path(ROOT), disk.load(layout.checkpoint_path(ROOT)))

@@ -116,7 +116,7 @@ CAUSES: dict[str, tuple[Callable[[Bench], Answer], str]] = {
 
 
 async def answered_last(scene: Scene, answer: Answer) -> Command:
-    """Let the name server answer; give an answer that must not have come before."""
+    """Release the name server's answer; return an answer that must not have come before."""
     async with asyncio.timeout(60):
         await scene.server.asked.wait()
         for n in range(5):  # others are not held up, be it in the same turn or later

@@ -73,7 +73,7 @@ class Journey:
         self._acknowledged: dict[Place, Acknowledgement] = {}
 
     def go(self) -> None:
-        """Go all the way. Raises AssertionError if something is lost, or not as the page says."""
+        """Follow the whole guide. Raises AssertionError if something is lost, or not as the page says."""
         machine, earlier = self._machine, self._earlier
         with step("installed by the page"):
             machine.follow("Install", without=self._without if earlier.has_page else " kernels ")
@@ -118,7 +118,7 @@ class Journey:
         machine.run(f"{REGISTERED}; cometmq doctor")
 
     def _match(self, earlier: Earlier | None) -> None:
-        """Let name server and systemd be as a version needs it, None for this one."""
+        """Set up name server and systemd as a version needs them, None for this one."""
         is_old = earlier is not None and not earlier.has_page
         self._machine.systemd.is_notified = not is_old
         host, _, port = self._machine.name_server.partition(":")
@@ -129,13 +129,13 @@ class Journey:
         return self._machine.root / "etc/cometmq/namesrv.env"
 
     def _diagnose(self) -> None:
-        """Have the page's command find what it finds there: that no name server runs."""
+        """Check that the page's command finds what it must there: that no name server runs."""
         found = self._machine.type("Before the first start", status=1)
         faults = [line for line in found.splitlines() if line.startswith("FAULT")]
         assert len(faults) == 1 and "name server" in faults[0], found
 
     def _sign(self) -> None:
-        """Let the clients of this process sign as the page's user."""
+        """Sign as the page's user in the clients of this process."""
         credentials = read_credentials(self._machine.root / "etc/cometmq/admin.yml")
         assert credentials is not None
         os.environ[ACCESS_KEY_VARIABLE] = credentials.access_key
@@ -186,7 +186,7 @@ def step(title: str) -> Iterator[None]:
 
 
 def main() -> None:
-    """Go the way from each earlier version."""
+    """Follow the guide from each earlier version."""
     parser = options_parser("tests.servers", __doc__, acknowledged=2_000)
     parser.add_argument("--before", action="append", help="a commit to upgrade from; repeatable")
     parser.add_argument("--plain", action="store_true", help="compile no kernels")

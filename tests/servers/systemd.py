@@ -95,7 +95,7 @@ class Systemd:
             service.socket.close()
 
     def do(self, line: str) -> None:
-        """Do what a line ``systemctl …`` says. Raises AssertionError if a unit does not start or stop."""
+        """Run what a line ``systemctl …`` says. Raises AssertionError if a unit does not start or stop."""
         _, verb, *words = shlex.split(line)
         stops, starts = VERBS[verb]
         names = self._in_order([word for word in words if not word.startswith("-")])

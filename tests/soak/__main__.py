@@ -85,7 +85,7 @@ class Soak:
         self._counted = asyncio.Event()
 
     async def run(self, minutes: int) -> None:
-        """Let the minutes pass; what is wrong is in ``wrong``."""
+        """Run for the minutes; what is wrong is in ``wrong``."""
         await self._steady.start()
         await self._restless.start()
         for proxy in self._proxies:

@@ -19,7 +19,7 @@ class Sample(NamedTuple):
     files: int
 
     def grown_since(self, then: "Sample") -> list[str]:
-        """Give what has grown more than it may."""
+        """Return what has grown more than it may."""
         grown = [
             f"{name} has grown from {then.rss[name] >> 10:,} to {size >> 10:,} KiB"
             for name, size in self.rss.items()
@@ -33,7 +33,7 @@ class Sample(NamedTuple):
 
 
 def memory(pid: int, name: str = "VmRSS") -> int:
-    """Give the bytes of memory that a process has, or, by ``RssAnon``, those that it has to itself.
+    """Return the bytes of memory that a process has, or, by ``RssAnon``, those that it has to itself.
 
     The rest are pages of files: its programs, and of a broker the log, which are the page cache's.
     """

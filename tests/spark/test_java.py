@@ -11,7 +11,7 @@ VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
 
 
 def fake_java(home: Path, modules: str) -> Path:
-    """Make a command that lists modules as Java does, and otherwise prints its arguments, one a line."""
+    """Write a command that lists modules as Java does, and otherwise prints its arguments, one a line."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
     script = f"if [ \"$2\" = --list-modules ]; then printf '{modules}'; else printf '%s\\n' \"$@\"; fi"

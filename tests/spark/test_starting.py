@@ -9,7 +9,7 @@ from cometmq.spark import started
 
 
 class Query:
-    """Has one status after the other, and fails when there are no more."""
+    """Reports one status after the other, and fails when there are no more."""
 
     def __init__(self, *messages: str) -> None:
         self.messages = list(messages)

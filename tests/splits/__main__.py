@@ -58,7 +58,7 @@ def main() -> None:
 
 @contextmanager
 def told_in(path: Path) -> Iterator[None]:
-    """Let what this process and its children write to stderr, each damage among it, go to a file."""
+    """Redirect to a file what this process and its children write to stderr, each damage among it."""
     stderr = os.dup(sys.stderr.fileno())
     try:
         with path.open("wb") as file:
@@ -110,7 +110,7 @@ def write_rows(store: Path, path: Path) -> None:
 
 
 def batches(store: Path) -> Iterator[pa.RecordBatch]:
-    """Give the plain reader's rows as Arrow."""
+    """Yield the plain reader's rows as Arrow."""
     rows = plain_rows(store)
     while part := list(islice(rows, ROWS_AT_ONCE)):
         for row in part:
@@ -128,7 +128,7 @@ def digest(frame: DataFrame) -> Digest:
 
 
 def value(name: str) -> Column:
-    """Give a column as what can be hashed."""
+    """Return a column as what can be hashed."""
     return f.array_sort(f.map_entries(name)) if name == "properties" else f.col(name)
 
 

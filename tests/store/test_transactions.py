@@ -66,7 +66,7 @@ def sent(store: MessageStore, count: int, first: int = 0) -> list[Sent]:
 
 
 def check(store: MessageStore, all_sent: list[Sent]) -> None:
-    """See that queues, index and records are as the table above has them."""
+    """Check that queues, index and records are as the table above has them."""
     for queue_id in range(2):
         numbers = [n for n, one in enumerate(all_sent) if one.queue_id == queue_id and one.kind in QUEUED]
         stored = list(store.messages("Orders", queue_id))

@@ -112,7 +112,7 @@ class Campaign:
         return passed
 
     def seconds(self) -> float:
-        """Give how long it took up to now."""
+        """Return how long it took up to now."""
         return time.monotonic() - self._begin
 
     @property
@@ -151,7 +151,7 @@ class Campaign:
             self._within[stream] += checkpoints.is_within_batch(self._checkpoint(stream))
 
     async def _drain(self, *arguments: str) -> str:
-        """Let the streams read all that is there, and end; give what they print."""
+        """Run the streams until they have read all that is there; return what they print."""
         async with self._query("--drain", *arguments) as process:
             output, _ = await process.communicate()
         assert process.returncode == 0, "the streams have failed"

@@ -78,7 +78,7 @@ class Campaign:
         self._ports = {STAYS: free_port(), DIES: free_port()}
 
     async def run(self, deaths: int, messages: int) -> dict[str, int]:
-        """Let a broker die while the streams run; return what they made of the messages."""
+        """Kill a broker while the streams run; return what they made of the messages."""
         _, port = self._name_server.split(":")
         share = messages // (2 * deaths + 2)
         async with self._serving("namesrv", "--port", port), self._broker(STAYS):

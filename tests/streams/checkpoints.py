@@ -18,29 +18,29 @@ Longs = NDArray[np.int64]
 
 
 def done(checkpoint: Path) -> set[Path]:
-    """Give the marks of the micro-batches that are done."""
+    """Return the marks of the micro-batches that are done."""
     return set((checkpoint / "commits").glob("[0-9]*"))
 
 
 def is_within_batch(checkpoint: Path) -> bool:
-    """Tell whether a micro-batch was planned that is not done: it will be run again."""
+    """Return whether a micro-batch was planned that is not done: it will be run again."""
     return len(_planned(checkpoint)) > len(done(checkpoint))
 
 
 def ends(checkpoint: Path) -> Longs:
-    """Give up to where each micro-batch reads: by batch and queue, with what was before the first."""
+    """Return up to where each micro-batch reads: by batch and queue, with what was before the first."""
     by_batch = [_queue_offsets(path) for path in _planned(checkpoint)] or [[0]]
     return np.array([[0] * len(by_batch[0]), *by_batch], np.int64)
 
 
 def messages(checkpoint: Path) -> Longs:
-    """Give the messages of each micro-batch."""
+    """Return the messages of each micro-batch."""
     counts: Longs = np.diff(ends(checkpoint), axis=0).sum(axis=1)
     return counts
 
 
 def sizes(checkpoint: Path, store: Path, topic: str) -> Longs:
-    """Give the bytes that the messages of each micro-batch take in the log."""
+    """Return the bytes that the messages of each micro-batch take in the log."""
     of_batches = ends(checkpoint)
     total = np.zeros(len(of_batches) - 1, np.int64)
     for queue_id, of_queue in enumerate(of_batches.T):

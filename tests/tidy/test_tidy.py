@@ -171,7 +171,7 @@ def test_a_broad_except_gives_its_reason(facts: Facts) -> None:
 
 
 def is_broad(handler: ast.ExceptHandler) -> bool:
-    """Tell whether a handler swallows any exception: one that ends in a bare ``raise`` swallows none."""
+    """Return whether a handler swallows any exception: one that ends in a bare ``raise`` swallows none."""
     last = handler.body[-1]
     if isinstance(last, ast.Raise) and last.exc is None:
         return False

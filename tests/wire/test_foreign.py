@@ -12,7 +12,7 @@ from cometmq.wire.frame import Command, SerializeType, encode
 
 
 def tls_hello() -> bytes:
-    """Make what a TLS client sends first."""
+    """Build what a TLS client sends first."""
     outgoing = ssl.MemoryBIO()
     tls = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="broker")
     with pytest.raises(ssl.SSLWantReadError):

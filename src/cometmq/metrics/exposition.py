@@ -37,7 +37,7 @@ _log = get_logger(__name__)
 
 
 class Exposition:
-    """Makes the text of the values that ``collect_values`` returns; used by scraping threads.
+    """Writes the text of the values that ``collect_values`` returns; used by scraping threads.
 
     Args:
         collect_values: called for each scrape, in its thread.

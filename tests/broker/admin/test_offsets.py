@@ -22,7 +22,7 @@ from cometmq.wire.headers.admin import AllOffsetsHeader, CorrectionOffsetHeader
 
 
 async def stock(bench: Bench) -> None:
-    """Make a topic of two queues, the first with three messages, one each second, and a group."""
+    """Create a topic of two queues, the first with three messages, one each second, and a group."""
     header = CreateTopicHeader("T", "TBW102", 2, 2, 6, "SINGLE_TAG")
     await bench.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
     await bench.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=GroupConfig("g"))

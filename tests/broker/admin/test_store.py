@@ -30,7 +30,7 @@ async def change(bench: Bench, topic: str, queues: int) -> None:
 
 
 async def remove_expired(bench: Bench) -> None:
-    """Have the store vouch for all that it has, then ask for what has expired to be removed."""
+    """Vouch for all that the store has, then ask for what has expired to be removed."""
     store = bench.store
     store.wait_flushed().result()
     bench.clock.advance(ROUND_MS)
@@ -45,7 +45,7 @@ async def remove_expired(bench: Bench) -> None:
 
 
 def append_to_unknown(bench: Bench, topic: str, body: bytes = b"") -> None:
-    """Have a message in a topic that the broker's tables lack."""
+    """Append a message to a topic that the broker's tables lack."""
     bench.store.append([NewMessage(topic, 0, body, b"", 0, HOST, HOST)])
 
 

@@ -35,7 +35,7 @@ BOTH: dict[str, Any] = {
 def switching(
     root: Path, names: str, controller: Controller, *, pool: bool = False, **settings: Any
 ) -> SwitchingBroker:
-    """Make a broker with its store under ``root``."""
+    """Build a broker with its store under ``root``."""
     own = {
         "listen_port": free_port(),
         "namesrv_addr": names,

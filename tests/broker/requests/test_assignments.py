@@ -85,7 +85,7 @@ async def assigned(
 
 @asynccontextmanager
 async def members(bench: Bench, *client_ids: str) -> AsyncIterator[None]:
-    """Let clients join the group g."""
+    """Connect clients as members of the group g."""
     clients = [await Client.open(bench.address) for _ in client_ids]
     for client, client_id in zip(clients, client_ids, strict=True):
         await client.heartbeat("g", "T", client_id=client_id)

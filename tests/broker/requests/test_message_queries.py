@@ -57,7 +57,7 @@ def by_id(offset: object, opaque: int = 1, frame: Callable[..., bytes] = json_fr
 
 
 async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
-    """Give what comes of reads whose queries are commands, and rows, and how many bytes went as rows.
+    """Return what comes of reads whose queries are commands, and rows, and how many bytes went as rows.
 
     With the plain body of the leaf operations the same must come of them as with the compiled one.
     """
@@ -73,7 +73,7 @@ async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, 
 
 
 async def offsets_of(reads: Sequence[bytes]) -> list[int]:
-    """Give where the records lie after some reads."""
+    """Return where the records lie after some reads."""
     kernels.load()
     with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
         for read in reads:

@@ -87,7 +87,7 @@ def reset(group: str, topic: str = "TopicA") -> bytes:
 
 
 async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
-    """Give what comes of reads whose pulls are commands, and rows, and how many bytes went as rows.
+    """Return what comes of reads whose pulls are commands, and rows, and how many bytes went as rows.
 
     With the plain body of the leaf operations the same must come of them as with the compiled one.
     """

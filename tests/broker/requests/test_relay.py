@@ -20,7 +20,7 @@ QUESTION = RunningInfoHeader("g", "member")
 
 
 async def member(bench: Bench) -> Client:
-    """Let a second client be a member of a group."""
+    """Connect a second client as a member of a group."""
     client = await Client.open(bench.address)
     await client.heartbeat("g", "T", client_id="member")
     await client.told.get()  # that the members changed

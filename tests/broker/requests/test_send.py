@@ -36,7 +36,7 @@ MIB = 1 << 20
 
 @pytest.fixture(params=["plain", "compiled"])
 def body(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let sends be encoded by the plain operation, then by the compiled one; give which."""
+    """Encode sends by the plain operation, then by the compiled one; provide which."""
     kernels.load()
     if request.param == "plain":
         monkeypatch.setattr(kernels, "sends_for", lambda **_: plain.sends)
@@ -177,7 +177,7 @@ async def test_sends_are_counted_by_the_body_that_encodes_them_and_rare_ones_by_
 
 
 def frames_of(count: int, first: int = 0) -> bytes:
-    """Make usual sends to the queues of TopicA in turn."""
+    """Build usual sends to the queues of TopicA in turn."""
     return b"".join(json_frame(USUAL | {"e": str(n % 4)}, first + n) for n in range(count))
 
 

@@ -73,7 +73,7 @@ class Model:
 
 
 async def take_questions(bench: Bench, model: Model) -> None:
-    """Note where the half messages are that a round has asked for: all that nobody has ended."""
+    """Record where the half messages are that a round has asked for: all that nobody has ended."""
     bodies = set()
     async with asyncio.timeout(60):
         for _ in model.undecided:

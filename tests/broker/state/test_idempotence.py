@@ -31,14 +31,14 @@ def stored(bench: Bench, topic: str = "T", queue_id: int = 0) -> list[bytes]:
 
 
 def place(answer: Command) -> tuple[str, str, str]:
-    """Give where a message is, as an answer says."""
+    """Return where a message is, as an answer says."""
     assert answer.code == ResponseCode.SUCCESS, answer.remark
     ids = (one[-PHYSICAL_OFFSET_HEX:] for one in answer.ext_fields["msgId"].split(","))
     return ",".join(ids), answer.ext_fields["queueId"], answer.ext_fields["queueOffset"]
 
 
 def members(*keys: str, tag: str = "") -> bytes:
-    """Make a batch; a member without a key has only its body."""
+    """Build a batch; a member without a key has only its body."""
     return batch.encode(
         BatchMessage(f"{key or n}{tag}".encode(), properties.encode({KEY: key} if key else {}))
         for n, key in enumerate(keys)

@@ -92,7 +92,7 @@ async def test_what_changes_during_a_write_is_the_next_one() -> None:
 
 
 async def turn() -> None:
-    """Let the loop go on once."""
+    """Run one turn of the loop."""
     waiter = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(waiter.set_result, None)
     await waiter

@@ -14,7 +14,7 @@ HOST = bytes(8)
 
 
 def op_queue(bench: Bench) -> OpQueue:
-    """Make one over the bench's store that has read nothing yet."""
+    """Build one over the bench's store that has read nothing yet."""
     return OpQueue(bench.store, bench.parts.offsets, bench.clock, store_host=HOST, size_max=4_096)
 
 

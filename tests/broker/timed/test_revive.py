@@ -27,7 +27,7 @@ REVIVE = "rmq_sys_REVIVE_LOG_DefaultCluster"
 
 
 async def pass_time(bench: Bench, ms: int, step_ms: int = 500) -> None:
-    """Let time pass step by step, as the broker sees it."""
+    """Advance the time step by step, as the broker sees it."""
     for passed in range(0, ms, step_ms):
         bench.clock.advance(min(step_ms, ms - passed))
         await rounds(bench)

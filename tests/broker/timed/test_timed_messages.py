@@ -30,7 +30,7 @@ async def send(bench: Bench, body: bytes = b"x", topic: str = "T", **named: str)
 
 
 async def pass_time(bench: Bench, ms: int) -> None:
-    """Let time pass, second by second, as the broker sees it."""
+    """Advance the time second by second, as the broker sees it."""
     timed = bench.parts.timed_messages
     for passed in range(0, ms + 1, 1_000):
         bench.clock.advance(min(1_000, ms - passed))

@@ -34,7 +34,7 @@ HOUR_MS = 3_600_000
 
 
 def done_with(bench: Bench) -> tuple[int | None, int | None]:
-    """Give how far half and op messages are done with, as it is saved."""
+    """Return how far half and op messages are done with, as it is saved."""
     offsets = bench.parts.offsets
     return offsets.committed(GROUP, HALF, 0), offsets.committed(GROUP, OP, 0)
 

@@ -222,7 +222,7 @@ async def test_a_start_without_name_server_fails_and_can_be_tried_again() -> Non
 
 
 def alone() -> bool:
-    """Tell whether nothing else goes on in this loop."""
+    """Return whether nothing else goes on in this loop."""
     return asyncio.all_tasks() == {asyncio.current_task()}
 
 

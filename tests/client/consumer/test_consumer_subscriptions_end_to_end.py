@@ -20,13 +20,13 @@ LOOK_S = 0.02
 
 @pytest.fixture(autouse=True)
 def _never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the clock be no reason to look again, or to tell brokers anything."""
+    """Keep the clock from being a reason to look again, or to tell brokers anything."""
     monkeypatch.setattr(rebalancing, "REBALANCE_S", 3_600.0)
     monkeypatch.setattr(member_heartbeats, "HEARTBEAT_S", 3_600.0)
 
 
 def consumed(consumer: Consumer) -> dict[MessageQueue, ConsumedQueue]:
-    """Give what a consumer consumes, or is about to give up."""
+    """Return what a consumer consumes, or is about to give up."""
     assert isinstance(consumer._running, Consumption)
     return consumer._running.rebalancing.queues
 
@@ -48,7 +48,7 @@ async def known(here: Shop, *topics: str) -> None:
 
 
 def invoices_of(here: Shop) -> MessageQueue:
-    """Give the one queue of another topic."""
+    """Return the one queue of another topic."""
     return here.queue._replace(topic=f"{here.queue.topic}_2")
 
 

@@ -17,7 +17,7 @@ from cometmq.wire.frame import Command
 
 @asynccontextmanager
 async def at_work(root: Path) -> AsyncIterator[tuple[Shop, Membership, Basket]]:
-    """Let a member handle the messages 0 and 1."""
+    """Provide a member that is handling the messages 0 and 1."""
     async with shop(root) as here:
         basket = Basket()
         consumer = here.consumer()

@@ -338,7 +338,7 @@ async def test_a_share_of_a_topic_that_is_given_up_meanwhile_is_not_taken(
 
 @asynccontextmanager
 async def locked(name_server: str, topic: str) -> AsyncIterator[tuple[Shop, Rebalancing, asyncio.Task[None]]]:
-    """Give a member that has the queue in order, and the task that keeps its lock."""
+    """Provide a member that has the queue in order, and the task that keeps its lock."""
     async with shop_at(name_server, topic) as here:
         changed = asyncio.Event()
         one = rebalancing_of(here, "one", topics={topic: True}, on_change=lambda _: changed.set())

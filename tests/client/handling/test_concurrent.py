@@ -27,7 +27,7 @@ TRIES = [(0, 0), (1, 16), (2, 0), (3, 16)]
 
 
 class Returned(SendBack):
-    """Takes what is sent back; the first ``failures`` times there is nobody to take it."""
+    """Receives what is sent back; the first ``failures`` times nobody does."""
 
     def __init__(self, failures: int = 0) -> None:
         self.levels: dict[int, int] = {}

@@ -17,7 +17,7 @@ SECOND = stored(1)
 
 
 def told(messages: list[StoredMessage], error: BaseException | None = None) -> list[BeforeTrace | AfterTrace]:
-    """Give what is told of a handling of messages, which takes 10 ms and may fail."""
+    """Return what is told of a handling of messages, which takes 10 ms and may fail."""
     clock = ManualClock(1_000)
 
     async def handle() -> None:

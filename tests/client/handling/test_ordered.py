@@ -20,7 +20,7 @@ from cometmq.message import StoredMessage
 
 
 class Dead(SendBack):
-    """Takes dead letters."""
+    """Receives dead letters."""
 
     def __init__(self) -> None:
         self.offsets: list[int] = []

@@ -21,7 +21,7 @@ def pulling_of(
 
 
 class Taken:
-    """Takes messages, and lets a test wait for them."""
+    """Receives messages, for which a test can wait."""
 
     def __init__(self) -> None:
         self.messages: asyncio.Queue[StoredMessage] = asyncio.Queue()

@@ -16,7 +16,7 @@ from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat
 
 
 async def prepared(here: Shop) -> tuple[SendBack, StoredMessage]:
-    """Make the group, and give who sends back and a message of it."""
+    """Create the group; return who sends back and a message of it."""
     group = Heartbeat("me", consumers=[ConsumerData(here.group_name)])
     await send_heartbeat(here.connections, {here.live.broker}, group)
     await here.send(b"0", tags="paid")

@@ -14,7 +14,7 @@ from cometmq.message import StoredMessage
 
 
 class Renewed(MemoryClaims):
-    """Lets a test wait for renewals; the first ones may fail."""
+    """Counts renewals, for which a test can wait; the first ones may fail."""
 
     def __init__(self, clock: ManualClock, failures: int = 0) -> None:
         super().__init__(clock=clock)

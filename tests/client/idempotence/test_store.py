@@ -39,7 +39,7 @@ def memory(clock: ManualClock) -> Iterator[list[ClaimStore]]:
 
 @contextmanager
 def sqlite(clock: ManualClock) -> Iterator[list[ClaimStore]]:
-    """Give a file, opened twice as by two processes."""
+    """Provide a file, opened twice as by two processes."""
     with TemporaryDirectory() as directory, ExitStack() as stack:
         path = Path(directory) / "claims.db"
         yield [stack.enter_context(closing(SqliteClaims(path, clock=clock))) for _ in range(2)]
@@ -47,7 +47,7 @@ def sqlite(clock: ManualClock) -> Iterator[list[ClaimStore]]:
 
 @contextmanager
 def redis(clock: ManualClock) -> Iterator[list[ClaimStore]]:
-    """Give a server with two clients, as of two machines."""
+    """Provide a server with two clients, as of two machines."""
     server = FakeServer()
     with patch("time.time", lambda: clock.now_ms() / 1000), ExitStack() as stack:
         clients = [stack.enter_context(closing(FakeStrictRedis(server=server))) for _ in range(2)]

@@ -20,7 +20,7 @@ FOREVER_MS = 3_600_000
 
 
 class Sent:
-    """Takes what is ready; a batch with a body of ``bad`` fails."""
+    """Receives what is ready; a batch with a body of ``bad`` fails."""
 
     def __init__(self) -> None:
         self.batches: list[list[bytes]] = []

@@ -134,7 +134,7 @@ async def test_a_timed_message_comes_in_its_second_or_the_one_before(name_server
 
 @pytest.mark.timeout(600)
 async def test_what_is_taken_back_does_not_come(name_server: str, topic: str) -> None:
-    """Take it back before it is due: the slower the machine, the later that must be."""
+    """Recall it before it is due: the slower the machine, the later that must be."""
     async with Producer(name_server) as producer:
         for factor in (1, 4, 16):
             topic = f"{topic}{factor}"

@@ -20,7 +20,7 @@ from cometmq.wire.headers import fields
 
 
 class Wire:
-    """Takes what the broker is answered."""
+    """Receives what the broker is answered."""
 
     def __init__(self) -> None:
         self.answers: list[Command] = []
@@ -37,7 +37,7 @@ def pushed(correlation_id: str, body: bytes = b"yes", flag: int = 0, sys_flag: i
 
 
 def take(replies: PendingReplies, command: Command) -> list[Command]:
-    """Let a reply come; give what the broker is answered."""
+    """Deliver a reply; return what the broker is answered."""
     wire = Wire()
     replies.receive(cast(Connection, wire), command)
     return wire.answers

@@ -19,7 +19,7 @@ Answer = Callable[[StoredMessage], Awaitable[object]]
 
 @asynccontextmanager
 async def answering(name_server: str, topic: str, answer: Answer) -> AsyncIterator[Producer]:
-    """Have a consumer answer the requests to a topic; give a producer to ask with."""
+    """Answer the requests to a topic by a consumer; provide a producer to ask with."""
     begun = asyncio.Event()
 
     async def handle(message: StoredMessage) -> None:

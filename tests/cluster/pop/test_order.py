@@ -127,7 +127,7 @@ class Pops(RuleBasedStateMachine):
 
     @rule(ms=st.integers(1, 40))
     def wait(self, ms: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.now += ms
 
     @invariant()

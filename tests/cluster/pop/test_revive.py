@@ -22,7 +22,7 @@ def queue_of(*points: CheckPoint, open_max: int = 100) -> ReviveQueue:
 
 
 def taken_by(queue: ReviveQueue, delivered_ms: int, count: int = 10) -> list[OpenCheckPoint]:
-    """Take what is complete when the timer has delivered all up to a time and all is read."""
+    """Return what is complete when the timer has delivered all up to a time and all is read."""
     queue.mark_delivered(delivered_ms, queue.next_offset)
     return queue.take(NOW, count)
 
@@ -242,12 +242,12 @@ class Restarts(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from([1, 500, 1_000, 3_000, 30_000]))
     def wait(self, ms: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.now += ms
 
     @rule(adds=st.booleans(), slots=st.integers(0, 5))
     def run_timer(self, adds: bool, slots: int) -> None:
-        """Put what is stored into the timer, or not; deliver some seconds, or all of what is due."""
+        """Hand what is stored to the timer, or not; deliver some seconds, or all of what is due."""
         second = self.now // 1_000 * 1_000
         if adds:
             for time_ms, record in self.unread:
@@ -284,7 +284,7 @@ class Restarts(RuleBasedStateMachine):
 
     @rule()
     def fail(self) -> None:
-        """Take what is complete, and return it."""
+        """Remove what is complete, and return it."""
         for check_point in self.queue.take(self.now, 2):
             self.queue.put_back(check_point)
 

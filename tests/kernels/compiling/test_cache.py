@@ -22,7 +22,7 @@ WARM_READ = """if True:
 
 @pytest.fixture
 def cache_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let an empty directory hold the caches."""
+    """Provide an empty directory for the caches."""
     monkeypatch.delenv(places.SETTING, raising=False)
     monkeypatch.setenv(places.NUMBA_SETTING, str(tmp_path))
     return tmp_path

@@ -39,7 +39,7 @@ def run(program: str, **environment: str) -> str:
 
 @pytest.fixture
 def cold_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let an empty directory be the cache, for this process and those it starts."""
+    """Provide an empty directory as the cache, for this process and those it starts."""
     monkeypatch.delenv(places.SETTING, raising=False)
     monkeypatch.setenv(places.NUMBA_SETTING, str(tmp_path))
     return tmp_path

@@ -10,7 +10,7 @@ from cometmq.kernels.compiling.places import CacheFolder
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let package, user and the system's temporary folder have folders of the test's own."""
+    """Provide folders of the test's own for package, user and the system's temporary folder."""
     for name in (places.SETTING, places.NUMBA_SETTING):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(places, "PACKAGE", tmp_path / "package")
@@ -25,7 +25,7 @@ def temporary(folders: Path) -> Path:
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, *, package: bool = True, user: bool = True) -> None:
-    """Let nobody make a directory in the folders of package and user."""
+    """Forbid directories in the folders of package and user."""
     if package:
         monkeypatch.setattr(places, "PACKAGE", Path(os.devnull))
     if user:

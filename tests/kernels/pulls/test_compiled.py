@@ -99,7 +99,7 @@ def test_pulls_are_read_the_same(compiled: Ops, drawn: list[tuple[bytes, bool]],
 
 
 def without_hash(row: list[int]) -> list[int]:
-    """Give what of a row is to be the same: of a known target its hash, and where its key was, are not."""
+    """Return what of a row is to be the same: of a known target its hash, and where its key was, are not."""
     return row if row[TARGET] == NO_TARGET else [*row[:HASH], *row[STATE:]]
 
 

@@ -38,7 +38,7 @@ def record_of(
 
 
 def file_of(count: int, **kind: Any) -> tuple[bytes, list[tuple[int, int, int]]]:
-    """Give a file with records side by side, and their queue entries."""
+    """Return a file with records side by side, and their queue entries."""
     data, entries = b"", []
     for number in range(count):
         one = record_of(number, len(data), **kind)

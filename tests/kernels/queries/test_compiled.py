@@ -80,7 +80,7 @@ def test_queries_are_read_the_same(compiled: Ops, drawn: list[bytes], cut: int, 
 
 
 def all_numbers(queries: QueryRows) -> tuple[object, ...]:
-    """Give all that is said of queries."""
+    """Return all that is said of queries."""
     rows = queries.array[: queries.count]
     found = [queries.found(row) for row in range(queries.count)]
     texts = queries.texts.reshape(-1, TEXTS_SIZE)

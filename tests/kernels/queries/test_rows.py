@@ -61,7 +61,7 @@ def test_a_hash_is_a_query_that_is_looked_up(query_ops: QueryOps) -> None:
 
 
 def index_of(*keys: tuple[int, int, int]) -> File:
-    """Make an index file of keys' hashes, offsets and times."""
+    """Build an index file of keys' hashes, offsets and times."""
     file = File(SLOTS, ENTRIES)
     assert file.insert(plain, keys_of(*keys)) == len(keys)
     return file

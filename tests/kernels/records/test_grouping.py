@@ -22,7 +22,7 @@ def rows_of(*rows: tuple[int, int, int, int, int]) -> Longs:
 
 
 def taken(runs: Runs, count: int | None = None) -> list[tuple[int, int, list[QueueEntry], int]]:
-    """Take out the oldest runs: of each the queue's number, first queue offset, entries and end."""
+    """Remove the oldest runs; return of each the queue's number, first queue offset, entries and end."""
     first, end = runs.window.tolist()
     end = end if count is None else min(end, first + count)
     found = []

@@ -100,7 +100,7 @@ frames = st.builds(
 
 
 def respelled(frame: bytes, old: bytes, new: bytes) -> bytes:
-    """Give a frame whose header has a part in another spelling."""
+    """Return a frame whose header has a part in another spelling."""
     body_at = 8 + int.from_bytes(frame[5:8], "big")
     return framed(frame[8:body_at].replace(old, new, 1), frame[body_at:], frame[4])
 
@@ -128,7 +128,7 @@ def both(compiled: Ops, **options: Any) -> list[Reader]:
 
 
 def came_of(reader: Reader, ends: Any) -> tuple[Any, ...]:
-    """Give all that came of some sends."""
+    """Return all that came of some sends."""
     made, count = reader.batch, reader.batch.message_count
     return (
         ends,

@@ -37,7 +37,7 @@ def test_what_was_never_written_is_left_out(tmp_path: Path) -> None:
 
 @pytest.fixture
 def window(monkeypatch: pytest.MonkeyPatch) -> Window:
-    """Give a file of 100,000 bytes whose last 1,000 are a BLANK; it is looked for in the last 5,000."""
+    """Provide a file of 100,000 bytes whose last 1,000 are a BLANK; it is looked for in the last 5,000."""
     monkeypatch.setattr(log_end, "BLANK_SIZE_MAX", 5_000)
     CountedFiles.start({f"lake/{layout.offset_name(0)}": b"x" * 99_000 + encode_blank(1_000) + b"x" * 992})
     path = path_of(f"counted://lake/{layout.offset_name(0)}")

@@ -29,7 +29,7 @@ STORE_TIME_AT = 56
 
 
 def as_rows(batches: list[pa.RecordBatch]) -> list[Row]:
-    """Give Arrow's rows in the form of ``plain_rows``."""
+    """Return Arrow's rows in the form of ``plain_rows``."""
     table = pa.Table.from_batches(batches)
     for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
@@ -67,7 +67,7 @@ def test_every_column_of_a_real_store_is_what_the_format_says(golden: Mapping[st
 
 @pytest.fixture
 def torn(golden: Mapping[str, Path], tmp_path: Path) -> Path:
-    """Give a store with damage in the middle, in the tail of its first file, and a torn record at its end."""
+    """Provide a store with damage in the middle and its first file's tail, and a torn record at its end."""
     store = Path(copytree(golden["store-clean"], tmp_path / "torn"))
     first, last = log_files(store)
     rows = [row["physical_offset"] for row in plain_rows(store)]
@@ -142,7 +142,7 @@ def test_a_read_without_partitions_gives_nothing(golden: Mapping[str, Path]) -> 
 
 @pytest.fixture
 def damaged(golden: Mapping[str, Path], tmp_path: Path) -> tuple[Path, int]:
-    """Give a store with one record overwritten, and its physical offset."""
+    """Provide a store with one record overwritten, and its physical offset."""
     store = tmp_path / "damaged"
     copytree(golden["store-clean"], store)
     row = list(plain_rows(store))[1000]

@@ -17,7 +17,7 @@ TREE = ("broker-a/store/x", "broker-b/store/x", "broker-b/other/x", "test/store/
 
 @pytest.fixture(params=["local", "remote"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Give a folder with TREE in it, on the disk or behind fsspec."""
+    """Provide a folder with TREE in it, on the disk or behind fsspec."""
     if request.param == "remote":
         CountedFiles.start({f"lake/{name}": b"" for name in TREE})
         return path_of("counted://lake")

@@ -52,7 +52,7 @@ class Stored(NamedTuple):
 
 @pytest.fixture
 def stored(golden: Mapping[str, Path], tmp_path: Path) -> Iterator[Stored]:
-    """Give a store with damage in the middle of its first file, and its copy in fsspec's memory."""
+    """Provide a store with damage in the middle of its first file, and its copy in fsspec's memory."""
     local = Path(shutil.copytree(golden["store-clean"], tmp_path / "store"))
     with log_files(local)[0].path.open("r+b") as file:
         file.seek(400_000)
@@ -181,7 +181,7 @@ def test_tasks_read_large_files_in_little_address_space(tmp_path: Path) -> None:
 
 
 class Refuses(BaseHTTPRequestHandler):
-    """Lets nobody in, in the words of S3."""
+    """Refuses everybody in the words of S3."""
 
     def do_GET(self) -> None:
         answer = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
@@ -196,7 +196,7 @@ class Refuses(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ STORE = path_of("counted://lake/store")
 
 
 def written(time_of: Callable[[int], int], files: int = 1, size: int = 16 * MIB) -> None:
-    """Make a store whose record number n was stored at ``time_of(n)``."""
+    """Build a store whose record number n was stored at ``time_of(n)``."""
     made, number = dict[str, bytes | int](), 0
     for base in range(0, files * size, size):
         data = bytearray()

@@ -87,7 +87,7 @@ def made(folder: Path, data: bytes) -> LogFile:
 
 @st.composite
 def log_bytes(draw: st.DrawFn) -> bytes:
-    """Make a file of good, torn and foreign records, garbage and holes, maybe a BLANK and old bytes."""
+    """Build a file of good, torn and foreign records, garbage and holes, maybe a BLANK and old bytes."""
     data = b""
     for kind in draw(st.lists(st.sampled_from("rrrrtgzco"), max_size=12)):
         body = draw(st.binary(max_size=200))

@@ -46,7 +46,7 @@ KINDS: dict[str, pa.DataType] = {
 
 
 def batches(*rows: tuple[str, int, int]) -> Iterator[pa.RecordBatch]:
-    """Give batches of two rows, made of topic, queue and queue offset."""
+    """Return batches of two rows, made of topic, queue and queue offset."""
     values: list[dict[str, Any]] = [
         {
             "topic": topic,

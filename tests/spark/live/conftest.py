@@ -26,7 +26,7 @@ class Topics(NamedTuple):
     name_server: str
 
     def create(self, topic: str, queues: int = 2) -> None:
-        """Make a topic, or give it more queues, and wait until the name server knows them."""
+        """Create a topic, or give it more queues, and wait until the name server knows them."""
 
         async def create() -> None:
             async with TopicAdmin(self.name_server) as admin:
@@ -49,7 +49,7 @@ class Topics(NamedTuple):
         asyncio.run(delete())
 
     def options(self, **options: str) -> LiveOptions:
-        """Give the options of a read of this broker, which gives up soon."""
+        """Return the options of a read of this broker, which gives up soon."""
         return parse({"namesrv": self.name_server, "retrySeconds": "1"} | options)
 
 
@@ -103,14 +103,14 @@ def queue(topic: str, queue_id: int = 0) -> MessageQueue:
 
 @pytest.fixture(scope="session")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
-    """Give a broker for all tests: each makes topics of its own."""
+    """Provide a broker for all tests: each makes topics of its own."""
     with in_thread(tmp_path_factory.mktemp("live")) as live:
         yield Topics(live.name_server)
 
 
 @pytest.fixture(scope="session")
 def scattered(topics: Topics) -> Topics:
-    """Give the broker with the topic ``scattered``: 60 queues, a message in each third one."""
+    """Provide the broker with the topic ``scattered``: 60 queues, a message in each third one."""
     topics.create("scattered", queues=60)
     for queue_id in range(0, 60, 3):
         topics.send("scattered", [b"%d" % queue_id], queue_id)
@@ -119,7 +119,7 @@ def scattered(topics: Topics) -> Topics:
 
 @pytest.fixture(scope="session")
 def orders(topics: Topics) -> Topics:
-    """Give the broker with the topic ``orders``: ``paid`` 0 to 99 in queue 0, ``new`` 0 to 39 in queue 1."""
+    """Provide the broker with the topic ``orders``: ``paid`` 0..99 in queue 0, ``new`` 0..39 in queue 1."""
     topics.create("orders")
     topics.send("orders", [b"paid %d" % n for n in range(100)], 0, "paid")
     topics.send("orders", [b"new %d" % n for n in range(40)], 1, "new")

@@ -49,7 +49,7 @@ print("both")
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make this process a worker of Spark."""
+    """Turn this process into a worker of Spark."""
     monkeypatch.setattr(links, "is_worker", lambda: True)
     yield
     LINKS.close_all()

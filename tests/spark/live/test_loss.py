@@ -96,7 +96,7 @@ def test_what_retention_takes_from_under_a_query_is_named_or_logged(
 
 @contextmanager
 def querying(topics: Topics, **options: str) -> Iterator[LiveStreamReader]:
-    """Give what Spark asks for the plan of each micro-batch, as long as a query runs."""
+    """Provide what Spark asks for the plan of each micro-batch, as long as a query runs."""
     limits = {
         "subscribe": "expiring",
         "startingOffsets": "earliest",
@@ -122,7 +122,7 @@ def at(offset: int) -> NestedOffsets:
 
 
 def first_left(topics: Topics) -> int:
-    """Give the first queue offset that is left, once something has been removed."""
+    """Return the first queue offset that is left, once something has been removed."""
     deadline = time.monotonic() + PATIENCE_S
     one = queue("expiring")
     with Cluster(topics.options(subscribe="expiring", retrySeconds="60")) as cluster:

@@ -83,7 +83,7 @@ def test_slices_grow_again_behind_large_messages(tmp_path: Path) -> None:
 
 @contextmanager
 def counted_under_way() -> Iterator[list[int]]:
-    """Note at each request how many have no response yet."""
+    """Record at each request how many have no response yet."""
     request, responses, found = Connection.request, list[asyncio.Future[Command]](), list[int]()
 
     def count(connection: Connection, command: ClientRequest, timeout_ms: int) -> asyncio.Future[Command]:

@@ -125,7 +125,7 @@ LOG = "commitlog/00000000000000065536"
 
 
 def put(path: Path, kind: str) -> Path:
-    """Put something that is no file where one may be."""
+    """Place something that is no file where one may be."""
     path.unlink(missing_ok=True)
     NO_FILES[kind](path)
     return path

@@ -281,7 +281,7 @@ def test_expired_files_go_in_the_order_of_the_log_whatever_directory_they_are_in
 
 
 def settle(store: MessageStore, clock: ManualClock) -> None:
-    """Let a thorough round pass, so that all that is derived is on the disk."""
+    """Run a thorough round, so that all that is derived is on the disk."""
     store.wait_flushed().result()
     clock.advance(SMALL.flush_consume_queue_thorough_interval)
     paths, dispatched_time = store.tick(), store.dispatched_time

@@ -11,7 +11,7 @@ WAIT_S = 60
 
 
 class Workshop:
-    """Makes things that know their offset, while its gate is open."""
+    """Builds things that know their offset, while its gate is open."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()

@@ -21,7 +21,7 @@ RARELY = replace(POOL, commit_interval_commit_log=1_000_000)
 
 
 class Owner:
-    """Does what threads ask of it, when the test lets it."""
+    """Runs what threads ask of it, when the test says so."""
 
     def __init__(self) -> None:
         self.asked: list[Callable[[], None]] = []

@@ -76,7 +76,7 @@ def real_filters(real: Path) -> ConsumerFilters:
 
 
 def unit_of(record: Record, filters: ConsumerFilters) -> ExtUnit:
-    """Give the unit that a record gets by the filters that were known when it was stored."""
+    """Return the unit that a record gets by the filters that were known when it was stored."""
     known = [one for one in filters.of_topic(record.topic) if one.data.born_time < record.store_time]
     by_name = properties.decode(record.properties)
     bits = 0

@@ -41,7 +41,7 @@ def delete_unused(store: MessageStore) -> list[QueueKey]:
 
 
 def queue_to(end: int, topic: str = "Orders", queue_id: int = 0) -> ConsumeQueue:
-    """Give a queue with two entries, which are in its file."""
+    """Return a queue with two entries, which are in its file."""
     queue = Queues(OpenFiles(MemoryDisk(), writable=True), ROOT, 400).find_or_create(topic, queue_id)
     queue.skip_to(2)
     queue.physical_end = end

@@ -19,7 +19,7 @@ def queues() -> Queues:
 
 
 def rows(*entries: tuple[int, int, int]) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
-    """Make rows of (queue, queue offset, physical offset)."""
+    """Build rows of (queue, queue offset, physical offset)."""
     return np.array([(queue, at, offset, 100, -queue) for queue, at, offset in entries], np.int64)
 
 
@@ -29,7 +29,7 @@ def add(queues: Queues, entries: "np.ndarray[tuple[int, int], np.dtype[np.int64]
 
 
 def fill(queues: Queues, entries: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
-    """Take in entries that may not be read yet, whose queue offsets are taken."""
+    """Add entries that may not be read yet, whose queue offsets are taken."""
     staged = queues.staged
     staged.with_room(len(entries))[staged.end : staged.end + len(entries)] = entries
     staged.end += len(entries)

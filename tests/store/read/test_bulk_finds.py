@@ -32,7 +32,7 @@ ANSWERED, LEFT, NOTHING = QueryState.ANSWERED, QueryState.LEFT, QueryState.NOTHI
 
 @pytest.fixture(params=["plain", "compiled"], autouse=True)
 def query_ops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QueryOps:
-    """Have one body of the operations serve, then the other."""
+    """Provide one body of the operations, then the other."""
     ops = plain.queries if request.param == "plain" else kernels.load().queries
     if request.param == "plain":
         monkeypatch.setattr(kernels, "queries_for", lambda _: ops)

@@ -31,7 +31,7 @@ def opened(
 
 
 def put(timer: Timer, *after_s: int, now: int = NOW, is_delete: bool = False) -> None:
-    """Put messages that are due after so many seconds; they are told by their offsets, from 0 on."""
+    """Add messages that are due after so many seconds; they are told apart by their offsets, from 0 on."""
     first = timer.queue_offset
     messages = [
         Timed(NOW + 1000 * seconds, first + number, 100, "T", is_delete)
@@ -41,7 +41,7 @@ def put(timer: Timer, *after_s: int, now: int = NOW, is_delete: bool = False) ->
 
 
 def given_out(timer: Timer, now: int) -> list[int]:
-    """Take all slots that are due at a time; give the messages of each, in their order."""
+    """Remove all slots that are due at a time; return the messages of each, in their order."""
     found = []
     while (slot := timer.take(now)) is not None:
         found += [unit.physical_offset for unit in timer.units(slot)]

@@ -24,7 +24,7 @@ def unit(number: int, previous: int = -1) -> Unit:
 
 
 def filled(disk: MemoryDisk, count: int) -> tuple[TimerLog, list[int]]:
-    """Give a log of so many units of one slot, and their positions."""
+    """Return a log of so many units of one slot, and their positions."""
     log = opened(disk)
     positions = log.next_positions(count)
     log.append(positions, [unit(number, ([-1, *positions])[number]) for number in range(count)])

@@ -19,7 +19,7 @@ QUEUES = layout.consume_queues_dir(ROOT)
 
 
 def steps(deletion: Reading[None]) -> Iterator[ThreadStep]:
-    """Go through the steps of a deletion; each is done in a thread when the next one is asked for."""
+    """Yield the steps of a deletion; each is done in a thread when the next one is asked for."""
     carried_out, fetched = Run(deletion), None
     while not carried_out.go_on(fetched):
         assert isinstance(carried_out.step, ThreadStep)

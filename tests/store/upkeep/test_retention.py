@@ -55,7 +55,7 @@ def fill(store: MessageStore, count: int, queue_id: int = 0) -> None:
 
 
 def settle(store: MessageStore, clock: ManualClock) -> None:
-    """Let a thorough round pass, so that all that is derived is on the disk."""
+    """Run a thorough round, so that all that is derived is on the disk."""
     store.wait_flushed().result()
     clock.advance(SMALL.flush_consume_queue_thorough_interval)
     paths, dispatched_time = store.tick(), store.dispatched_time
@@ -279,7 +279,7 @@ def test_a_reader_in_a_thread_keeps_what_it_holds_and_no_file_longer(tmp_path: P
 
 
 def open_files() -> Iterator[str]:
-    """Give what this process has open."""
+    """Yield what this process has open."""
     for number in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):  # that was the listing's own
             yield os.readlink(f"/proc/self/fd/{number}")
@@ -308,7 +308,7 @@ def _refuse(path: Path) -> None:
 
 
 def _keep(disk: MemoryDisk, path: Path, patch: pytest.MonkeyPatch) -> None:
-    """Let a disk refuse to remove one file."""
+    """Keep one file from being removed."""
     remove = disk.remove
     patch.setattr(disk, "remove", lambda one: _refuse(one) if one == path else remove(one))
 

@@ -49,7 +49,7 @@ def checkpoint(disk: MemoryDisk) -> Checkpoint:
 
 
 def go_round(store: MessageStore, clock: ManualClock) -> list[Path]:
-    """Let a thorough round pass, as the broker does it; gives the files that were synced."""
+    """Run a thorough round, as the broker does it; return the files that were synced."""
     clock.advance(ROUND_MS)
     paths = store.tick()
     time = store.dispatched_time

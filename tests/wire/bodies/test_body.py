@@ -59,7 +59,7 @@ def test_standard_json_has_quotes_around_number_keys() -> None:
 
 
 class Wide(Body):
-    """Has a member of each kind that a body can have."""
+    """A body with a member of each kind that there can be."""
 
     text: str = ""
     rate: float = 0.0
@@ -74,7 +74,7 @@ class Wide(Body):
 
 
 class Empty(Body):
-    """Has no members."""
+    """A body without members."""
 
 
 TEXTS = st.text(max_size=5)

@@ -47,7 +47,7 @@ def java_headers() -> dict[str, dict[str, tuple[str, bool]]]:
 def differences(
     java_headers: dict[str, dict[str, tuple[str, bool]]],
 ) -> Callable[[type[Header], str], list[str]]:
-    """Give a function that tells in which fields one of our headers is not like Java's."""
+    """Provide a function that tells in which fields one of our headers is not like Java's."""
 
     def find(header: type[Header], java_name: str) -> list[str]:
         java = java_headers[java_name]

@@ -13,7 +13,7 @@ HOST = b"\x7f\0\0\x01\0\0\x2a\x9f"
 
 
 class Peer:
-    """Takes answers."""
+    """Receives answers."""
 
     def __init__(self) -> None:
         self.answers: list[Command | bytes] = []

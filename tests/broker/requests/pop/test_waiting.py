@@ -25,7 +25,7 @@ async def held(client: Client, **changes: Any) -> "asyncio.Future[Command]":
 
 
 async def turns(count: int = 5) -> None:
-    """Let the loop work."""
+    """Run the loop for some turns."""
     for _ in range(count):
         await asyncio.sleep(0)
 

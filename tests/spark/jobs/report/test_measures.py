@@ -17,7 +17,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def plain_measures(name: str, store: Path) -> Iterator[dict[str, Any]]:
-    """Tell the same of a sound store, record by record, as ``format`` defines it."""
+    """Return the same of a sound store, record by record, as ``format`` defines it."""
     for file in log_files(store):
         data = file.path.read_bytes()
         for head in scan(data, base_offset=file.base_offset):

@@ -112,7 +112,7 @@ def plain_ends(rows: Iterable[Row]) -> dict[tuple[str, int], int]:
 
 
 def skewed(place: Path) -> Path:
-    """Make a store of a topic with 8 queues in which 240 of 688 messages have one key, and lie in one queue.
+    """Build a store of a topic with 8 queues in which 240 of 688 messages have one key, and lie in one queue.
 
     One comes every ten seconds from 2026-01-31 09:00 UTC on.
     """
@@ -126,7 +126,7 @@ def skewed(place: Path) -> Path:
 
 
 def as_sent(message: StoredMessage) -> Row:
-    """Give what a replay keeps of a message, and what it adds."""
+    """Return what a replay keeps of a message, and what it adds."""
     return {
         "queue_id": message.queue_id,
         "tags": message.tags,
