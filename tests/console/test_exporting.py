@@ -9,7 +9,7 @@ import pytest
 from tests.console.conftest import Browser, browsing
 
 from cometmq.client import Producer, SendResult
-from cometmq.console import exporting
+from cometmq.console import exporting, workload
 from cometmq.console.console import Console
 from cometmq.console.settings import ConsoleSettings
 from cometmq.message import Message
@@ -68,8 +68,9 @@ async def test_what_cannot_be_exported_has_the_page_of_its_error(browser: Browse
 
 
 async def test_one_export_too_many_is_told_to_try_again_and_one_that_is_left_makes_room(
-    broker: EmbeddedBroker,
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(workload, "GIVES_WAY_S", 3_600)
     large, *_, small = await fill(
         broker, "large", *[Random(n).randbytes(1_000_000) for n in range(12)], b"small"
     )
@@ -91,3 +92,23 @@ async def test_one_export_too_many_is_told_to_try_again_and_one_that_is_left_mak
             while (await client.get(f"{address}&limit=1")).status_code == 503:
                 pass
         assert (await client.get(download)).content == Random(0).randbytes(1_000_000)
+
+
+async def test_an_export_that_nobody_reads_keeps_nobody_else_from_one(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workload, "GIVES_WAY_S", 0.2)
+    await fill(broker, "unread", *[Random(n).randbytes(1_000_000) for n in range(12)])
+    address = "/messages?topic=unread&limit=100&export=jsonl"
+    settings = ConsoleSettings(broker.name_server, exports_max=1)
+    async with (
+        Console(settings, port=0) as console,
+        httpx.AsyncClient(base_url=f"http://{console.address}", timeout=60) as client,
+        client.stream("GET", address) as unread,
+        asyncio.timeout(60),
+    ):
+        while (other := await client.get(address)).status_code == 503:
+            pass
+        assert len(other.text.splitlines()) == 12
+        with pytest.raises(httpx.RemoteProtocolError):
+            await unread.aread()

@@ -116,6 +116,28 @@ async def test_no_more_is_gathered_than_is_read_and_who_reads_nothing_is_left(
     assert pieces.taken <= 3 and pieces.closed.is_set() and not visitor.is_whole
 
 
+async def test_an_answer_of_which_nothing_is_read_gives_way_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    visitor, pieces = Visitor(), Pieces(*[b"x"] * 100)
+    stream = await Stream(pieces(), "text/csv").begun()
+    assert stream.unread_s == 0
+    sending = asyncio.Event()
+
+    async def first_at_once(message: Any) -> None:
+        if message["type"] != "http.response.start":
+            sending.set()
+            await visitor.send(message)
+
+    visitor.reads.clear()
+    answering = asyncio.create_task(stream(SCOPE, visitor.receive, first_at_once))
+    async with asyncio.timeout(60):
+        await sending.wait()
+        assert stream.unread_s > 0
+        stream.give_way()
+        await answering
+    assert pieces.closed.is_set() and visitor.sent == []
+    assert "another export needed its place (--exports-max)" in caplog.text
+
+
 async def test_gathering_ends_when_the_visitor_leaves() -> None:
     visitor, pieces = Visitor(), Pieces(*[b"x"] * 100)
     stream = await Stream(pieces(), "text/csv").begun()

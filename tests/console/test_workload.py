@@ -8,17 +8,42 @@ from cometmq.console.workload import Busy, Workload
 from cometmq.io import memory
 
 
+class SomeExport:
+    """An export whose reader has read nothing for some seconds."""
+
+    def __init__(self, unread_s: float = 0) -> None:
+        self.unread_s = unread_s
+        self.has_given_way = False
+
+    def give_way(self) -> None:
+        self.has_given_way = True
+
+
 async def test_no_more_exports_run_than_may() -> None:
     workload = Workload(2)
-    with workload.export():
+    with workload.export(SomeExport()):
         with (
-            workload.export(),
+            workload.export(SomeExport()),
             pytest.raises(Busy, match=r"too many exports run: 2 may at a time \(--exports-max\), try"),
-            workload.export(),
+            workload.export(SomeExport()),
         ):
             pass
-        with workload.export():
+        with workload.export(SomeExport()):
             pass
+
+
+async def test_the_export_that_waits_longest_for_its_reader_gives_way_to_another() -> None:
+    workload = Workload(3)
+    slow, slower, reads = exports = [SomeExport(module.GIVES_WAY_S), SomeExport(20), SomeExport()]
+    with workload.export(slow), workload.export(slower), workload.export(reads):
+        with workload.export(SomeExport()):
+            assert [one.has_given_way for one in exports] == [False, True, False]
+            with workload.export(SomeExport()):
+                assert slow.has_given_way
+                with pytest.raises(Busy), workload.export(SomeExport()):
+                    pass
+        with workload.export(SomeExport()), workload.export(SomeExport()):
+            assert not reads.has_given_way
 
 
 async def test_no_more_bytes_of_forms_arrive_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,11 +66,11 @@ async def test_what_was_free_in_between_is_returned_to_the_system_once(
     monkeypatch.setattr(memory, "trim_heap", lambda: trimmed.put_nowait(None))
     workload = Workload(2)
     for _ in range(3):
-        with workload.export(), workload.form():
+        with workload.export(SomeExport()), workload.form():
             pass
     await trimmed.get()
     assert trimmed.empty()
-    with workload.export():
+    with workload.export(SomeExport()):
         pass
     await trimmed.get()
 

@@ -12,7 +12,6 @@ from cometmq.admin.readable import excerpt_of
 from cometmq.console.bodies import FORMATS
 from cometmq.console.streaming import Stream
 from cometmq.console.visit import Visit
-from cometmq.console.workload import Workload
 from cometmq.format.sys_flag import is_compressed
 from cometmq.message import StoredMessage
 
@@ -32,7 +31,8 @@ async def export(visit: Visit, walk: AsyncGenerator[StoredMessage], limit: int, 
     safe = "".join(char if char.isalnum() or char in "-_" else "_" for char in name if char.isascii())
     headers = {"content-disposition": f'attachment; filename="{safe}.{kind}"'}
     rows = _rows(visit, walk, limit, kind)
-    return await Stream(rows, FORMATS[kind].media_type, headers).begun()
+    workload = visit.site.workload
+    return await Stream(rows, FORMATS[kind].media_type, headers, workload.export).begun()
 
 
 async def _rows(
@@ -41,19 +41,18 @@ async def _rows(
     heading, write, _ = FORMATS[kind]
     workload, size_max = visit.site.workload, visit.site.settings.body_bytes_max
     piece, count = bytearray(heading), 0
-    with workload.export():
-        async with aclosing(walk), asyncio.timeout(EXPORT_S):
-            async for message in walk:
-                row = partial(write, message, size_max)
-                is_small = len(message.body) <= INLINE_BYTES_MAX and not is_compressed(message.sys_flag)
-                piece += row() if is_small else await workload.off_loop(row)
-                count += 1
-                if len(piece) >= PIECE_BYTES:
-                    yield bytes(piece)
-                    piece.clear()
-                if count == limit:
-                    break
-        yield bytes(piece)
+    async with aclosing(walk), asyncio.timeout(EXPORT_S):
+        async for message in walk:
+            row = partial(write, message, size_max)
+            is_small = len(message.body) <= INLINE_BYTES_MAX and not is_compressed(message.sys_flag)
+            piece += row() if is_small else await workload.off_loop(row)
+            count += 1
+            if len(piece) >= PIECE_BYTES:
+                yield bytes(piece)
+                piece.clear()
+            if count == limit:
+                break
+    yield bytes(piece)
 
 
 async def download(visit: Visit, message: StoredMessage) -> Response:
@@ -71,10 +70,9 @@ async def download(visit: Visit, message: StoredMessage) -> Response:
     if len(body) <= PIECE_BYTES:
         return Response(body, headers=headers, media_type=media_type)
     headers["content-length"] = str(len(body))
-    return await Stream(_pieces_of(workload, body), media_type, headers).begun()
+    return await Stream(_pieces_of(body), media_type, headers, workload.export).begun()
 
 
-async def _pieces_of(workload: Workload, body: bytes) -> AsyncGenerator[bytes]:
-    with workload.export():
-        for begin in range(0, len(body), PIECE_BYTES):
-            yield body[begin : begin + PIECE_BYTES]
+async def _pieces_of(body: bytes) -> AsyncGenerator[bytes]:
+    for begin in range(0, len(body), PIECE_BYTES):
+        yield body[begin : begin + PIECE_BYTES]

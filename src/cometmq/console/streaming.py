@@ -1,8 +1,8 @@
 """Answers that are sent a piece at a time, while they are gathered."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from typing import Final, Self
 
 from starlette.responses import StreamingResponse
@@ -25,15 +25,38 @@ class Stream(StreamingResponse):
 
     A response that is cancelled could not wait until the connections of its reader are closed. An answer that
     cannot be finished ends without the mark of its end, so that a browser does not take it for whole.
+
+    Args:
+        place: called with the stream; the result is entered while its pieces are gathered.
     """
 
     def __init__(
-        self, pieces: AsyncGenerator[bytes], media_type: str, headers: Mapping[str, str] | None = None
+        self,
+        pieces: AsyncGenerator[bytes],
+        media_type: str,
+        headers: Mapping[str, str] | None = None,
+        place: "Callable[[Stream], AbstractContextManager[object]]" = nullcontext,
     ) -> None:
         super().__init__(pieces, media_type=media_type, headers=headers)
         self._pieces = pieces
+        self._place = place
+        self._sending: asyncio.Timeout | None = None  # while the visitor has to read
+        self._has_given_way = False
         self._waiting: asyncio.Queue[bytes] = asyncio.Queue(1)
         self._has_begun = asyncio.Event()
+
+    @property
+    def unread_s(self) -> float:
+        """How long, in seconds, the visitor has read nothing of what waits for it; 0 if nothing waits."""
+        if self._sending is None or (ends := self._sending.when()) is None:
+            return 0
+        return STALLED_S - (ends - asyncio.get_running_loop().time())
+
+    def give_way(self) -> None:
+        """End the answer now, as others need its place; only while ``unread_s`` is not 0."""
+        self._has_given_way = True
+        if self._sending is not None and not self._sending.expired():
+            self._sending.reschedule(asyncio.get_running_loop().time())
 
     async def begun(self) -> Self:
         """Begin to gather, and wait a while for the first piece. Raises what comes instead of it."""
@@ -61,20 +84,30 @@ class Stream(StreamingResponse):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             while (piece := await self._next()) is not None:
-                async with asyncio.timeout(STALLED_S):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await self._send_piece(send, piece)
         except (CometMQError, TimeoutError) as error:
             reason = str(error) or "it took too long, or nothing of it was read"
+            if self._has_given_way:
+                reason = "little of it was read, and another export needed its place (--exports-max)"
             _log.warning("an answer is cut off: %s", reason)
         else:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
+    async def _send_piece(self, send: Send, piece: bytes) -> None:
+        """Send a piece. Raises TimeoutError if the visitor does not read, or the answer has to give way."""
+        try:
+            async with asyncio.timeout(STALLED_S) as self._sending:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            self._sending = None
+
     async def _gather(self) -> None:
         try:
-            async with aclosing(self._pieces) as pieces:
-                async for piece in pieces:
-                    await self._waiting.put(piece)
-                    self._has_begun.set()
+            with self._place(self):
+                async with aclosing(self._pieces) as pieces:
+                    async for piece in pieces:
+                        await self._waiting.put(piece)
+                        self._has_begun.set()
         finally:
             self._has_begun.set()
 

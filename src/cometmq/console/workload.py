@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from cometmq.errors import CometMQError
 from cometmq.io import memory
@@ -12,6 +12,8 @@ AnswerT = TypeVar("AnswerT")
 
 FORMS_BYTES_MAX: Final = 64 * 1024 * 1024
 """Most bytes of all forms that are arriving."""
+GIVES_WAY_S: Final = 2.0
+"""How long, in seconds, an export may wait for its reader while others need its place."""
 TRIM_S: Final = 5
 """How long, in seconds, after an export or a form the memory that is free again is returned to the system."""
 
@@ -20,6 +22,19 @@ class Busy(CometMQError):
     """The console does as much as it may at the moment; the same request may succeed later."""
 
     retriable = True
+
+
+class Export(Protocol):
+    """An export that runs."""
+
+    @property
+    def unread_s(self) -> float:
+        """How long, in seconds, it has waited for its reader; 0 while it does not."""
+        ...
+
+    def give_way(self) -> None:
+        """End soon, in the middle."""
+        ...
 
 
 class Workload:
@@ -31,7 +46,7 @@ class Workload:
 
     def __init__(self, exports_max: int) -> None:
         self._exports_max = exports_max
-        self._exports = 0
+        self._exports: set[Export] = set()
         self._form_bytes = 0
         self._turn = asyncio.Semaphore(1)
         self._trim: asyncio.TimerHandle | None = None
@@ -49,18 +64,19 @@ class Workload:
                 await asyncio.wait([call])
 
     @contextmanager
-    def export(self) -> Iterator[None]:
-        """Count an export while it runs. Raises Busy if as many run as may."""
-        if self._exports >= self._exports_max:
-            raise Busy(
-                f"too many exports run: {self._exports_max} may at a time (--exports-max), "
-                "try again when one has ended"
-            )
-        self._exports += 1
+    def export(self, export: Export) -> Iterator[None]:
+        """Count an export while it runs.
+
+        If as many run as may, the one whose reader has read nothing for longest gives way. Raises Busy if
+        none has waited for long.
+        """
+        if len(self._exports) >= self._exports_max:
+            self._make_room()
+        self._exports.add(export)
         try:
             yield
         finally:
-            self._exports -= 1
+            self._exports.discard(export)
             self._trim_soon()
 
     @contextmanager
@@ -83,6 +99,16 @@ class Workload:
         finally:
             self._form_bytes -= taken
             self._trim_soon()
+
+    def _make_room(self) -> None:
+        slowest = max(self._exports, key=lambda export: export.unread_s)
+        if slowest.unread_s < GIVES_WAY_S:
+            raise Busy(
+                f"too many exports run: {self._exports_max} may at a time (--exports-max), "
+                "try again when one has ended"
+            )
+        self._exports.remove(slowest)
+        slowest.give_way()
 
     def _trim_soon(self) -> None:
         """Return free memory in a while, once for all that has ended until then."""
