@@ -299,7 +299,7 @@ async def test_who_reports_nothing_takes_no_place_of_a_slave(
             assert await is_closed(reader)
         for _, one in (*peers, (reader, writer)):
             one.close()
-    assert "is refused: 1 are connected, which is the limit (haSlavesMax)" in caplog.text
+    assert "1 are connected, which is the limit (haSlavesMax)" in caplog.text
 
 
 async def test_slaves_do_not_give_way_to_strangers(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from tests.replication.conftest import (
 from tests.store.conftest import new_message
 
 from cometmq.broker.broker import Broker
+from cometmq.net import occasional_log
 from cometmq.replication.frames import HEAD_SIZE, LogFrameReader, encode_report
 
 MANY = 3_000
@@ -123,6 +126,40 @@ async def test_who_reports_more_than_there_is_is_cut_off(tmp_path: Path) -> None
         peer.report(master.store.written_offset + 1)
         with contextlib.suppress(ConnectionResetError):
             assert await peer.reader.read() == b""
+
+
+async def test_wrong_reports_are_logged_now_and_then(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(occasional_log, "LOG_INTERVAL_S", 3_600)
+    caplog.set_level(logging.INFO)
+    async with master_alone(tmp_path) as master:
+        for _ in range(5):
+            async with peer_of(master) as peer:
+                peer.report(master.store.written_offset + 1)
+                with contextlib.suppress(ConnectionResetError):
+                    assert await peer.reader.read() == b""
+    counts = re.findall(r"(\d) slaves are gone, the last one of 127.0.0.1:\d+: ", caplog.text)
+    assert counts == ["1", "4"]
+
+
+async def test_slaves_that_come_and_go_are_logged_now_and_then(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(occasional_log, "LOG_INTERVAL_S", 3_600)
+    caplog.set_level(logging.INFO)
+    async with master_alone(tmp_path) as master:
+        for _ in range(5):
+            async with peer_of(master) as peer:
+                peer.report(0)
+                await until(lambda: bool(master.parts.replication.status().connections))
+            await until(lambda: not master.parts.replication.status().connections)
+    assert re.findall(r"(\d) slaves (\S+ \S+), the last one", caplog.text) == [
+        ("1", "have connected"),
+        ("1", "are gone"),
+        ("4", "have connected"),
+        ("4", "are gone"),
+    ]
 
 
 async def test_who_is_silent_is_cut_off(tmp_path: Path) -> None:

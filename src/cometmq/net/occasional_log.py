@@ -1,6 +1,7 @@
 """Log events that peers can cause as often as they like: the first at once, later ones by their number."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -41,3 +42,32 @@ class OccasionalLog:
             self._log(self._unlogged)
             self._unlogged = 0
             self._timer = asyncio.get_running_loop().call_later(LOG_INTERVAL_S, self._write)
+
+
+class PeerLog:
+    """Counts what peers do, and logs now and then how often, with the last of them and its reason.
+
+    Args:
+        log: the module's.
+        level: of its lines.
+        text: has places for the number, the peer and the reason.
+    """
+
+    def __init__(self, log: logging.Logger, level: int, text: str) -> None:
+        self._logger = log
+        self._level = level
+        self._text = text
+        self._last = ("", "")
+        self._log = OccasionalLog(self._write)
+
+    def add(self, peer: object, reason: object) -> None:
+        """Count what a peer does, and log it soon."""
+        self._last = str(peer), str(reason)
+        self._log.add()
+
+    def close(self) -> None:
+        """Log what is counted, and stop."""
+        self._log.close()
+
+    def _write(self, count: int) -> None:
+        self._logger.log(self._level, self._text, count, *self._last)

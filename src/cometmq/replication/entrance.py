@@ -21,6 +21,7 @@ closes the oldest, and so does a connection for which there is no place. So stra
 
 import asyncio
 import ipaddress
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
@@ -35,7 +36,7 @@ from cometmq.net.accepting import Acceptor, ConnectionCount
 from cometmq.net.address import address_text
 from cometmq.net.listening import listen
 from cometmq.net.newcomers import Crowd, CrowdedStream
-from cometmq.net.occasional_log import OccasionalLog
+from cometmq.net.occasional_log import PeerLog
 from cometmq.net.tls.server import ServerTls, server_tls
 from cometmq.net.tls.settings import TlsMode
 from cometmq.replication import introduction
@@ -79,8 +80,8 @@ class SlaveEntrance:
         self._acceptor: Acceptor | None = None
         lack = "no slave had reported on them"
         self._strangers = Crowd(settings.ha_strangers_max, lack, " (haStrangersMax)")
-        self._refused_log = OccasionalLog(self._log_refused)
-        self._last_refused = ""
+        refused = "refused %d connections at the port for slaves, the last one of %s: %s"
+        self._refused = PeerLog(_log, logging.WARNING, refused)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> int:
@@ -105,7 +106,7 @@ class SlaveEntrance:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._strangers.close()
-        self._refused_log.close()
+        self._refused.close()
 
     def _protocol(self, release: Callable[[], None]) -> asyncio.BaseProtocol:
         return CrowdedStream(self._begin, self._strangers, release)
@@ -132,17 +133,11 @@ class SlaveEntrance:
                 await self._check(host, reader, writer, is_named=is_named)
             except (OSError, NetworkError, ProtocolError) as error:
                 if not stream.is_cut:
-                    self._last_refused = f"{address_text(host, port)}: {error}"
-                    self._refused_log.add()
+                    self._refused.add(address_text(host, port), error)
                 return
             await self._serve(reader, writer, stream.admit)
         finally:
             writer.transport.abort()
-
-    def _log_refused(self, count: int) -> None:
-        _log.warning(
-            "refused %d connections at the port for slaves, the last one of %s", count, self._last_refused
-        )
 
     async def _check(
         self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_named: bool

@@ -13,6 +13,7 @@ behind holds up the loop.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, NamedTuple
@@ -21,6 +22,7 @@ from cometmq.errors import NetworkError, ProtocolError
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.net.address import address_text
+from cometmq.net.occasional_log import PeerLog
 from cometmq.net.tasks import until_one_ends
 from cometmq.replication.acks import NOTHING
 from cometmq.replication.entrance import SlaveEntrance
@@ -78,6 +80,9 @@ class MasterPort:
         self._settings = settings
         self.entrance = SlaveEntrance(settings, self._accept)
         self._slaves: set[_Slave] = set()  # those that have reported
+        self._connected = PeerLog(_log, logging.INFO, "%d slaves have connected, the last one of %s: %s")
+        self._gone = PeerLog(_log, logging.INFO, "%d slaves are gone, the last one of %s: %s")
+        self._refused = PeerLog(_log, logging.WARNING, "refused %d slaves, the last one of %s: %s")
 
     @property
     def slaves(self) -> list[SlaveState]:
@@ -91,6 +96,8 @@ class MasterPort:
     async def stop(self) -> None:
         """Stop listening, and close all connections."""
         await self.entrance.stop()
+        for log in (self._connected, self._gone, self._refused):
+            log.close()
 
     def wake(self) -> None:
         """Send what the log has got; called after appends and commits."""
@@ -106,9 +113,10 @@ class MasterPort:
         try:
             await slave.serve(partial(self._admit, slave, admit))
         except (OSError, NetworkError, ProtocolError) as error:
-            is_slave = slave in self._slaves or isinstance(error, ProtocolError)
-            log = _log.info if is_slave else _log.debug  # strangers come and go as they like
-            log("slave %s is gone: %s", slave.address, error)
+            if slave in self._slaves or isinstance(error, ProtocolError):
+                self._gone.add(slave.address, error)
+            else:
+                _log.debug("%s is gone, which was no slave: %s", slave.address, error)
         finally:
             self._slaves.discard(slave)
             if not self._slaves:
@@ -122,12 +130,12 @@ class MasterPort:
         most = self._settings.ha_slaves_max
         if len(self._slaves) >= most:
             text = f"{most} are connected, which is the limit (haSlavesMax)"
-            _log.warning("slave %s is refused: %s", slave.address, text)
+            self._refused.add(slave.address, text)
             raise NetworkError(text)
         self._slaves.add(slave)
         self._store.appending.call_after(self.wake)
         admit()
-        _log.info("slave %s has connected", slave.address)
+        self._connected.add(slave.address, f"its log ends at {slave.state().acked}")
 
 
 class _Slave:
