@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cometmq.admin.topics import TopicAdmin
 from cometmq.console import visitors as module
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visitors import IDLE_MS_MAX, Visitor, Visitors
@@ -56,6 +57,25 @@ async def test_a_login_is_worth_nothing_where_brokers_check_no_signatures(broker
     async with Visitors(ConsoleSettings(broker.name_server, login=True), lambda: 0) as visitors:
         with pytest.raises(AccessError, match="does not check signatures, so --login would admit anyone"):
             await visitors.sign_in("root", "x")
+
+
+async def test_a_broker_is_asked_once_a_minute_whether_it_refuses_strangers(
+    guarded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ms, asked = 0, 0
+
+    async def counted(cluster: TopicAdmin, address: str) -> bool:
+        nonlocal asked
+        asked += 1
+        return await answers(cluster, address)
+
+    answers = module._answers_strangers
+    monkeypatch.setattr(module, "_answers_strangers", counted)
+    async with Visitors(ConsoleSettings(guarded.name_server, login=True), lambda: now_ms) as visitors:
+        for at_ms in (0, module.CHECKED_MS - 1, module.CHECKED_MS, module.CHECKED_MS):
+            now_ms = at_ms
+            await visitors.sign_in(*USER)
+    assert asked == 2
 
 
 async def test_one_too_many_signs_out_the_one_that_is_idle(

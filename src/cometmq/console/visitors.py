@@ -25,6 +25,8 @@ IDLE_MS_MAX: Final = 8 * 3_600_000
 """A visitor that is idle for longer must sign in again."""
 FAILED_MAX: Final = 20
 """Most failed sign-ins in a minute: brokers count forged requests, and suspect an address with many."""
+CHECKED_MS: Final = 60_000
+"""How long a broker that refused a request without a signature is not sent another, which it counts."""
 NO_RIGHT: Final = "has no permission"
 """What a broker writes to a user whose signature is right, and who may not do what was asked for."""
 
@@ -58,6 +60,7 @@ class Visitors:
         self._known: dict[str, Visitor] = {}
         self._seen_ms: dict[str, int] = {}
         self._failed_ms: list[int] = []
+        self._checked_ms: dict[str, int] = {}  # when brokers have refused strangers, by their addresses
 
     async def __aenter__(self) -> Self:
         """Open the connections of the visitor without a login."""
@@ -110,7 +113,7 @@ class Visitors:
         )
         await cluster.__aenter__()
         try:
-            await _check_user(cluster, user)
+            await self._check_user(cluster, user)
         except BaseException:
             self._failed_ms.append(self._now_ms())
             await cluster.__aexit__()
@@ -128,6 +131,38 @@ class Visitors:
         if visitor.cluster is not None:
             await visitor.cluster.__aexit__()
 
+    async def _check_user(self, cluster: TopicAdmin, user: str) -> None:
+        """Check that a broker knows the user, and that none takes requests of strangers."""
+        try:
+            masters = await cluster.masters()
+        except RemoteError as error:  # a name server that checks signatures, too
+            raise AccessError(f"user {user} cannot sign in: {error}") from None
+        except SettingsError as error:
+            raise AccessError(f"user {user} cannot sign in: {error}") from None
+        refusals: list[str] = []
+        for name, address in masters.items():
+            try:
+                await self._check_broker(cluster, name, address)
+                await cluster.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)
+            except (RemoteError, NetworkError) as error:
+                if NO_RIGHT not in str(error):
+                    refusals.append(f"{name}: {error}")
+        if len(refusals) == len(masters):
+            raise AccessError(f"user {user} cannot sign in: {'; '.join(refusals)}")
+
+    async def _check_broker(self, cluster: TopicAdmin, name: str, address: str) -> None:
+        """Check that a broker refuses strangers, unless it did a moment ago."""
+        now_ms = self._now_ms()
+        self._checked_ms = {one: at for one, at in self._checked_ms.items() if now_ms - at < CHECKED_MS}
+        if address in self._checked_ms:
+            return
+        if await _answers_strangers(cluster, address):
+            raise AccessError(
+                f"broker {name} at {address} does not check signatures, so --login would admit anyone: "
+                "set authenticationEnabled = true there, or start the console without --login"
+            )
+        self._checked_ms[address] = now_ms
+
     async def _make_room(self, user: str) -> None:
         """Sign out those that are idle for the longest time, if one more would be too many.
 
@@ -144,30 +179,6 @@ class Visitors:
     def _add(self, visitor: Visitor) -> None:
         self._known[visitor.token] = visitor
         self._seen_ms[visitor.token] = self._now_ms()
-
-
-async def _check_user(cluster: TopicAdmin, user: str) -> None:
-    """Check that a broker knows the user, and that none takes requests of strangers."""
-    try:
-        masters = await cluster.masters()
-    except RemoteError as error:  # a name server that checks signatures, too
-        raise AccessError(f"user {user} cannot sign in: {error}") from None
-    except SettingsError as error:
-        raise AccessError(f"user {user} cannot sign in: {error}") from None
-    refusals: list[str] = []
-    for name, address in masters.items():
-        try:
-            if await _answers_strangers(cluster, address):
-                raise AccessError(
-                    f"broker {name} at {address} does not check signatures, so --login would admit anyone: "
-                    "set authenticationEnabled = true there, or start the console without --login"
-                )
-            await cluster.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)
-        except (RemoteError, NetworkError) as error:
-            if NO_RIGHT not in str(error):
-                refusals.append(f"{name}: {error}")
-    if len(refusals) == len(masters):
-        raise AccessError(f"user {user} cannot sign in: {'; '.join(refusals)}")
 
 
 async def _answers_strangers(cluster: TopicAdmin, address: str) -> bool:
