@@ -27,7 +27,7 @@ class Scene:
         self.error: Exception | None = None
         self.gate = asyncio.Event()
         self.gate.set()
-        self.collecting = self.collecting_max = 0
+        self.collecting = self.collected = 0
         self.endpoint = Endpoint(
             "127.0.0.1",
             0,
@@ -39,9 +39,9 @@ class Scene:
 
     async def collect(self) -> Values:
         self.collecting += 1
-        self.collecting_max = max(self.collecting_max, self.collecting)
         await self.gate.wait()
         self.collecting -= 1
+        self.collected += 1
         if self.error is not None:
             raise self.error
         return self.values
@@ -105,10 +105,20 @@ async def test_values_that_do_not_come_are_not_waited_for(monkeypatch: pytest.Mo
         assert (await scene.ask("/metrics")).status == 503
 
 
-async def test_scrapes_at_once_are_collected_one_after_the_other() -> None:
+async def test_scrapes_at_once_share_the_values_of_the_one_that_is_under_way() -> None:
     async with serving() as scene:
-        answers = await asyncio.gather(*(scene.ask("/metrics") for _ in range(3)))
-        assert [answer.status for answer in answers] == [200] * 3 and scene.collecting_max == 1
+        scene.gate.clear()
+        asking = [
+            asyncio.create_task(scene.ask(path)) for path in ("/metrics", "/metrics?name[]=x_sent_total")
+        ]
+        while scene.endpoint._scrapes < 2:  # noqa: ASYNC110  it has no event
+            await asyncio.sleep(0.01)
+        scene.gate.set()
+        answers = await asyncio.gather(*asking)
+        assert ["x_sent_total 7.0" in answer.text for answer in answers] == [True] * 2
+        assert scene.collected == 1
+        await scene.ask("/metrics")
+        assert scene.collected == 2
 
 
 async def test_silent_peers_hold_up_no_stop() -> None:

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from cometmq.metrics.exposition import Exposition
+from cometmq.metrics.exposition import Exposition, selected
 from cometmq.metrics.family import Family, FamilyKind, HistogramValue, Values
 
 SENT = Family("x_sent_total", FamilyKind.COUNTER, ("topic",), "messages", "messages sent")
@@ -13,7 +13,8 @@ TOOK = Family("x_took_milliseconds", FamilyKind.HISTOGRAM, (), "ms", "time")
 
 def text_of(values: Values, *, series_max: int = 10, names: tuple[str, ...] = ()) -> list[str]:
     exposition = Exposition(lambda: values, labels={"node_id": "b"}, series_max=series_max)
-    lines = exposition.text(names).decode().splitlines()
+    text = exposition.text()
+    lines = (selected(text, names) if names else text).decode().splitlines()
     return [line for line in lines if not line.partition(" ")[2].startswith(("HELP process", "TYPE process"))]
 
 

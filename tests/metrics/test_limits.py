@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http.client import HTTPConnection, RemoteDisconnected
 
 import pytest
 from tests.metrics.test_endpoint import Scene
@@ -124,20 +125,55 @@ def drained(peer: socket.socket) -> int:
     return count
 
 
-async def test_scrapes_are_limited_and_take_no_place_from_health_checks() -> None:
+async def test_scrapes_are_limited_and_take_no_place_from_health_checks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with limited(LIMITS._replace(scrapes_max=1, are_settings=True)) as scene:
         scene.gate.clear()
-        scraping = asyncio.create_task(scene.ask("/metrics"))
+        oldest = asyncio.create_task(scene.ask("/metrics"))
         while not scene.collecting:  # noqa: ASYNC110  it has no event
             await asyncio.sleep(0.01)
-        refused = await scene.ask("/metrics")
-        assert (refused.status, refused.text) == (
-            503,
-            "no metrics: 1 scrapes are under way (metricsScrapesMax)\n",
-        )
+        scraping = asyncio.create_task(scene.ask("/metrics?name[]=x_sent_total"))
+        with pytest.raises(RemoteDisconnected):
+            await oldest
         assert (await scene.ask("/healthz")).status == 200
         scene.gate.set()
         assert (await scraping).status == 200
+    assert "1 scrapes waited (metricsScrapesMax), and no place was free" in caplog.text
+
+
+async def test_the_scrapes_of_one_address_keep_no_other_out() -> None:
+    async with limited(LIMITS._replace(scrapes_max=3)) as scene, asyncio.TaskGroup() as tasks:
+        scene.gate.clear()
+        other = tasks.create_task(asyncio.to_thread(scraped_from, "127.0.0.2", scene.endpoint.address))
+        while not scene.collecting:  # noqa: ASYNC110  it has no event
+            await asyncio.sleep(0.01)
+        many = [tasks.create_task(answered(scene)) for _ in range(8)]
+        await asyncio.wait(many, return_when=asyncio.FIRST_COMPLETED)
+        while sum(one.done() for one in many) < 6:
+            await asyncio.wait([one for one in many if not one.done()], return_when=asyncio.FIRST_COMPLETED)
+        scene.gate.set()
+        assert await other == 200
+        assert sum([await one for one in many]) == 2
+        assert scene.collected == 1
+
+
+async def answered(scene: Scene) -> bool:
+    """Return whether a scrape is answered, and not closed."""
+    try:
+        return (await scene.ask("/metrics")).status == 200
+    except (RemoteDisconnected, ConnectionResetError):
+        return False
+
+
+def scraped_from(source: str, address: str) -> int:
+    """Return the status of a scrape from an address of this machine."""
+    connection = HTTPConnection(address, timeout=LIMIT_S, source_address=(source, 0))
+    try:
+        connection.request("GET", "/metrics")
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 async def test_a_head_that_does_not_end_is_not_kept() -> None:

@@ -174,7 +174,7 @@ class BrokerSettings(AuthSettings, frozen=True, kw_only=True, rename="camel"):
             peer, or is closed itself if there is none.
         metrics_waiting_max: such connections of an IP address on which no whole request has come, or whose
             answer was not taken, before the oldest is closed; 0 for any number.
-        metrics_scrapes_max: most scrapes at a time; more are answered by 503.
+        metrics_scrapes_max: most scrapes that wait at a time; of more the oldest of one address is closed.
         metrics_request_timeout_ms: ms that a whole request may take, and that taking its answer may.
         metrics_label: more labels of all metrics, ``name:value,name:value``.
         metrics_otel_cardinality_limit: most series of one metric; the others become one. Not RocketMQ's

@@ -1,13 +1,15 @@
 """A small HTTP server with ``/metrics``, ``/healthz`` and ``/readyz``, on a port and in a thread of its own.
 
-A scrape's values are collected in the server's event loop, in short pieces; their text is made in a thread.
+A scrape's values are collected in the server's event loop, in short pieces; their text is made in a thread. A
+scrape that comes meanwhile gets the same text, so many of them cost little more than one.
 ``/healthz`` is 200 while the event loop takes work. ``/readyz`` is 200 while there is no reason against it,
 else 503 with each reason on a line.
 
 The thread has an event loop for the connections alone, so health checks are answered while that of the server
 hangs, and by the same means as on other ports: a connection has so long for its whole request, and for taking
 the answer; until then it is one of a crowd (``net.newcomers``), in which the oldest gives way. Scrapes are
-limited by themselves, so they take no place from health checks, and neither do connections of other ports.
+limited by themselves, so they take no place from health checks, and neither do connections of other ports: if
+too many wait, the oldest of the address that has most of them gives way.
 
 ``/metrics`` knows gzip and the query ``name[]``. There is no authentication and no TLS: listen where only
 those who may see the names of topics and groups can connect.
@@ -98,7 +100,7 @@ class Endpoint:
         require("metrics", "/metrics")
         from prometheus_client.exposition import gzip_accepted  # noqa: PLC0415  an optional package
 
-        from cometmq.metrics.exposition import CONTENT_TYPE, Exposition  # noqa: PLC0415  as above
+        from cometmq.metrics.exposition import CONTENT_TYPE, Exposition, selected  # noqa: PLC0415  as above
 
         self.host = host
         self.port = port
@@ -107,9 +109,12 @@ class Endpoint:
         self._exposition = Exposition(self._collect, labels=labels, series_max=series_max)
         self._metrics_type = CONTENT_TYPE
         self._takes_gzip = gzip_accepted
+        self._selected = selected
+        lack = f"{limits.scrapes_max} scrapes waited{limits.setting('metricsScrapesMax')}"
+        self._scrapers = Crowd(0, lack)
         self._scrapes = 0
+        self._text: asyncio.Task[bytes] | None = None  # while it is made
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._one_at_a_time = asyncio.Lock()
         self._server: _Server | None = None
 
     @property
@@ -130,37 +135,49 @@ class Endpoint:
         server, self._server = self._server, None
         if server is not None:
             await server.stop()
+            self._scrapers.close()
 
-    async def _answer(self, request: "_Request") -> "_Answer":
+    async def _answer(self, request: "_Request", peer: tuple[str, int]) -> "_Answer":
         """Answer one request, in the loop of the connections."""
         if request.method != "GET":
             return _Answer(405, b"GET only\n", fields={"Allow": "GET"})
         if request.path == "/metrics":
-            return await self._metrics(request)
+            return await self._metrics(request, peer)
         if request.path == "/healthz":
             return await self._health()
         if request.path == "/readyz":
             return await self._readiness()
         return _Answer(200 if request.path == "/" else 404, _INDEX.encode())
 
-    async def _metrics(self, request: "_Request") -> "_Answer":
-        if self._scrapes >= (most := self._limits.scrapes_max):
-            setting = self._limits.setting("metricsScrapesMax")
-            return _Answer(503, f"no metrics: {most} scrapes are under way{setting}\n".encode())
+    async def _metrics(self, request: "_Request", peer: tuple[str, int]) -> "_Answer":
+        """Answer a scrape, unless it gives way to another."""
+        if self._scrapes >= self._limits.scrapes_max:
+            self._scrapers.make_room()
+        task = asyncio.current_task()
+        assert task is not None
+        scraper = _Scraper(peer, task)
         self._scrapes += 1
+        self._scrapers.add(scraper)
         try:
-            return await asyncio.to_thread(self._scrape, request)
-        finally:
-            self._scrapes -= 1
-
-    def _scrape(self, request: "_Request") -> "_Answer":
-        """Answer a scrape, in a thread."""
-        try:
-            made = self._exposition.text(parse_qs(request.query).get("name[]", ()))
+            return await asyncio.to_thread(self._scraped, request, await self._shared_text())
         except TimeoutError:
             return _Answer(503, f"no metrics: their values are not there after {COLLECT_S_MAX} s\n".encode())
         except (OSError, CometMQError) as error:
             return _Answer(503, f"no metrics: {error}\n".encode())
+        finally:
+            self._scrapers.remove(scraper)
+            self._scrapes -= 1
+
+    async def _shared_text(self) -> bytes:
+        """Return the text that is being made, or else make one. Raises what collecting its values does."""
+        if self._text is None or self._text.done():
+            self._text = asyncio.create_task(asyncio.to_thread(self._exposition.text))
+        return await asyncio.shield(self._text)
+
+    def _scraped(self, request: "_Request", made: bytes) -> "_Answer":
+        """Return a text as the answer to a scrape, in a thread."""
+        if names := parse_qs(request.query).get("name[]"):
+            made = self._selected(made, names)
         if self._takes_gzip(request.fields.get("accept-encoding", "")):
             fields = {"Content-Encoding": "gzip"}
             return _Answer(200, gzip.compress(made, GZIP_LEVEL), self._metrics_type, fields)
@@ -195,8 +212,7 @@ class Endpoint:
         """Collect the values of a scrape from its thread. Raises TimeoutError, or what the source raises."""
 
         async def collect() -> Values:
-            async with self._one_at_a_time:
-                return await self._source.collect()
+            return await self._source.collect()
 
         future = self._in_loop(collect)
         try:
@@ -226,6 +242,21 @@ class _Request(NamedTuple):
     path: str
     query: str
     fields: Mapping[str, str]
+
+
+class _Scraper(NamedTuple):
+    """Who waits for values: one of a crowd of them.
+
+    Attributes:
+        task: answers the scrape; its connection is closed when it ends.
+    """
+
+    peer: tuple[str, int]
+    task: "asyncio.Task[object]"
+
+    def cut(self) -> None:
+        """Close its connection."""
+        self.task.cancel()
 
 
 class _Answer(NamedTuple):
@@ -265,14 +296,14 @@ class _Server:
     """Serves connections with one request each, in a thread with an event loop of its own.
 
     Args:
-        answer: answers a request, in that loop.
+        answer: answers a request of a peer, in that loop.
     """
 
     def __init__(
         self,
         host: str,
         port: int,
-        answer: Callable[[_Request], Awaitable[_Answer]],
+        answer: Callable[[_Request, tuple[str, int]], Awaitable[_Answer]],
         limits: EndpointLimits,
     ) -> None:
         self._host = host
@@ -334,7 +365,10 @@ class _Server:
                 head = await reader.readuntil(_HEAD_END)
             stream.admit()
             request = _parse(head)
-            answer = _Answer(400, b"not HTTP\n") if request is None else await self._answer(request)
+            if request is None:
+                answer = _Answer(400, b"not HTTP\n")
+            else:
+                answer = await self._answer(request, stream.peer)
             stream.wait_for_peer()
             writer.write(answer.encode())
             writer.close()

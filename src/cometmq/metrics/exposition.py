@@ -36,6 +36,22 @@ FOLDED: Final = Family(
 _log = get_logger(__name__)
 
 
+def selected(text: bytes, names: Collection[str]) -> bytes:
+    """Return of a text the samples with these names, as they stand in it, and the heads of their families."""
+    wanted: list[bytes] = []
+    head: list[bytes] = []
+    encoded = {name.encode() for name in names}
+    for line in text.split(b"\n"):
+        if line.startswith(b"# HELP "):
+            head = [line]
+        elif line.startswith(b"# "):
+            head.append(line)
+        elif line.partition(b" ")[0].partition(b"{")[0] in encoded:
+            wanted += (*head, line)
+            head = []
+    return b"".join(line + b"\n" for line in wanted)
+
+
 class Exposition:
     """Writes the text of the values that ``collect_values`` returns; used by scraping threads.
 
@@ -55,23 +71,16 @@ class Exposition:
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
 
-    def text(self, names: Collection[str] = ()) -> bytes:
+    def text(self) -> bytes:
         """Collect values and return their text, and that of the process: memory, processor time, files.
-
-        Args:
-            names: of the samples that are wanted, as they stand in the text; empty for all.
 
         Raises what ``collect_values`` does.
         """
         values = self._collect_values()
         text = "".join(
-            line
-            for family, lines in self._families(values)
-            if (wanted := [line for line in lines if _name_of(line) in names] if names else lines)
-            for line in (*_head(family), *wanted)
+            line for family, lines in self._families(values) if lines for line in (*_head(family), *lines)
         )
-        process = self._process.restricted_registry(names) if names else self._process
-        return text.encode() + generate_latest(process)
+        return text.encode() + generate_latest(self._process)
 
     def _families(self, values: Values) -> Iterator[tuple[Family, list[str]]]:
         """Yield each family with the lines of its series."""
@@ -122,10 +131,6 @@ class Exposition:
                 count,
                 self._series_max,
             )
-
-
-def _name_of(line: str) -> str:
-    return line.partition(" ")[0].partition("{")[0]
 
 
 def _head(family: Family) -> tuple[str, str]:

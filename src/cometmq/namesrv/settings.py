@@ -48,7 +48,7 @@ class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel")
             waits for its peer, or is closed itself if there is none.
         metrics_waiting_max: such connections of an IP address on which no whole request has come, or whose
             answer was not taken, before the oldest is closed; 0 for any number.
-        metrics_scrapes_max: most scrapes at a time; more are answered by 503.
+        metrics_scrapes_max: most scrapes that wait at a time; of more the oldest of one address is closed.
         metrics_request_timeout_ms: ms that a whole request may take, and that taking its answer may.
         insecure: whether it may listen where other machines reach it without users.
     """
