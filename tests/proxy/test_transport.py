@@ -18,6 +18,7 @@ from cometmq.net.tls.settings import TlsSettings
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy import transport
 from cometmq.proxy.http2.streams import RequestBytes
+from cometmq.proxy.http2.unread import Requester, UnreadRequests
 from cometmq.proxy.transport import ALPN, Call, CallRefused, Exchange, GrpcServer, GrpcStatus, Rpc
 
 
@@ -85,7 +86,7 @@ async def test_of_the_headers_of_a_call_few_are_kept() -> None:
 
 
 async def test_what_comes_behind_the_only_request_is_not_kept() -> None:
-    rest = RequestBytes(cast(Any, Acks()), 1)
+    rest = RequestBytes(cast(Any, Acks()), 1, Requester(UnreadRequests(), lambda _: None))
     rest.add(b"request", 7)
     assert await rest.read(7) == b"request"
     rest.add(b"more", 4)

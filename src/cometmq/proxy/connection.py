@@ -33,6 +33,7 @@ from cometmq.proxy.http2.faults import PeerFault, PeerFaults
 from cometmq.proxy.http2.frames import Allowance, Http2
 from cometmq.proxy.http2.streams import Outlet
 from cometmq.proxy.http2.turns import Turns
+from cometmq.proxy.http2.unread import Requester, UnreadRequests
 from cometmq.proxy.http2.unsent import Recipient, Unsent
 from cometmq.proxy.settings import ProxySettings
 
@@ -64,6 +65,7 @@ class Shared(NamedTuple):
     connections: "set[GrpcConnection]"
     turns: Turns
     unsent: Unsent
+    unread: UnreadRequests
     faults: PeerFaults
     newcomers: Newcomers | None
 
@@ -98,7 +100,8 @@ class GrpcConnection(H2Protocol):
         self.newcomers: Newcomers | None = None
         self.peer = ("", 0)
         self._shared = shared
-        self._outlet = Outlet(Recipient(shared.unsent, self._end_for_unsent))
+        self._outlet = Outlet(Recipient(shared.unsent, self._end_for_bytes))
+        self._requester = Requester(shared.unread, self._end_for_bytes)
         self._release = release
         self._deadline: asyncio.TimerHandle | None = None
         self._is_over = self._is_paused = False
@@ -231,7 +234,7 @@ class GrpcConnection(H2Protocol):
         self.connection.initialize()
         settings = self._shared.settings
         resets = Allowance("resets of calls", settings.resets_max, settings.resets_per_second, "resetsMax")
-        self.processor = CallEvents(self.calls, self.connection, self, self._outlet, resets)
+        self.processor = CallEvents(self.calls, self.connection, self, self._outlet, self._requester, resets)
 
     def _is_deaf(self) -> bool:
         """Close it if the client sends what is to be answered, and reads nothing; return whether it does."""
@@ -268,6 +271,7 @@ class GrpcConnection(H2Protocol):
         self.connection.resume_writing()  # who waits to send an answer learns that it has ended
         self._outlet.recipient.end()
         self._outlet.close()
+        self._requester.end()
 
     def _end_for(self, error: H2ProtocolError) -> None:
         """Close it for what the client has sent, and say why (RFC 9113, 5.4.1)."""
@@ -281,8 +285,8 @@ class GrpcConnection(H2Protocol):
         self._end_limits()
         self._close(str(error))
 
-    def _end_for_unsent(self, reason: str) -> None:
-        """Close it for what the client has not read."""
+    def _end_for_bytes(self, reason: str) -> None:
+        """Close it for what waits unread, of requests or of answers."""
         self._end_for(DenialOfServiceError(reason))
 
     def _allow(self, settings: dict[SettingCodes, int]) -> None:

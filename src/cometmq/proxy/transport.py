@@ -34,6 +34,7 @@ from cometmq.proxy.connection import NEWCOMER_LIMITS, GrpcConnection, Shared, co
 from cometmq.proxy.http2.faults import PeerFaults
 from cometmq.proxy.http2.streams import CallStream
 from cometmq.proxy.http2.turns import Turns
+from cometmq.proxy.http2.unread import UnreadRequests
 from cometmq.proxy.http2.unsent import AnswersHeld, Recipient, Unsent
 from cometmq.proxy.parts import PARTS_MAX, has_too_many_parts
 from cometmq.proxy.settings import ProxySettings
@@ -212,6 +213,7 @@ class GrpcServer:
             self._connections,
             Turns(settings.turn_frames_max),
             Unsent(settings.unsent_bytes_max, settings.unsent_bytes_total_max),
+            UnreadRequests(),
             self._faults,
             self._newcomers,
         )

@@ -12,6 +12,7 @@ from tests.proxy.http2.conftest import connected, headers_frame, only, request_f
 
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.http2.streams import Outlet, RequestBytes
+from cometmq.proxy.http2.unread import Requester, UnreadRequests
 from cometmq.proxy.http2.unsent import Held, Recipient
 from cometmq.proxy.settings import ProxySettings
 from cometmq.proxy.transport import Call
@@ -30,9 +31,13 @@ class Acks:
         self.sizes.append(size)
 
 
+def new_requester() -> Requester:
+    return Requester(UnreadRequests(), lambda _: None)
+
+
 def unread() -> tuple[RequestBytes, list[int]]:
     acks = Acks()
-    return RequestBytes(cast(Any, acks), 1), acks.sizes
+    return RequestBytes(cast(Any, acks), 1, new_requester()), acks.sizes
 
 
 async def test_bytes_are_acknowledged_when_they_are_read() -> None:

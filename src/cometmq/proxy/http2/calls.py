@@ -43,6 +43,7 @@ from cometmq.proxy.http2.faults import PeerFault, PeerFaults
 from cometmq.proxy.http2.frames import Allowance, Http2
 from cometmq.proxy.http2.headers import Headers, Refusal, kept_of, malformed, malformed_trailers, refusal_of
 from cometmq.proxy.http2.streams import CallStream, Outlet
+from cometmq.proxy.http2.unread import Requester
 
 _CODEC: Final = ProtoCodec()
 _NO_EVENTS: Final = _DispatchServerEvents()
@@ -195,17 +196,25 @@ class CallEvents(EventsProcessor):
         connection: grpclib's side of it.
         owner: the connection itself.
         outlet: where answers wait.
+        requester: counts the requests that are not read.
         resets: limits the calls that are reset or refused.
     """
 
     handler: Calls
 
     def __init__(
-        self, calls: Calls, connection: Connection, owner: Owner, outlet: Outlet, resets: Allowance
+        self,
+        calls: Calls,
+        connection: Connection,
+        owner: Owner,
+        outlet: Outlet,
+        requester: Requester,
+        resets: Allowance,
     ) -> None:
         super().__init__(calls, connection)
         self._owner = owner
         self._outlet = outlet
+        self._requester = requester
         self._resets = resets
 
     def process(self, event: Event) -> None:
@@ -225,7 +234,7 @@ class CallEvents(EventsProcessor):
             self._reset(event.stream_id, ErrorCodes.REFUSED_STREAM, f"{most} are under way")
             return
         transport = self.connection._transport  # noqa: SLF001 as above
-        stream = CallStream(self.connection, http2, transport, self._outlet, event.stream_id)
+        stream = CallStream(self.connection, http2, transport, self._outlet, self._requester, event.stream_id)
         self.handler.accept(stream, headers, self.register(stream))
 
     def process_trailers_received(self, event: TrailersReceived) -> None:

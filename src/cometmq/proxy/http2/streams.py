@@ -13,6 +13,7 @@ from grpclib.protocol import Connection, Stream
 from h2.exceptions import StreamClosedError
 
 from cometmq.proxy.http2.frames import Http2
+from cometmq.proxy.http2.unread import Requester
 from cometmq.proxy.http2.unsent import Recipient
 
 FRAME_BYTES_MAX: Final = 1 << 16
@@ -28,10 +29,12 @@ class RequestBytes:
     Args:
         connection: where bytes are acknowledged.
         stream_id: the stream's number.
+        requester: counts what is neither read nor awaited.
     """
 
-    def __init__(self, connection: Connection, stream_id: int) -> None:
+    def __init__(self, connection: Connection, stream_id: int, requester: Requester) -> None:
         self._connection = connection
+        self._requester = requester
         self._stream_id = stream_id
         self._data = bytearray()
         self._acknowledged = 0  # of the data, so many bytes from the beginning
@@ -48,6 +51,7 @@ class RequestBytes:
             self._dropped += len(data)
             return
         self._data += data
+        self._requester.add(len(data))
         self._wake()
 
     def eof(self) -> None:
@@ -91,10 +95,11 @@ class RequestBytes:
 
     def unacked_size(self) -> int:
         """Drop what nobody will read; return how much of it is not acknowledged."""
-        size = len(self._data) - self._acknowledged + self._dropped
+        unread, dropped = len(self._data) - self._acknowledged, self._dropped
+        self._requester.remove(unread)
         self._data.clear()
         self._acknowledged = self._dropped = 0
-        return size
+        return unread + dropped
 
     async def _more(self) -> None:
         """Wait for more bytes."""
@@ -105,6 +110,7 @@ class RequestBytes:
 
     def _acknowledge(self, size: int) -> None:
         self._acknowledged += size
+        self._requester.remove(size)
         self._connection.ack(self._stream_id, size)
 
     def _wake(self) -> None:
@@ -159,6 +165,7 @@ class CallStream(Stream):
         http2: h2's side.
         transport: the socket.
         outlet: where answers wait.
+        requester: counts what is not read of its requests.
         stream_id: the stream's number.
     """
 
@@ -168,8 +175,10 @@ class CallStream(Stream):
         http2: Http2,
         transport: asyncio.Transport,
         outlet: Outlet,
+        requester: Requester,
         stream_id: int,
     ) -> None:
+        self._requester = requester
         super().__init__(connection, http2, transport, stream_id=stream_id)
         self._http2 = http2
         self._outlet = outlet
@@ -178,7 +187,9 @@ class CallStream(Stream):
     def init_stream(self, stream_id: int, connection: Connection) -> None:
         """Begin with no bytes (called by grpclib)."""
         self.id = stream_id
-        self.buffer = cast(Any, RequestBytes(connection, stream_id))  # in the place of grpclib's own
+        self.buffer = cast(
+            Any, RequestBytes(connection, stream_id, self._requester)
+        )  # in the place of grpclib's own
 
     @property
     def request(self) -> RequestBytes:
