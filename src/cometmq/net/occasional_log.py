@@ -45,18 +45,18 @@ class OccasionalLog:
 
 
 class PeerLog:
-    """Counts what peers do, and logs now and then how often, with the last of them and its reason.
+    """Logs what peers do: the first at once, and then now and then the last of them with their number.
 
     Args:
         log: the module's.
         level: of its lines.
-        text: has places for the number, the peer and the reason.
+        text: has places for the peer and the reason.
     """
 
     def __init__(self, log: logging.Logger, level: int, text: str) -> None:
         self._logger = log
         self._level = level
-        self._text = text
+        self._text = text + "%s"
         self._last = ("", "")
         self._log = OccasionalLog(self._write)
 
@@ -70,4 +70,5 @@ class PeerLog:
         self._log.close()
 
     def _write(self, count: int) -> None:
-        self._logger.log(self._level, self._text, count, *self._last)
+        more = f" ({count} such since the last line)" if count > 1 else ""
+        self._logger.log(self._level, self._text, *self._last, more)

@@ -80,8 +80,7 @@ class SlaveEntrance:
         self._acceptor: Acceptor | None = None
         lack = "no slave had reported on them"
         self._strangers = Crowd(settings.ha_strangers_max, lack, " (haStrangersMax)")
-        refused = "refused %d connections at the port for slaves, the last one of %s: %s"
-        self._refused = PeerLog(_log, logging.WARNING, refused)
+        self._refused = PeerLog(_log, logging.WARNING, "refused %s at the port for slaves: %s")
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> int:

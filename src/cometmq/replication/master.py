@@ -80,9 +80,9 @@ class MasterPort:
         self._settings = settings
         self.entrance = SlaveEntrance(settings, self._accept)
         self._slaves: set[_Slave] = set()  # those that have reported
-        self._connected = PeerLog(_log, logging.INFO, "%d slaves have connected, the last one of %s: %s")
-        self._gone = PeerLog(_log, logging.INFO, "%d slaves are gone, the last one of %s: %s")
-        self._refused = PeerLog(_log, logging.WARNING, "refused %d slaves, the last one of %s: %s")
+        self._connected = PeerLog(_log, logging.INFO, "slave %s has connected: %s")
+        self._gone = PeerLog(_log, logging.INFO, "slave %s is gone: %s")
+        self._refused = PeerLog(_log, logging.WARNING, "slave %s is refused: %s")
 
     @property
     def slaves(self) -> list[SlaveState]:

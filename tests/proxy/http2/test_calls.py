@@ -222,7 +222,7 @@ async def test_a_call_that_is_malformed_is_reset_with_a_line_of_the_log(
         assert (await client.next(RstStreamFrame, 1)).error_code == ErrorCodes.PROTOCOL_ERROR
         client.send(headers_frame(3), request_frame(3, BEAT))
         assert (await client.trailers(3))["grpc-status"] == "0"
-    assert "refused 1 calls" in caplog.text
+    assert "refused a call of " in caplog.text
     assert {record.exc_info for record in caplog.records} == {None}
 
 
@@ -262,10 +262,8 @@ async def test_calls_that_their_client_cuts_are_a_line_of_the_log(caplog: pytest
             calls = only(server._connections).calls
         held.gate.set()
         await calls.wait_closed()
-    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
-        "1 calls were cut by their clients",
-        "1 calls were cut by their clients",
-    ]
+    lines = [record.getMessage() for record in caplog.records]
+    assert ["a call of" in line and "was cut by its client" in line for line in lines] == [True, True]
     assert {record.exc_info for record in caplog.records} == {None}
 
 

@@ -15,7 +15,7 @@ async def test_faults_of_a_kind_are_a_line_at_once_and_then_their_number(
     faults.add(PeerFault.CLOSED, "peer-9", "too many frames")
     faults.close()
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "refused 1 calls, the last one of peer-0: no request"),
-        ("WARNING", "closed 1 connections, the last one of peer-9: too many frames"),
-        ("INFO", "refused 3 calls, the last one of peer-3: no request"),
+        ("INFO", "refused a call of peer-0: no request"),
+        ("WARNING", "closed the connection of peer-9: too many frames"),
+        ("INFO", "refused a call of peer-3: no request (3 such since the last line)"),
     ]

@@ -11,9 +11,9 @@ from cometmq.net.occasional_log import PeerLog
 class PeerFault(Enum):
     """A kind of fault, by what the log says of it."""
 
-    CLOSED = "closed %d connections, the last one of %s: %s"
-    REFUSED = "refused %d calls, the last one of %s: %s"
-    CUT = "%d calls were cut by their clients, the last one of %s: %s"
+    CLOSED = "closed the connection of %s: %s"
+    REFUSED = "refused a call of %s: %s"
+    CUT = "a call of %s was cut by its client: %s"
 
 
 _LEVELS: Final = {
