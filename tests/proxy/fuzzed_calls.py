@@ -12,6 +12,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count
 from typing import Any, cast
 
 import hpack
@@ -72,7 +73,7 @@ class Fuzzer:
         made = b"".join(
             (*self._headers(stream, name), *self._data(stream, self._framed(request)), *self._more(stream))
         )
-        if self._happens(0.03):
+        if self._happens(0.01):
             changed = bytearray(made)
             changed[self._random.randrange(len(changed))] ^= 1 << self._random.randrange(8)
             made = bytes(changed)
@@ -156,7 +157,10 @@ class Fuzzer:
             ),
             (0.02, lambda: DataFrame(stream, b"late").serialize()),
             (0.02, lambda: PingFrame(0, b"12345678").serialize()),
-            (0.02, lambda: PriorityFrame(stream, depends_on=self._random.choice((0, stream))).serialize()),
+            (
+                0.02,
+                lambda: PriorityFrame(stream, depends_on=self._random.choice((0, 0, 0, stream))).serialize(),
+            ),
             (
                 0.02,
                 lambda: HeadersFrame(
@@ -207,32 +211,44 @@ class Fuzzer:
         return self._random.choice(TEXTS)
 
 
-async def send_calls(host: str, port: int, seed: int, count: int) -> None:
-    """Send so many calls on a connection, and read for a while; the server may close it before."""
-    fuzzer = Fuzzer(seed)
+async def send_calls(host: str, port: int, seed: int, most: int) -> int:
+    """Send so many calls on a connection, and read for a while; return how many the server has taken."""
+    fuzzer, sent = Fuzzer(seed), 0
     reader, writer = await asyncio.open_connection(host, port)
-    with suppress(ConnectionError, TimeoutError):
-        async with asyncio.timeout(PATIENCE_S):
-            writer.write(fuzzer.settings())
-            for stream in range(1, 2 * count, 2):
-                writer.write(fuzzer.frames(stream))
-            while await reader.read(1 << 16):
-                pass
+    reading = asyncio.create_task(_read(reader))
+    with suppress(ConnectionError):
+        writer.write(fuzzer.settings())
+        while sent < most and not reading.done():
+            writer.write(fuzzer.frames(2 * sent + 1))
+            await writer.drain()
+            sent += 1
+            await asyncio.sleep(0)  # let it read
+        await asyncio.wait((reading,), timeout=PATIENCE_S)
+    reading.cancel()
     writer.close()
+    return sent
+
+
+async def _read(reader: asyncio.StreamReader) -> None:
+    """Read to the end."""
+    with suppress(ConnectionError):
+        while await reader.read(1 << 16):
+            pass
 
 
 async def campaign(options: argparse.Namespace) -> None:
     """Send very many calls, on some connections at a time."""
     host, _, port = options.address.rpartition(":")
-    seeds = iter(range(options.seed, options.seed + options.calls // CALLS_PER_CONNECTION))
-    began = time.monotonic()
+    seeds, began, sent = count(options.seed), time.monotonic(), 0
 
     async def one_after_the_other() -> None:
-        for seed in seeds:
-            await send_calls(host, int(port), seed, CALLS_PER_CONNECTION)
+        nonlocal sent
+        while sent < options.calls:
+            taken = await send_calls(host, int(port), next(seeds), CALLS_PER_CONNECTION)
+            sent += taken
 
     await asyncio.gather(*(one_after_the_other() for _ in range(options.connections)))
-    print(f"{options.calls} calls in {time.monotonic() - began:.0f} s")
+    print(f"{sent} calls on {next(seeds) - options.seed} connections in {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import socket
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -170,6 +172,23 @@ async def test_nothing_is_kept_of_connections_that_are_gone(monkeypatch: pytest.
         async with Channel("127.0.0.1", server.port) as channel:
             await call(client_of(channel, signed=True))
             assert server._newcomers._refused == {}
+
+
+async def test_a_connection_that_is_gone_is_freed_without_a_collection_of_garbage() -> None:
+    freed = asyncio.Event()
+    async with serving({"Heartbeat": beat}) as server:
+        gc.disable()
+        try:
+            async with connected(server) as client:
+                client.send(headers_frame(1), request_frame(1, pb.HeartbeatRequest()))
+                await client.trailers(1)
+                (found,) = server._connections
+                weakref.finalize(found, freed.set)
+                del found
+            async with asyncio.timeout(LIMIT_S):
+                await freed.wait()
+        finally:
+            gc.enable()
 
 
 @pytest.mark.parametrize("frame", [PingFrame(0, b"12345678"), WindowUpdateFrame(0, 1)])

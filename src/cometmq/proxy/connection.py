@@ -100,8 +100,8 @@ class GrpcConnection(H2Protocol):
         self.newcomers: Newcomers | None = None
         self.peer = ("", 0)
         self._shared = shared
-        self._outlet = Outlet(Recipient(shared.unsent, self._end_for_bytes))
-        self._requester = Requester(shared.unread, self._end_for_bytes)
+        self._outlet = Outlet(Recipient(shared.unsent, self.calm))
+        self._requester = Requester(shared.unread, self.calm)
         self._release = release
         self._deadline: asyncio.TimerHandle | None = None
         self._is_over = self._is_paused = False
@@ -180,6 +180,8 @@ class GrpcConnection(H2Protocol):
         self._end_limits()
         self._shared.connections.discard(self)
         self._release()
+        del self.calls, self.handler, self.processor  # they refer to it: without them it is freed now
+        del self._outlet, self._requester
 
     def recognise(self) -> None:
         """End the limits of a newcomer: a known user has signed a call."""
@@ -204,6 +206,10 @@ class GrpcConnection(H2Protocol):
         """Close it at once, and log the reason."""
         _log.warning("closed the connection of %s at once: %s", self, reason)
         self.cut()
+
+    def calm(self, reason: str) -> None:
+        """Close it for what the client does not read, or does not go on to send."""
+        self._end_for(DenialOfServiceError(reason))
 
     def cut(self) -> None:
         """Close it at once, and drop what is unsent."""
@@ -285,10 +291,6 @@ class GrpcConnection(H2Protocol):
         self._end_limits()
         self._close(str(error))
 
-    def _end_for_bytes(self, reason: str) -> None:
-        """Close it for what waits unread, of requests or of answers."""
-        self._end_for(DenialOfServiceError(reason))
-
     def _allow(self, settings: dict[SettingCodes, int]) -> None:
         """Send settings that say what the client may do: by default it may have 100 calls under way."""
         self._http2.update_settings(cast(Any, settings))
@@ -305,7 +307,7 @@ class GrpcConnection(H2Protocol):
 
     def _close_unless_called(self, error_code: int) -> None:
         """Close the connection of a client that leaves, unless it waits for answers."""
-        if error_code or not self.processor.streams:
+        if not self._is_over and (error_code or not self.processor.streams):
             self._close("the client leaves")
 
 

@@ -256,10 +256,11 @@ class GrpcServer:
     async def stop(self) -> None:
         """Cancel the calls under way, and close all connections."""
         await self.refuse_connections()
-        for connection in (connections := list(self._connections)):
+        all_calls = [connection.calls for connection in self._connections]
+        for connection in list(self._connections):
             connection.end()
-        for connection in connections:
-            await connection.calls.wait_closed()
+        for calls in all_calls:
+            await calls.wait_closed()
         if self._newcomers is not None:
             self._newcomers.close()
         self._faults.close()
@@ -293,6 +294,7 @@ class GrpcServer:
             finally:
                 if task is not None:
                     self._unary.discard(task)
+                del task  # its error refers to this frame
 
         return Handler(
             handle, cardinality, GetMessageClass(method.input_type), GetMessageClass(method.output_type)
@@ -388,7 +390,7 @@ async def _receive(stream: "Stream[Any, Any]") -> Any:
     if size > (most := _most_bytes(stream)):
         text = f"a request of {size} bytes: at most {most} are possible"
         raise CallRefused(GrpcStatus.RESOURCE_EXHAUSTED, text)
-    with _ARRIVING.of(connection_of(stream).abort) as take_room:
+    with _ARRIVING.of(connection_of(stream).calm) as take_room:
         data = await unread.read(size, skipped=_HEAD.size, take_room=take_room)
     if len(data) < size:
         text = f"a request of {size} bytes ends after {len(data)} of them"

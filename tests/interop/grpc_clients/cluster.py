@@ -8,6 +8,7 @@ from tests.interop import topics
 from tests.interop.patience import wait_until
 from tests.interop.peers import Peer
 
+from cometmq import Message, Producer
 from cometmq.admin import dead_letters, groups, offsets
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.topics import TopicAdmin
@@ -28,6 +29,16 @@ def create_group(broker: Peer, group: str, **settings: Any) -> str:
 
     asyncio.run(create())
     return group
+
+
+def send_compressed(broker: Peer, topic: str, body: str) -> None:
+    """Send a long body as clients of remoting do, compressed."""
+
+    async def send() -> None:
+        async with Producer(broker.namesrv) as producer:
+            await producer.send(Message(topic, body.encode()))
+
+    asyncio.run(send())
 
 
 def dead_letters_of(broker: Peer, group: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.interop.grpc_clients.clients import Client, bodies, each_way
-from tests.interop.grpc_clients.cluster import create_group, create_topic, dead_letters_of
+from tests.interop.grpc_clients.cluster import create_group, create_topic, dead_letters_of, send_compressed
 from tests.interop.peers import Peer
 
 pytestmark = pytest.mark.interop
@@ -16,6 +16,14 @@ def test_what_fails_at_a_push_consumer_of_java_comes_again(broker: Peer, proxy: 
     handled = client.run("Push", proxy, topic, group, "none", len(names) + 1, "m3", *names)
     attempts = sorted((line["body"], line["attempt"]) for line in handled)
     assert attempts == sorted([*((name, 1) for name in names), ("m3", 2)])
+
+
+@each_way("broker", "shared", "Java")
+def test_a_compressed_body_arrives_at_java_as_it_was(broker: Peer, proxy: str, client: Client) -> None:
+    topic, body = create_topic(broker, client.named("Compressed")), "a chair, " * 10_000
+    group = create_group(broker, client.named("Compressed"))
+    send_compressed(broker, topic, body)
+    assert bodies(client.run("Push", proxy, topic, group, "none", 1, "none")) == [body]
 
 
 @each_way("broker", "shared", "Java")

@@ -1,7 +1,9 @@
 """The calls of a connection: those that are reset, those that are refused, and what remains of them."""
 
 import asyncio
+import gc
 import logging
+import weakref
 from typing import Any
 
 import pytest
@@ -102,6 +104,27 @@ async def test_nothing_is_kept_of_calls_that_are_reset() -> None:
         await client.next(PingFrame)
         assert connection.calls.under_way == 0
         assert connection.processor.streams == {}
+
+
+async def test_a_call_that_is_reset_is_freed_without_a_collection_of_garbage() -> None:
+    """What survives one is frozen, and then not looked at for an hour."""
+    begun, freed = asyncio.Event(), asyncio.Event()
+
+    async def never(_: pb.HeartbeatRequest, __: Call) -> pb.HeartbeatResponse:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with serving({"Heartbeat": never}) as server, connected(server) as client:
+        gc.disable()
+        try:
+            client.send(headers_frame(1, ("grpc-timeout", "1H")), request_frame(1, BEAT))
+            await begun.wait()
+            weakref.finalize(only(server._connections).processor.streams[1], freed.set)
+            client.send(reset_frame(1))
+            await freed.wait()
+        finally:
+            gc.enable()
 
 
 async def test_a_call_that_is_reset_is_under_way_until_its_work_has_ended() -> None:

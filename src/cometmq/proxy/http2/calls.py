@@ -172,8 +172,9 @@ class Calls(AbstractHandler):
         self, call: "Stream[Any, Any]", handler: Handler, timeout_s: float | None
     ) -> tuple[Status, str | None]:
         """Await the work for a call; return how it has ended."""
+        timer = asyncio.timeout(timeout_s)
         try:
-            async with asyncio.timeout(timeout_s) as timer:
+            async with timer:
                 await handler.func(call)
         except GRPCError as error:
             self._faults.add(PeerFault.REFUSED, self._owner, error.message or error.status.name)
@@ -185,6 +186,8 @@ class Calls(AbstractHandler):
                 return Status.DEADLINE_EXCEEDED, None
             _log.exception("failed to answer a call of %s", self._owner)
             return Status.UNKNOWN, "Internal Server Error"
+        finally:
+            del timer  # it refers to the task, whose error refers to this frame
         return Status.OK, None
 
 
