@@ -16,16 +16,17 @@ from grpclib.exceptions import StreamTerminatedError
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
-from hyperframe.frame import PingFrame, SettingsFrame, WindowUpdateFrame
+from hyperframe.frame import GoAwayFrame, PingFrame, SettingsFrame, WindowUpdateFrame
 from tests.proxy.conftest import GrpcClient
-from tests.proxy.http2.conftest import connected, data_frame, headers_frame, request_frame, serving
+from tests.proxy.http2.conftest import connected, data_frame, headers_frame, only, request_frame, serving
 
 from cometmq.net.newcomers import NewcomerLimits
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy import transport
-from cometmq.proxy.connection import NEWCOMER_LIMITS, WINDOW_BYTES, GrpcConnection
+from cometmq.proxy.connection import DROPPED_BYTES_MAX, NEWCOMER_LIMITS, WINDOW_BYTES, GrpcConnection
 from cometmq.proxy.settings import ProxySettings
 from cometmq.proxy.transport import Call, GrpcServer
+from cometmq.testing.waiting import until
 
 LIMIT_S = 60
 REFUSED = pb.HeartbeatResponse(status=pb.Status(code=pb.UNAUTHORIZED))
@@ -189,6 +190,28 @@ async def test_a_connection_that_is_gone_is_freed_without_a_collection_of_garbag
                 await freed.wait()
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (b"\0\0\1\6\0\0\0\0\0x", ErrorCodes.FRAME_SIZE_ERROR),  # a PING of one byte
+        (GoAwayFrame(0).serialize(), ErrorCodes.NO_ERROR),
+    ],
+    ids=["an error", "it leaves"],
+)
+async def test_a_client_may_read_the_goodbye_although_more_of_it_comes(
+    frame: bytes, code: ErrorCodes
+) -> None:
+    """A socket that is closed while something is unread has the client's system drop what it was told."""
+    async with serving({"Heartbeat": beat}) as server, connected(server) as client:
+        client.send(frame)
+        assert (await client.next(GoAwayFrame)).error_code == code
+        assert await client.frame() is None
+        client.send(b"x" * (2 * DROPPED_BYTES_MAX))
+        connection = only(server._connections)
+        assert await until(lambda: not connection._transport.is_reading(), LIMIT_S)
+        assert await until(lambda: server.connected == 0, LIMIT_S)
 
 
 @pytest.mark.parametrize("frame", [PingFrame(0, b"12345678"), WindowUpdateFrame(0, 1)])

@@ -44,7 +44,9 @@ NEWCOMER_CALLS_MAX: Final = 100
 PING_S: Final = 60.0
 """How often a client is asked whether it is there; one that does not answer is gone."""
 CLOSE_S: Final = 1.0
-"""How long a client whose connection the proxy closes may take to read what is unsent."""
+"""How long a client whose connection the proxy closes may take to read what is unsent, and why."""
+DROPPED_BYTES_MAX: Final = 1 << 16
+"""How much is read, and dropped, after the proxy's goodbye; the rest is left to the socket."""
 NEWCOMER_LIMITS: Final = NewcomerLimits(
     frame_size_max=65_535, frame_ms_max=10_000, refused_max=32, connections_max=256, are_settings=False
 )
@@ -68,6 +70,16 @@ class Shared(NamedTuple):
     unread: UnreadRequests
     faults: PeerFaults
     newcomers: Newcomers | None
+
+
+class _Link(Connection):
+    """grpclib's side of a connection, which does not close the transport: ``GrpcConnection`` does."""
+
+    def close(self) -> None:
+        """End it (called by grpclib)."""
+        if hasattr(self, "_transport"):
+            del self._transport, self._connection._frame_dispatch_table  # noqa: SLF001 as grpclib does: a cycle
+        super().close()
 
 
 class GrpcConnection(H2Protocol):
@@ -105,6 +117,7 @@ class GrpcConnection(H2Protocol):
         self._release = release
         self._deadline: asyncio.TimerHandle | None = None
         self._is_over = self._is_paused = False
+        self._dropped = 0  # bytes, since it is over
 
     def __str__(self) -> str:
         return address_text(*self.peer)
@@ -127,7 +140,10 @@ class GrpcConnection(H2Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Handle what has come, as far as this turn allows (called by asyncio)."""
-        if self._is_over or self._is_deaf():
+        if self._is_over:
+            self._drop(data)
+            return
+        if self._is_deaf():
             return
         try:
             self._http2.reader.add_data(data)
@@ -204,7 +220,8 @@ class GrpcConnection(H2Protocol):
 
     def abort(self, reason: str) -> None:
         """Close it at once, and log the reason."""
-        _log.warning("closed the connection of %s at once: %s", self, reason)
+        if not self._is_over:  # else it is known why
+            _log.warning("closed the connection of %s at once: %s", self, reason)
         self.cut()
 
     def calm(self, reason: str) -> None:
@@ -235,7 +252,7 @@ class GrpcConnection(H2Protocol):
         if more := window - http2.local_settings.initial_window_size:
             http2.increment_flow_control_window(more)
             http2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: window})
-        self.connection = Connection(http2, self._transport, config=self.config)
+        self.connection = _Link(http2, self._transport, config=self.config)
         self.connection.flush()
         self.connection.initialize()
         settings = self._shared.settings
@@ -267,6 +284,13 @@ class GrpcConnection(H2Protocol):
         if not self._is_over:
             self._end_calls(reason)
             asyncio.get_running_loop().call_later(CLOSE_S, self._transport.abort)
+        self._transport.close()
+
+    def _drop(self, data: bytes) -> None:
+        """Drop what comes after the goodbye, and read no more when that is much."""
+        self._dropped += len(data)
+        if self._dropped > DROPPED_BYTES_MAX:
+            self._transport.pause_reading()
 
     def _end_calls(self, reason: str) -> None:
         """Cancel its calls, and begin to close it."""
@@ -283,22 +307,36 @@ class GrpcConnection(H2Protocol):
         """Close it for what the client has sent, and say why (RFC 9113, 5.4.1)."""
         if self._is_over:  # such as for too many refused calls
             return
-        code = error.error_code
-        self._shared.faults.add(PeerFault.CLOSED, self, f"{error} ({ErrorCodes(code).name})")
+        code = ErrorCodes(error.error_code)
+        self._shared.faults.add(PeerFault.CLOSED, self, f"{error} ({code.name})")
+        self._say_goodbye(code, str(error))
+
+    def _say_goodbye(self, code: ErrorCodes, reason: str) -> None:
+        """Cancel its calls, say why, and close it when the client has done so, or soon.
+
+        A socket that is closed while something has come that is unread has the client's system drop what the
+        client has not read.
+        """
         if not self._http2.is_over:  # it has not said so yet
-            self._http2.close_connection(code, str(error).encode())
+            self._http2.close_connection(code, reason.encode())
         self.connection.flush()
-        self._end_limits()
-        self._close(str(error))
+        self._cancel_deadline()
+        self._end_calls(reason)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        asyncio.get_running_loop().call_later(CLOSE_S, self._transport.abort)
 
     def _allow(self, settings: dict[SettingCodes, int]) -> None:
         """Send settings that say what the client may do: by default it may have 100 calls under way."""
         self._http2.update_settings(cast(Any, settings))
         self.connection.flush()
 
-    def _end_limits(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+
+    def _end_limits(self) -> None:
+        self._cancel_deadline()
         if self.newcomers is not None:
             self.newcomers.remove(self)
 
@@ -308,7 +346,7 @@ class GrpcConnection(H2Protocol):
     def _close_unless_called(self, error_code: int) -> None:
         """Close the connection of a client that leaves, unless it waits for answers."""
         if not self._is_over and (error_code or not self.processor.streams):
-            self._close("the client leaves")
+            self._say_goodbye(ErrorCodes.NO_ERROR, "the client leaves")
 
 
 def connection_of(stream: "Stream[Any, Any]") -> GrpcConnection:

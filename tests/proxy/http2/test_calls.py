@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 from h2.errors import ErrorCodes
-from hyperframe.frame import DataFrame, HeadersFrame, PingFrame, RstStreamFrame, WindowUpdateFrame
+from hyperframe.frame import (
+    DataFrame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    RstStreamFrame,
+    WindowUpdateFrame,
+)
 from tests.proxy.http2.conftest import (
     UNKNOWN_FRAME,
     connected,
@@ -24,6 +31,7 @@ from cometmq.net.newcomers import NewcomerLimits
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy import transport
 from cometmq.proxy.connection import NEWCOMER_LIMITS
+from cometmq.proxy.http2 import calls
 from cometmq.proxy.settings import ProxySettings
 from cometmq.proxy.transport import Call
 
@@ -206,11 +214,11 @@ async def test_a_frame_of_an_unknown_type_does_not_end_the_connection(
         ([headers_frame(1), data_frame(1, b"\0\0\0\0\x02\xff\xff")], "3", "the request cannot be decoded"),
         ([headers_frame(1), data_frame(1, b"\1\0\0\0\0")], "12", "requests must not be compressed"),
         ([headers_frame(1, ends=True)], "3", "the call has no request"),
-        ([headers_frame(1, without="te")], "2", "the header te is not 'trailers'"),
-        ([headers_frame(1, ("content-type", "text/html"))], "2", "content-type is 'text/html'"),
-        ([headers_frame(1, ("grpc-timeout", "1X"))], "2", "grpc-timeout is '1X'"),
-        ([headers_frame(1, ("grpc-timeout", "9" * 400 + "H"))], "2", "grpc-timeout is '999"),
-        ([headers_frame(1, rpc="Nothing")], "12", "Method not found"),
+        ([headers_frame(1, without="te", ends=True)], "2", "the header te is not 'trailers'"),
+        ([headers_frame(1, ("content-type", "text/html"), ends=True)], "2", "content-type is 'text/html'"),
+        ([headers_frame(1, ("grpc-timeout", "1X"), ends=True)], "2", "grpc-timeout is '1X'"),
+        ([headers_frame(1, ("grpc-timeout", "9" * 400 + "H"), ends=True)], "2", "grpc-timeout is '999"),
+        ([headers_frame(1, rpc="Nothing", ends=True)], "12", "Method not found"),
     ],
 )
 async def test_a_call_that_is_none_is_refused_with_a_line_of_the_log(
@@ -255,6 +263,63 @@ async def test_what_is_no_call_of_grpc_is_told_so(caplog: pytest.LogCaptureFixtu
         client.send(headers_frame(1, (":method", "GET"), ends=True))
         assert (await client.next(DataFrame, 1)).data == b"not a POST request"
         assert client._headers[":status"] == "405"
+
+
+@pytest.mark.parametrize(
+    ("headers", "frames", "code"),
+    [
+        (
+            (),
+            [HeadersFrame(1, b"\x84", flags=["END_HEADERS", "END_STREAM"]).serialize()],  # :path as a trailer
+            ErrorCodes.PROTOCOL_ERROR,
+        ),
+        (
+            (),
+            [HeadersFrame(1, b"\0\1x\1y", flags=["END_HEADERS"]).serialize()],
+            ErrorCodes.PROTOCOL_ERROR,
+        ),
+        ((("content-length", "1"),), [data_frame(1, b"four")], ErrorCodes.PROTOCOL_ERROR),
+        ((), [WindowUpdateFrame(1, (1 << 31) - 1).serialize()], ErrorCodes.FLOW_CONTROL_ERROR),
+    ],
+    ids=["trailers", "second headers", "length", "window"],
+)
+async def test_what_is_wrong_with_the_rest_of_a_request_goes_before_its_refusal(
+    headers: tuple[tuple[str, str], ...], frames: list[bytes], code: ErrorCodes
+) -> None:
+    async with serving({"Heartbeat": beat}) as server, connected(server) as client:
+        client.send(headers_frame(1, (":method", "GET"), *headers))
+        for _ in range(2):  # so much later that it would have been refused
+            client.send(PingFrame(0, b"12345678").serialize())
+            await client.next(PingFrame)
+        client.send(*frames)
+        while not isinstance(frame := await client.frame(), RstStreamFrame | GoAwayFrame):
+            assert not isinstance(frame, HeadersFrame)
+        assert frame.error_code == code
+
+
+@pytest.mark.parametrize("rest", [[], [data_frame(1, b"x" * 9_000, ends=False)]], ids=["no more", "more"])
+async def test_a_refusal_does_not_wait_long_for_the_end_of_its_request(
+    monkeypatch: pytest.MonkeyPatch, rest: list[bytes]
+) -> None:
+    monkeypatch.setattr(calls, "REFUSED_S", 0.02)
+    async with serving({"Heartbeat": beat}) as server, connected(server) as client:
+        client.send(headers_frame(1, (":method", "GET")), *rest)
+        await client.next(HeadersFrame, 1)
+        assert client._headers[":status"] == "405"
+        assert (await client.next(RstStreamFrame, 1)).error_code == ErrorCodes.NO_ERROR
+
+
+async def test_a_call_that_is_to_be_refused_is_under_way_and_keeps_no_request() -> None:
+    async with serving({"Heartbeat": beat}) as server, connected(server) as client:
+        client.send(headers_frame(1, (":method", "GET")))
+        for _ in range(2):
+            client.send(data_frame(1, b"x" * 9_000, ends=False), PingFrame(0, b"12345678").serialize())
+            await client.next(PingFrame)
+        connection = only(server._connections)
+        assert connection.calls.under_way == 1
+        assert not connection.processor.streams[1].request._data
+        client.send(data_frame(1, b""))
+        assert (await client.next(HeadersFrame, 1)) is not None
 
 
 @pytest.mark.parametrize("value", ["%%%", "A", "AAAAA"])

@@ -5,6 +5,7 @@
     HEADERS ─► under way ─► answered ───────────────────────────► ended
        │           └► the client resets it: its work is cancelled ─┘
        ├► malformed by HTTP/2 (``headers.py``): reset
+       ├► not one of gRPC (``headers.py``): refused when its request has ended, or soon
        └► refused, when too many are under way: those that were reset are until their work has ended
 
 A client also resets a call by a fault for which HTTP/2 has us reset it. A refusal or a reset uses up the
@@ -45,6 +46,8 @@ from cometmq.proxy.http2.headers import Headers, Refusal, kept_of, malformed, ma
 from cometmq.proxy.http2.streams import CallStream, Outlet
 from cometmq.proxy.http2.unread import Requester
 
+REFUSED_S: Final = 1.0
+"""How long a call that is refused by its headers may take to end its request, before it is told so."""
 _CODEC: Final = ProtoCodec()
 _NO_EVENTS: Final = _DispatchServerEvents()
 
@@ -138,6 +141,7 @@ class Calls(AbstractHandler):
         http_status, status, text = refusal
         self._faults.add(PeerFault.REFUSED, self._owner, text)
         self._owner.count_refused()
+        await self._end_of(stream)
         if status is not None:
             await _abort(stream, http_status, status, encode_grpc_message(text))
             return
@@ -145,6 +149,16 @@ class Calls(AbstractHandler):
         await stream.send_data(text.encode(), end_stream=True)
         if stream.closable:
             stream.reset_nowait()
+
+    async def _end_of(self, stream: HttpStream) -> None:
+        """Wait for the end of a request, but not for long.
+
+        A refusal with a reset in the midst of it would hide what HTTP/2 finds wrong with the rest. That is
+        dropped, and only the stream's window of it comes.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REFUSED_S):
+                await cast(CallStream, stream).request.end()
 
     async def _answer(self, stream: HttpStream, named: dict[str, str], handler: Handler) -> None:
         """Answer a call, and end it with a status."""

@@ -86,12 +86,18 @@ class RequestBytes:
         return data
 
     def drop_rest(self) -> None:
-        """Keep nothing that comes from now on: the only request was read.
+        """Keep nothing that comes from now on: nobody will read it.
 
         It is not acknowledged before the call has ended, so little of it comes.
         """
         self._dropped = self.unacked_size()
         self._is_read = True
+
+    async def end(self) -> None:
+        """Drop what has come and what comes, and wait for the end of the requests."""
+        self.drop_rest()
+        while not self._is_complete:
+            await self._more()
 
     def unacked_size(self) -> int:
         """Drop what nobody will read; return how much of it is not acknowledged."""
