@@ -147,7 +147,7 @@ def connected(
         own = BrokerSettings(broker_name="bench")
         parts = Assembly(Settings(own, settings), store, disk, clock, ("127.0.0.1", 10911))
         server = Server(parts.requests)
-        session = Session(server)
+        session = Session(server.shared)
         session.connection_made(Wire())  # type: ignore[arg-type]  # it is one as far as a session cares
         for topic in range(TOPICS):
             session.data_received(b"".join(frame_of(topic, queue, 0) for queue in range(QUEUES)))

@@ -107,7 +107,7 @@ class Desk:
     def __init__(self, store: MessageStore, server: Server, parts: Assembly, host: str) -> None:
         self.store, self.server, self.parts, self.wire = store, server, parts, Wire(host)
         self.bulk = Counting(parts.bulk)
-        self.session = Session(server)
+        self.session = Session(server.shared)
         self.session.connection_made(self.wire)  # type: ignore[arg-type]  # it is one as far as a session cares
 
     def read(self, data: bytes) -> None:

@@ -8,7 +8,7 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command
 
 
-class Counts:
+class Shared:
     refused_requests = 0
 
 
@@ -18,7 +18,7 @@ class Peer:
     user = ""
 
     def __init__(self) -> None:
-        self.server = Counts()
+        self.shared = Shared()
         self.sent: list[Command] = []
         self.refused = 0
         self.closed = False
@@ -80,7 +80,7 @@ def test_refused_requests_are_answered_and_the_others_handled_in_order() -> None
     Guarded(handler, OddCheck()).handle(cast(Session, peer), commands)
     passed, sent = handler.handled, peer.sent
     assert passed == [[commands[0], commands[2], commands[4]]]
-    assert peer.server.refused_requests == peer.refused == 2
+    assert peer.shared.refused_requests == peer.refused == 2
     assert [(one.opaque, one.code, one.remark) for one in sent] == [
         (2, ResponseCode.NO_PERMISSION, "2 is even"),
         (4, ResponseCode.NO_PERMISSION, "4 is even"),

@@ -15,7 +15,7 @@ from cometmq.format.host import pack_host
 from cometmq.io.clock import ManualClock
 from cometmq.message import Buffer
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import UNSENT_MAX, FlowLimits
+from cometmq.net.flow import FlowLimits
 from cometmq.net.server import Server, Session
 from cometmq.net.session import IDLE_MS_MAX, PARTIAL_FRAME_MS_MAX
 from cometmq.wire.codes import ResponseCode
@@ -101,11 +101,11 @@ class RawPeer:
 class Scene:
     """A server with its handler, its clock and raw peers."""
 
-    def __init__(self, host: str, unsent_max: int) -> None:
+    def __init__(self, host: str, limits: FlowLimits, idle_ms_max: int) -> None:
         self.host = host
         self.handler = Echo()
         self.clock = ManualClock()
-        self.server = Server(self.handler, clock=self.clock, limits=FlowLimits(unsent_max=unsent_max))
+        self.server = Server(self.handler, clock=self.clock, limits=limits, idle_ms_max=idle_ms_max)
         self.port = 0
         self._peers: list[RawPeer] = []
 
@@ -131,8 +131,10 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(host: str = "127.0.0.1", unsent_max: int = UNSENT_MAX) -> AsyncIterator[Scene]:
-    here = Scene(host, unsent_max)
+async def scene(
+    host: str = "127.0.0.1", *, idle_ms_max: int = IDLE_MS_MAX, **limits: int
+) -> AsyncIterator[Scene]:
+    here = Scene(host, FlowLimits(**limits), idle_ms_max)
     here.port = await here.server.start(host, 0)
     try:
         yield here
@@ -267,7 +269,7 @@ class PlayedTransport(asyncio.Transport):
 def test_an_ipv4_peer_of_a_dual_stack_socket_is_an_ipv4_peer(run: Run) -> None:
     async def main() -> None:
         async with scene() as here:
-            session = Session(here.server)
+            session = Session(here.server.shared)
             session.connection_made(PlayedTransport("::ffff:192.0.2.1"))
             assert session.peer == ("192.0.2.1", 5)
             assert session.born_host == pack_host("192.0.2.1", 5)
@@ -280,7 +282,7 @@ def test_all_answers_to_what_came_in_one_turn_leave_in_one_write(run: Run) -> No
     async def main() -> None:
         async with scene() as here:
             transport = PlayedTransport("192.0.2.1")
-            session = Session(here.server)
+            session = Session(here.server.shared)
             session.connection_made(transport)
             session.data_received(b"".join(echo(number) for number in range(50)))
             session.data_received(b"".join(echo(number) for number in range(50, 100)))
@@ -393,8 +395,7 @@ def test_an_idle_peer_is_closed_and_one_that_speaks_is_not(run: Run) -> None:
 
 def test_how_long_a_peer_may_be_idle_is_a_setting(run: Run) -> None:
     async def main() -> None:
-        async with scene() as here:
-            here.server.idle_ms_max = 1_000
+        async with scene(idle_ms_max=1_000) as here:
             peer = await here.connect()
             await here.accepted()
             here.pass_time(999)

@@ -106,7 +106,7 @@ class Desk:
         self.server = Server(self.handler, clock=self.clock, limits=FlowLimits(**limits), late_ms=200)
         self.server.bulk = self.bulk
         self.transports = [Transport() for _ in range(connections)]
-        self.sessions = [Session(self.server) for _ in range(connections)]
+        self.sessions = [Session(self.server.shared) for _ in range(connections)]
         for session, transport in zip(self.sessions, self.transports, strict=True):
             session.connection_made(transport)
 

@@ -6,18 +6,13 @@ import logging
 import pytest
 from tests.net.test_server import RawPeer, Scene, echo, scene
 
-from cometmq.net.flow import FlowLimits
-from cometmq.net.session import PARTIAL_FRAME_MS_MAX
+from cometmq.net.session import PARTIAL_FRAME_MS_MAX, Session
 from cometmq.net.unfinished import LONG_FRAME_MIN, OVERTAKING_MS_MAX, STALLED_MS
 
 ROOM = 300_000
 BODY = bytes(100_000)
 """Of a frame three of which have less than ROOM only if headers count for nothing: so two have."""
 LIMIT_S = 60
-
-
-def narrow(here: Scene) -> None:
-    here.server.limits = FlowLimits(unfinished_total_max=ROOM)
 
 
 async def stall(here: Scene, sent: int = 90_000) -> RawPeer:
@@ -41,8 +36,7 @@ async def until_stalled(here: Scene, count: int) -> None:
 
 
 async def test_frames_that_nobody_finishes_take_no_more_than_the_limit() -> None:
-    async with asyncio.timeout(LIMIT_S), scene() as here:
-        narrow(here)
+    async with asyncio.timeout(LIMIT_S), scene(unfinished_total_max=ROOM) as here:
         peers = [await stall(here) for _ in range(20)]
         await until_stalled(here, len(peers))
         assert here.server.unfinished.size <= ROOM
@@ -56,8 +50,7 @@ async def test_a_peer_that_goes_on_has_its_turn_when_those_that_do_not_are_cut(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
-    async with asyncio.timeout(LIMIT_S), scene() as here:
-        narrow(here)
+    async with asyncio.timeout(LIMIT_S), scene(unfinished_total_max=ROOM) as here:
         stalled = [await stall(here) for _ in range(2)]
         await until_stalled(here, 2)
         honest = await here.connect()
@@ -78,8 +71,7 @@ async def test_a_peer_that_goes_on_has_its_turn_when_those_that_do_not_are_cut(
 
 
 async def test_all_who_go_on_are_served_however_many_they_are() -> None:
-    async with asyncio.timeout(LIMIT_S), scene() as here:
-        narrow(here)
+    async with asyncio.timeout(LIMIT_S), scene(unfinished_total_max=ROOM) as here:
         peers = [await here.connect() for _ in range(20)]
 
         async def send(number: int, peer: RawPeer) -> None:
@@ -95,8 +87,7 @@ async def test_all_who_go_on_are_served_however_many_they_are() -> None:
 
 
 async def test_a_frame_longer_than_the_limit_is_read_when_no_other_is() -> None:
-    async with asyncio.timeout(LIMIT_S), scene() as here:
-        narrow(here)
+    async with asyncio.timeout(LIMIT_S), scene(unfinished_total_max=ROOM) as here:
         peer = await here.connect()
         for number in (1, 2):
             await peer.send(echo(number, bytes(2 * ROOM)))
@@ -104,8 +95,7 @@ async def test_a_frame_longer_than_the_limit_is_read_when_no_other_is() -> None:
 
 
 async def test_who_leaves_gives_its_room_to_who_waits() -> None:
-    async with asyncio.timeout(LIMIT_S), scene() as here:
-        narrow(here)
+    async with asyncio.timeout(LIMIT_S), scene(unfinished_total_max=ROOM) as here:
         stalled = [await stall(here) for _ in range(2)]
         await until_stalled(here, 2)
         waiting = await here.connect()
@@ -117,8 +107,7 @@ async def test_who_leaves_gives_its_room_to_who_waits() -> None:
 
 
 async def test_waiting_for_room_is_no_stalling() -> None:
-    async with asyncio.timeout(LIMIT_S), scene() as here:
-        narrow(here)
+    async with asyncio.timeout(LIMIT_S), scene(unfinished_total_max=ROOM) as here:
         stalled = [await stall(here) for _ in range(2)]
         await until_stalled(here, 2)
         waiting = await stall(here)
@@ -126,6 +115,7 @@ async def test_waiting_for_room_is_no_stalling() -> None:
         here.pass_time(0)
         here.clock.advance(PARTIAL_FRAME_MS_MAX)
         session = next(iter(here.server.unfinished._waiting))
+        assert isinstance(session, Session)
         session.sweep(here.clock.monotonic_ms())
         assert not session.closed
         for peer in (*stalled, waiting):
@@ -133,8 +123,7 @@ async def test_waiting_for_room_is_no_stalling() -> None:
 
 
 async def test_short_frames_overtake_long_ones_that_have_not_waited_for_long() -> None:
-    async with asyncio.timeout(LIMIT_S), scene() as here:
-        narrow(here)
+    async with asyncio.timeout(LIMIT_S), scene(unfinished_total_max=ROOM) as here:
         stalled = [await stall(here) for _ in range(2)]
         await until_stalled(here, 2)
         waiting = await stall(here)

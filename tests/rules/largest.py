@@ -220,7 +220,7 @@ class Answered(Wire):
 
 async def work_of(server: Server, data: bytes, *, stays: bool = False) -> int:
     """Return the work of the turn that has most of it, until a request is answered; then the client goes."""
-    session, wire = Session(server), Answered()
+    session, wire = Session(server.shared), Answered()
     session.connection_made(wire)  # type: ignore[arg-type]  # it is one as far as a session cares
     with counted() as turns:
         session.data_received(data)
@@ -279,7 +279,7 @@ async def broker_rows(root: Path) -> AsyncIterator[tuple[str, int, Largest]]:
 def join(server: Server, group: str, count: int) -> None:
     """Connect so many members of a group."""
     for n in range(count):
-        session = Session(server)
+        session = Session(server.shared)
         session.connection_made(Wire("127.0.0.1"))  # type: ignore[arg-type]  # it is one as far as it cares
         body = f'{{"clientID":"c{n}","consumerDataSet":[{{"groupName":"{group}"}}]}}'.encode()
         server.handler.handle(session, [Command(RequestCode.HEART_BEAT, body=body)])

@@ -159,7 +159,7 @@ async def join(bench: Bench, count: int) -> list[Wire]:
     """Connect so many members of a group, all of which know of the others; return their connections."""
     server, wires = Server(bench.parts.requests, clock=bench.clock), list[Wire]()
     for n in range(count):
-        session = Session(server)
+        session = Session(server.shared)
         wires.append(Wire("127.0.0.1"))
         session.connection_made(wires[-1])  # type: ignore[arg-type]  # it is one as far as it cares
         beat = Heartbeat(f"c{n}", consumers=[ConsumerData("cg")], producers=[ProducerData("pg")])

@@ -83,7 +83,7 @@ def recognise(session: Session, command: Command, check: RequestCheck) -> None:
 
 def refuse(session: Session, command: Command, refusal: str, check: RequestCheck) -> None:
     """Answer a refused request with NO_PERMISSION, unless it is one-way; or close a suspect's connection."""
-    session.server.refused_requests += 1
+    session.shared.refused_requests += 1
     recognise(session, command, check)
     session.count_refused()
     if check.is_suspect(session.peer[0]):

@@ -7,7 +7,7 @@ server knows frames and limits; the handler knows the meaning of commands.
 
 import asyncio
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.net import inproc
@@ -16,11 +16,10 @@ from cometmq.net.boundary import attempt
 from cometmq.net.flow import LIMITS, FlowLimits
 from cometmq.net.listening import cannot_listen, listen
 from cometmq.net.newcomers import NewcomerLimits, Newcomers
-from cometmq.net.session import IDLE_MS_MAX, Session
+from cometmq.net.session import IDLE_MS_MAX, Counts, Session, Shared
 from cometmq.net.tls.server import ServerTls
-from cometmq.net.turn import BulkHandler, Turn
+from cometmq.net.turn import BulkHandler, RequestHandler, Turn
 from cometmq.net.unfinished import UnfinishedFrames
-from cometmq.wire.frame import Command
 
 __all__ = ["RequestHandler", "Server", "Session"]
 
@@ -30,18 +29,6 @@ LATE_MS: Final = 200
 """Age, in ms, from which an unhandled request counts as late (RocketMQ: waitTimeMillsInSendQueue)."""
 STOP_MS_MAX: Final = 3_000
 """How long ``stop`` waits for peers to read their responses, in ms."""
-
-
-class RequestHandler(Protocol):
-    """The handler of a server's commands."""
-
-    def handle(self, session: Session, commands: list[Command]) -> None:
-        """Answer, now or later, all commands of one connection that arrived in one turn."""
-        ...
-
-    def closed(self, session: Session) -> None:
-        """Clean up after a session whose connection is closed."""
-        ...
 
 
 class Server:
@@ -59,9 +46,9 @@ class Server:
         idle_ms_max: silence after which a connection is closed.
 
     Attributes:
-        bulk: handles received frames in bulk before the handler does, or None.
         newcomers: connections on which nobody has signed a request yet, if requests are checked; else None.
-        refused_requests: number of requests that a check has refused: see ``net.guarded``.
+        sessions: its sessions.
+        shared: what they share.
         turn: collects the work of the loop's current turn.
         unfinished: reserves memory for long frames that are arriving.
     """
@@ -77,17 +64,21 @@ class Server:
         tls: ServerTls | None = None,
         idle_ms_max: int = IDLE_MS_MAX,
     ) -> None:
-        self.handler = handler
-        self.bulk: BulkHandler | None = None
         self.newcomers: Newcomers | None = None
-        self.refused_requests = 0
-        self.turn = Turn(self)
-        self.unfinished = UnfinishedFrames(self)
-        self.clock = clock or SystemClock()
-        self.limits = limits
-        self.late_ms = late_ms
-        self.idle_ms_max = idle_ms_max
+        self.clock = clock = clock or SystemClock()
         self.sessions: set[Session] = set()
+        self.turn = turn = Turn(handler, self.sessions, limits, clock, late_ms)
+        self.unfinished = UnfinishedFrames(limits.unfinished_total_max, clock, lambda: turn.is_full)
+        self.shared = Shared(
+            turn,
+            self.unfinished,
+            clock,
+            limits,
+            idle_ms_max,
+            add=self.add,
+            remove=self.remove,
+            counts=self._counts,
+        )
         self._tls = tls
         limited_by = " (maxConnections; by default what `ulimit -n` leaves beside files)"
         self._connected = ConnectionCount(connections_max, limited_by)
@@ -146,6 +137,24 @@ class Server:
             await self._tls.stop()
 
     @property
+    def handler(self) -> RequestHandler:
+        """What answers the commands."""
+        return self.turn.handler
+
+    @handler.setter
+    def handler(self, handler: RequestHandler) -> None:
+        self.turn.handler = handler
+
+    @property
+    def bulk(self) -> BulkHandler | None:
+        """What handles received frames in bulk before the handler does, or None."""
+        return self.turn.bulk
+
+    @bulk.setter
+    def bulk(self, bulk: BulkHandler | None) -> None:
+        self.turn.bulk = bulk
+
+    @property
     def connections_max(self) -> int | None:
         """The limit of open connections; None if there is none."""
         acceptors = self._acceptors()
@@ -190,6 +199,11 @@ class Server:
         if not self.sessions:
             self._empty.set()
 
+    def _counts(self) -> Counts:
+        return Counts(
+            len(self.sessions), self.connections_max, self.refused_connections, self.shared.refused_requests
+        )
+
     def _acceptors(self) -> list[Acceptor]:
         return [listener for listener in self._listeners if isinstance(listener, Acceptor)]
 
@@ -197,12 +211,12 @@ class Server:
         """Open a listener; return it and its port."""
         if host == inproc.HOST:
             try:
-                within = inproc.listen(port, lambda: Session(self))
+                within = inproc.listen(port, lambda: Session(self.shared))
             except OSError as error:
                 raise cannot_listen(service, host, port, error) from error
             return within, within.port
         sockets = await listen(service, host, port, BACKLOG)
-        make = partial(Session, self)
+        make = partial(Session, self.shared)
         crowd = None if self.newcomers is None else self.newcomers.crowd
         acceptor = Acceptor(sockets, make, self._connected, self._tls, crowd)
         return acceptor, sockets[0].getsockname()[1]

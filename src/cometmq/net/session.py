@@ -2,24 +2,24 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from cometmq.errors import ProtocolError
 from cometmq.format.host import host_text, pack_host, unpack_host
+from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import Intake, Outbox
-from cometmq.net.turn import Handle, Read
-from cometmq.net.unfinished import LONG_FRAME_MIN
+from cometmq.net.flow import FlowLimits, Intake, Outbox
+from cometmq.net.newcomers import Newcomers
+from cometmq.net.unfinished import LONG_FRAME_MIN, UnfinishedFrames
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
 from cometmq.wire.frame import Command, encode
 
-if TYPE_CHECKING:
-    from cometmq.net.newcomers import Newcomers
-    from cometmq.net.server import Server
+Handle: TypeAlias = "Callable[[Session, list[Command]], None]"
 
 IDLE_MS_MAX: Final = 120_000
 """Silence, in ms, after which a peer counts as gone (RocketMQ: NettyServerConfig.java)."""
@@ -29,13 +29,102 @@ PARTIAL_FRAME_MS_MAX: Final = 30_000
 _log = get_logger(__name__)
 
 
+class Read:
+    """The bytes that one connection received for a turn; those before ``position`` are handled.
+
+    Attributes:
+        commands_end: the frames from ``position`` to here are to be handled as commands next.
+        commands: these commands, if they are decoded already.
+        checked_end: the frames before this position were checked by a server that checks its requests.
+    """
+
+    __slots__ = ("checked_end", "commands", "commands_end", "data", "position", "session")
+
+    def __init__(self, session: "Session", data: bytes) -> None:
+        self.session = session
+        self.data = data
+        self.position = self.commands_end = self.checked_end = 0
+        self.commands: list[Command] = []
+
+
+class SharedTurn(Protocol):
+    """What a session needs of its server's turn: see ``turn.Turn``.
+
+    Attributes:
+        unhandled: bytes of all sessions that were read and are not handled yet.
+        is_full: whether reading is stopped because they are too many.
+    """
+
+    unhandled: int
+    is_full: bool
+
+    def add(self, session: "Session") -> None:
+        """Queue a session, whose received bytes are handled at the end of the turn."""
+        ...
+
+    def flush_soon(self, outbox: Outbox) -> None:
+        """Flush an outbox at the end of the turn."""
+        ...
+
+    def finish(self, session: "Session") -> None:
+        """Handle all bytes that a session has received, because no more will come."""
+        ...
+
+    def stop_reading(self, session: "Session") -> None:
+        """Stop reading from all sessions, this one in any case, until enough is handled."""
+        ...
+
+
+class Counts(NamedTuple):
+    """What a server counts of its connections, for operators.
+
+    Attributes:
+        connections: number of open connections.
+        connections_max: their limit; None if there is none.
+        refused_connections: number of connections that were closed at once because too many were open.
+        refused_requests: number of requests that a check has refused: see ``net.guarded``.
+    """
+
+    connections: int
+    connections_max: int | None
+    refused_connections: int
+    refused_requests: int
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the sessions of a server share.
+
+    Attributes:
+        turn: collects the work of the loop's current turn.
+        unfinished: reserves memory for long frames that are arriving.
+        clock: measures the silence of peers.
+        limits: the limits of bytes that wait to be sent and to be handled.
+        idle_ms_max: silence after which a connection is closed.
+        add: called with a session whose connection is made.
+        remove: called with a session whose connection is closed.
+        counts: returns the server's counts.
+        refused_requests: number of requests that a check has refused: see ``net.guarded``.
+    """
+
+    turn: SharedTurn
+    unfinished: UnfinishedFrames
+    clock: Clock
+    limits: FlowLimits
+    idle_ms_max: int
+    add: "Callable[[Session], None]"
+    remove: "Callable[[Session], None]"
+    counts: Callable[[], Counts]
+    refused_requests: int = 0
+
+
 class Session(asyncio.Protocol):
     """A peer's connection, as a handler uses it.
 
     Attributes:
         peer: the peer's IP address and port; an IPv4 address mapped into IPv6 is returned as IPv4.
         born_host: the same as records hold it, 8 or 20 bytes.
-        server: the server of the session.
+        shared: what it shares with the other sessions of its server.
         attributes: values that the handler keeps with this session.
         closed: whether the session is closed, so that nothing can be sent.
         frame_heard_ms: monotonic time when bytes of the unfinished long frame last arrived, in ms.
@@ -48,10 +137,10 @@ class Session(asyncio.Protocol):
     peer: tuple[str, int]
     born_host: bytes
 
-    def __init__(self, server: "Server", on_lost: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, shared: Shared, on_lost: Callable[[], None] = lambda: None) -> None:
         self.attributes: dict[str, Any] = {}
         self.closed = False
-        self.server = server
+        self.shared = shared
         self.user = ""
         self.newcomers: Newcomers | None = None
         self.waited_ms = self.rare_reads = 0
@@ -67,7 +156,7 @@ class Session(asyncio.Protocol):
         self._frame_length = 0  # of a long frame that is unfinished
         self._waits_for_room = False  # for the rest of that frame, which is not read meanwhile
         self.frame_heard_ms = 0
-        self._quiet_since_ms = self._stuck_since_ms = server.clock.monotonic_ms()
+        self._quiet_since_ms = self._stuck_since_ms = shared.clock.monotonic_ms()
 
     def __str__(self) -> str:
         return host_text(self.born_host)
@@ -118,24 +207,24 @@ class Session(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Set up the session (called by asyncio)."""
         transport = cast(asyncio.Transport, transport)  # uvloop's has its methods, but not its base class
-        server = self.server
+        shared = self.shared
         self._transport = transport
-        self._outbox = Outbox(transport, server.limits, flush_soon=server.turn.flush_soon)
+        self._outbox = Outbox(transport, shared.limits, flush_soon=shared.turn.flush_soon)
         address = transport.get_extra_info("peername")
         if address is None:  # closed before it was accepted
             transport.abort()
             return
         self.born_host = pack_host(address[0], address[1])
         self.peer = unpack_host(self.born_host)
-        self.server.add(self)
+        shared.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Buffer the bytes of one socket read until the end of the turn (called by asyncio)."""
         self._heard = True
         if self._frame_length:
-            self.frame_heard_ms = self.server.clock.monotonic_ms()
+            self.frame_heard_ms = self.shared.clock.monotonic_ms()
         self._intake.add(data)
-        turn, limits = self.server.turn, self.server.limits
+        turn, limits = self.shared.turn, self.shared.limits
         turn.unhandled += len(data)
         if not self._waits:
             self._waits = True
@@ -147,7 +236,7 @@ class Session(asyncio.Protocol):
 
     def eof_received(self) -> None:
         """Handle all that was received: the peer sends no more (called by asyncio, which then closes)."""
-        self.server.turn.finish(self)
+        self.shared.turn.finish(self)
         if not self._reader.eof():
             self._refuse(f"it ended in the middle of a frame, after {self._reader.unfinished_size} bytes")
 
@@ -166,12 +255,12 @@ class Session(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Clean up after the loss of the connection (called by asyncio)."""
-        self.server.turn.finish(self)
+        self.shared.turn.finish(self)
         _log.debug("the connection of %s is gone: %s", self, exc or "closed")
         self.closed = True
         self._outbox.discard()
-        self.server.unfinished.end(self)
-        self.server.remove(self)
+        self.shared.unfinished.end(self)
+        self.shared.remove(self)
         self._on_lost()
 
     def stop_reading(self) -> None:
@@ -181,7 +270,7 @@ class Session(asyncio.Protocol):
 
     def resume_reading(self) -> None:
         """Resume reading, unless a limit forbids it."""
-        intake, turn, limits = self._intake, self.server.turn, self.server.limits
+        intake, turn, limits = self._intake, self.shared.turn, self.shared.limits
         is_held_up = self.congested or self._waits_for_room or turn.is_full
         if not (intake.is_begun or len(intake) >= limits.unhandled_max or is_held_up):
             self._is_read = True
@@ -237,8 +326,8 @@ class Session(asyncio.Protocol):
     def _queue_again(self) -> None:
         """Queue the received bytes for the next turn."""
         self._waits = True
-        self.server.turn.add(self)
-        self.server.turn.unhandled += len(self._intake)
+        self.shared.turn.add(self)
+        self.shared.turn.unhandled += len(self._intake)
 
     def handle(self, read: Read, handle: Handle) -> None:
         """Handle frames of a read as commands, decoded first; close the connection if they are not frames."""
@@ -269,7 +358,7 @@ class Session(asyncio.Protocol):
         self._waits_for_room = False
         if self.closed:
             return
-        self.frame_heard_ms = self.server.clock.monotonic_ms()
+        self.frame_heard_ms = self.shared.clock.monotonic_ms()
         if self._intake and not self._waits:
             self._queue_again()
         self.resume_reading()
@@ -282,7 +371,7 @@ class Session(asyncio.Protocol):
         if length == self._frame_length:
             return
         if self._frame_length:
-            self.server.unfinished.end(self)
+            self.shared.unfinished.end(self)
         self._frame_length = length
         if self.newcomers and not self.closed and length > self.newcomers.limits.frame_size_max:
             self._refuse(
@@ -290,8 +379,8 @@ class Session(asyncio.Protocol):
                 "before a known user has signed a request (unsignedFrameBytesMax)"
             )
         elif length and not self.closed:
-            self.frame_heard_ms = self.server.clock.monotonic_ms()
-            if not self.server.unfinished.begin(self, length):
+            self.frame_heard_ms = self.shared.clock.monotonic_ms()
+            if not self.shared.unfinished.begin(self, length):
                 self._waits_for_room = True
                 self.stop_reading()
 
@@ -300,8 +389,8 @@ class Session(asyncio.Protocol):
         if self._heard:
             self._heard = False
             self._quiet_since_ms = now_ms
-        elif now_ms - self._quiet_since_ms >= self.server.idle_ms_max:
-            self.abort(f"idle for {self.server.idle_ms_max // 1000} s")
+        elif now_ms - self._quiet_since_ms >= self.shared.idle_ms_max:
+            self.abort(f"idle for {self.shared.idle_ms_max // 1000} s")
             return
         progress = self._commands_read - self._commands_at_sweep
         self._commands_at_sweep = self._commands_read

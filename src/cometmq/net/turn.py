@@ -15,18 +15,16 @@ handled completely, and the rest of a flood waits for the next turns::
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
-from cometmq.net.flow import Outbox
+from cometmq.io.clock import Clock
+from cometmq.net.flow import FlowLimits, Outbox
+from cometmq.net.session import Handle, Read, Session
 from cometmq.wire.frame import Command
 
-if TYPE_CHECKING:
-    from cometmq.net.server import Server
-    from cometmq.net.session import Session
-
-Handle: TypeAlias = "Callable[[Session, list[Command]], None]"
+__all__ = ["BulkHandler", "Read", "RequestHandler", "Turn"]
 
 READ_MAX: Final = 1 << 16
 """Most bytes of a connection handled in one turn: they could be requests for large responses."""
@@ -34,22 +32,16 @@ SHARE_MIN: Final = 1 << 12
 """Least bytes of a connection handled in one turn, however many connections there are."""
 
 
-class Read:
-    """The bytes that one connection received for a turn; those before ``position`` are handled.
+class RequestHandler(Protocol):
+    """The handler of a server's commands."""
 
-    Attributes:
-        commands_end: the frames from ``position`` to here are to be handled as commands next.
-        commands: these commands, if they are decoded already.
-        checked_end: the frames before this position were checked by a server that checks its requests.
-    """
+    def handle(self, session: Session, commands: list[Command]) -> None:
+        """Answer, now or later, all commands of one connection that arrived in one turn."""
+        ...
 
-    __slots__ = ("checked_end", "commands", "commands_end", "data", "position", "session")
-
-    def __init__(self, session: "Session", data: bytes) -> None:
-        self.session = session
-        self.data = data
-        self.position = self.commands_end = self.checked_end = 0
-        self.commands: list[Command] = []
+    def closed(self, session: Session) -> None:
+        """Clean up after a session whose connection is closed."""
+        ...
 
 
 class BulkHandler(Protocol):
@@ -71,22 +63,42 @@ class BulkHandler(Protocol):
 class Turn:
     """The work collected for the end of the loop's current turn.
 
+    Args:
+        sessions: all sessions whose turn it is, whether they have received anything or not.
+        limits: how much is handled in a turn, and read before it is handled.
+        clock: measures how long what was received has waited.
+        late_ms: requests that have waited this long go to the handler alone: see ``Session.waited_ms``.
+
     Attributes:
+        handler: answers the commands.
+        bulk: handles received frames in bulk before the handler does, or None.
         unhandled: bytes that were read and are not handled yet, except those of congested peers.
         is_full: whether reading is stopped because too many bytes are unhandled.
     """
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(
+        self,
+        handler: RequestHandler,
+        sessions: Collection[Session],
+        limits: FlowLimits,
+        clock: Clock,
+        late_ms: int,
+    ) -> None:
+        self.handler = handler
+        self.bulk: BulkHandler | None = None
         self.unhandled = 0
         self.is_full = False
-        self._server = server
+        self._all_sessions = sessions
+        self._limits = limits
+        self._clock = clock
+        self._late_ms = late_ms
         self._sessions: list[Session] = []
         self._outboxes: list[Outbox] = []
         self._is_flushed_soon = False
         self._left_count = 0  # number of sessions, at the front, that have waited …
         self._left_ms = 0  # … since this monotonic time
 
-    def add(self, session: "Session") -> None:
+    def add(self, session: Session) -> None:
         """Queue a session, whose received bytes are handled at the end of the turn."""
         if not self._sessions:
             asyncio.get_running_loop().call_soon(self.handle)
@@ -120,7 +132,7 @@ class Turn:
             if self.is_full:
                 self._resume_reading()
 
-    def finish(self, session: "Session") -> None:
+    def finish(self, session: Session) -> None:
         """Handle all bytes that a session has received, because no more will come."""
         self._is_flushed_soon = True
         try:
@@ -130,12 +142,12 @@ class Turn:
         finally:
             self.flush()
 
-    def stop_reading(self, session: "Session") -> None:
+    def stop_reading(self, session: Session) -> None:
         """Stop reading from all sessions, this one in any case, until enough is handled."""
         session.stop_reading()
         if not self.is_full:
             self.is_full = True
-            for other in self._server.sessions:
+            for other in self._all_sessions:
                 other.stop_reading()
 
     def flush(self) -> None:
@@ -147,14 +159,14 @@ class Turn:
 
     def _resume_reading(self) -> None:
         """Resume reading from the sessions if enough is handled."""
-        if self.unhandled <= self._server.limits.unhandled_total_max:
+        if self.unhandled <= self._limits.unhandled_total_max:
             self.is_full = False
-            for session in self._server.sessions:
+            for session in self._all_sessions:
                 session.resume_reading()
 
     def _share(self, count: int) -> int:
         """Return how many bytes of each connection to handle in this turn."""
-        turn_max = self._server.limits.turn_max
+        turn_max = self._limits.turn_max
         if self.unhandled <= turn_max:
             return READ_MAX
         return min(max(turn_max // count, SHARE_MIN), READ_MAX)
@@ -163,12 +175,12 @@ class Turn:
         """Record the time from which the sessions that are left over wait."""
         self._left_count = len(self._sessions)
         if self._left_count:
-            self._left_ms = self._server.clock.monotonic_ms()
+            self._left_ms = self._clock.monotonic_ms()
 
-    def _mark_late(self, sessions: Sequence["Session"]) -> Sequence["Session"]:
+    def _mark_late(self, sessions: Sequence[Session]) -> Sequence[Session]:
         """Set ``waited_ms`` of the sessions that have waited too long, and return them."""
-        waited_ms = self._server.clock.monotonic_ms() - self._left_ms
-        if waited_ms < self._server.late_ms:
+        waited_ms = self._clock.monotonic_ms() - self._left_ms
+        if waited_ms < self._late_ms:
             return ()
         late = sessions[: self._left_count]
         for session in late:
@@ -180,7 +192,7 @@ class Turn:
         for read in reads:
             if read.session.waited_ms:
                 read.commands_end = len(read.data)
-                read.session.handle(read, self._server.handler.handle)
+                read.session.handle(read, self.handler.handle)
         return [read for read in reads if not read.session.waited_ms]
 
     def _handle(self, reads: list[Read]) -> None:
@@ -193,7 +205,7 @@ class Turn:
 
     def _take_bulk(self, reads: Sequence[Read]) -> Handle:
         """Handle frames in bulk; return the handler of the commands that follow."""
-        bulk, handle = self._server.bulk, self._server.handler.handle
+        bulk, handle = self.bulk, self.handler.handle
         if bulk is not None:
             try:
                 bulk.take(reads)
@@ -206,6 +218,6 @@ class Turn:
         return handle
 
 
-def _fail(error: Exception, _: "Session", __: list[Command]) -> None:
+def _fail(error: Exception, _: Session, __: list[Command]) -> None:
     """Raise the error of bulk handling, in place of the handler."""
     raise error

@@ -8,11 +8,10 @@ such a frame loses its connection, the longest silent one first.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from cometmq.net.server import Server
-    from cometmq.net.session import Session
+from cometmq.io.clock import Clock
 
 LONG_FRAME_MIN: Final = 4_096
 """Length in bytes from which a frame needs a reservation; each connection may have one shorter frame."""
@@ -20,6 +19,24 @@ STALLED_MS: Final = 2_000
 OVERTAKING_MS_MAX: Final = 10_000
 """Wait, in ms, after which a frame is no longer overtaken by shorter ones."""
 CHECK_INTERVAL_S: Final = 1.0
+
+
+class Receiver(Protocol):
+    """A connection on which a long frame is arriving.
+
+    Attributes:
+        frame_heard_ms: monotonic time when bytes of it last arrived, in ms.
+    """
+
+    frame_heard_ms: int
+
+    def resume_frame(self) -> None:
+        """Resume reading it: memory for it is now reserved."""
+        ...
+
+    def abort(self, reason: str) -> None:
+        """Close the connection at once, and log the reason."""
+        ...
 
 
 class _WaitingFrame(NamedTuple):
@@ -32,28 +49,35 @@ class _WaitingFrame(NamedTuple):
 class UnfinishedFrames:
     """The reservations of memory for long frames.
 
+    Args:
+        size_max: most bytes that are reserved, unless one frame needs more.
+        clock: measures how long frames have waited, and their peers been silent.
+        is_reading_stopped: returns whether nothing is read, so that nobody can be blamed for silence.
+
     Attributes:
         size: bytes that are reserved.
     """
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, size_max: int, clock: Clock, is_reading_stopped: Callable[[], bool]) -> None:
         self.size = 0
-        self._server = server
-        self._held: dict[Session, int] = {}
-        self._waiting: dict[Session, _WaitingFrame] = {}  # in the order of arrival
+        self._size_max = size_max
+        self._clock = clock
+        self._is_reading_stopped = is_reading_stopped
+        self._held: dict[Receiver, int] = {}
+        self._waiting: dict[Receiver, _WaitingFrame] = {}  # in the order of arrival
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, session: "Session", size: int) -> bool:
+    def begin(self, session: Receiver, size: int) -> bool:
         """Reserve memory for a session's frame; returns False if it must wait for ``resume_frame``."""
         if self._fits(size) and not self._has_waited_too_long():
             self._hold(session, size)
             return True
-        self._waiting[session] = _WaitingFrame(size, self._server.clock.monotonic_ms())
+        self._waiting[session] = _WaitingFrame(size, self._clock.monotonic_ms())
         if self._timer is None:
             self._set_timer()
         return False
 
-    def end(self, session: "Session") -> None:
+    def end(self, session: Receiver) -> None:
         """End a session's reservation, or its wait for one: the frame is complete or dropped."""
         self._waiting.pop(session, None)
         self.size -= self._held.pop(session, 0)
@@ -61,8 +85,8 @@ class UnfinishedFrames:
 
     def cut_stalled(self) -> None:
         """Close connections that hold a reservation and are silent while others wait."""
-        now_ms = self._server.clock.monotonic_ms()
-        while self._waiting and self._held and not self._server.turn.is_full:
+        now_ms = self._clock.monotonic_ms()
+        while self._waiting and self._held and not self._is_reading_stopped():
             session = min(self._held, key=lambda one: one.frame_heard_ms)
             silent_ms = now_ms - session.frame_heard_ms
             if silent_ms < STALLED_MS:
@@ -80,9 +104,9 @@ class UnfinishedFrames:
             self._timer = None
 
     def _fits(self, size: int) -> bool:
-        return not self._held or self.size + size <= self._server.limits.unfinished_total_max
+        return not self._held or self.size + size <= self._size_max
 
-    def _hold(self, session: "Session", size: int) -> None:
+    def _hold(self, session: Receiver, size: int) -> None:
         self._held[session] = size
         self.size += size
 
@@ -100,7 +124,7 @@ class UnfinishedFrames:
 
     def _has_waited_too_long(self) -> bool:
         first = next(iter(self._waiting.values()), None)
-        return first is not None and self._server.clock.monotonic_ms() - first.since_ms >= OVERTAKING_MS_MAX
+        return first is not None and self._clock.monotonic_ms() - first.since_ms >= OVERTAKING_MS_MAX
 
     def _set_timer(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(CHECK_INTERVAL_S, self._on_timer)

@@ -237,7 +237,7 @@ async def test_a_check_that_fails_lets_nothing_pass_and_harms_no_other_connectio
         guard: Any = made.server.bulk
         failing: Any = Failing(guard._check)
         serve(made.server, made.parts.requests, made.bulk, failing)
-        other = Session(made.server)
+        other = Session(made.server.shared)
         other.connection_made(made.wire)  # type: ignore[arg-type]  # it is one as far as a session cares
         other.data_received(send(opaque=4))
         made.read(send(opaque=1) + send("TopicB", 2) + send(opaque=3))
@@ -299,7 +299,7 @@ async def test_a_suspects_connection_is_closed_in_bulk_too() -> None:
         assert made.wire.is_closed
         assert made.session.closed
         assert not answers(made)  # those that were not sent yet are dropped with the connection
-        assert made.server.refused_requests == 3
+        assert made.server.shared.refused_requests == 3
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -423,7 +423,7 @@ def made(**changes: int | None) -> PullRow:
     code, tags = RequestCode.PULL_MESSAGE, frozenset({7})
     target = PullTarget(code, header, "T@group", ("T", 3), PullFilter(tags), tags, is_rare=False)
     command = Command(code, 9, serialize_type=SerializeType.ROCKETMQ)
-    return PullRow(Session(Server(Nobody())), target, row_of(command, header))
+    return PullRow(Session(Server(Nobody()).shared), target, row_of(command, header))
 
 
 @pytest.mark.parametrize(

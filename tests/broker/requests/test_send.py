@@ -325,7 +325,7 @@ async def test_what_many_connections_send_in_a_turn_is_stored_at_once_and_answer
     with desk(ROOT, bulk=True, files=MemoryDisk(), **changes, mapped_file_size_commit_log=MIB) as made:
         await made.on_disk()
         wires = [Wire(host) for host in ("10.0.0.7", "::1", "10.0.0.8")]
-        sessions = [Session(made.server) for _ in wires]
+        sessions = [Session(made.server.shared) for _ in wires]
         for session, wire in zip(sessions, wires, strict=True):
             session.connection_made(wire)  # type: ignore[arg-type]  # it is one as far as a session cares
         made.bulk.taken = 0

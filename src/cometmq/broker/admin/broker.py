@@ -17,7 +17,7 @@ from cometmq.format.java.fastjson import dumps
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer, Usage
 from cometmq.io.write_health import failures_of
-from cometmq.net.server import Server, Session
+from cometmq.net.session import Counts, Session
 from cometmq.store.files.spread import spread_of
 from cometmq.store.log.seek import record_store_time
 from cometmq.store.store import MessageStore
@@ -124,7 +124,7 @@ class BrokerAdmin:
 
         def make(oldest: bytes | None) -> Command:
             table = self._versions() | self._disk() | self._pointers() | self._traffic()
-            table |= _connections(session.server)
+            table |= _connections(session.shared.counts())
             table |= self._warnings()
             table["earliestMessageTimeStamp"] = str(-1 if oldest is None else record_store_time(oldest))
             return response(command, body=encode(TextTable(table)))
@@ -238,13 +238,13 @@ class BrokerAdmin:
         }
 
 
-def _connections(server: Server) -> dict[str, str]:
+def _connections(counts: Counts) -> dict[str, str]:
     """Return the counts of connections, and of requests that a check refused, by keys of our own."""
     return {
-        "connectionCount": str(len(server.sessions)),
-        "connectionCountMax": str(server.connections_max or ""),
-        "connectionsRefused": str(server.refused_connections),
-        "requestsRefused": str(server.refused_requests),
+        "connectionCount": str(counts.connections),
+        "connectionCountMax": str(counts.connections_max or ""),
+        "connectionsRefused": str(counts.refused_connections),
+        "requestsRefused": str(counts.refused_requests),
     }
 
 
