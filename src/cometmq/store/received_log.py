@@ -12,14 +12,9 @@ from cometmq import kernels
 from cometmq.errors import LogDiverged
 from cometmq.format.record import START_SIZE
 from cometmq.format.scan import StopReason
-from cometmq.kernels.ops import Dispatch, Scan
+from cometmq.kernels.ops import Scan
 from cometmq.store.appending import Appending
-from cometmq.store.log.commit_log import SETTING
-from cometmq.store.log.log_scan import Chunk
-from cometmq.store.parts import Parts
-from cometmq.store.recovery.light_entries import placed
-from cometmq.store.recovery.replay import Replay
-from cometmq.store.upkeep.dispatch import Dispatcher
+from cometmq.store.log.commit_log import SETTING, CommitLog
 
 
 class ReceivedLog:
@@ -29,13 +24,11 @@ class ReceivedLog:
         record_count: number of records appended so far.
     """
 
-    def __init__(self, parts: Parts, appending: Appending, dispatcher: Dispatcher) -> None:
+    def __init__(self, log: CommitLog, appending: Appending) -> None:
         self.record_count = 0
-        self._log = parts.log
-        self._parts = parts
+        self._log = log
         self._appending = appending
         self._rest = b""  # the beginning of a record, or of a blank
-        dispatcher.put_received = self._put
 
     @property
     def end_offset(self) -> int:
@@ -102,13 +95,3 @@ class ReceivedLog:
         raise LogDiverged(
             f"what the master has at offset {self.end_offset + at} does not continue this log, or is damaged"
         )
-
-    def _put(self, chunk: Chunk) -> Dispatch:
-        """Add the entries of records to their queues, and number later messages from there."""
-        queues = self._parts.queues
-        replay = Replay(queues, None, self._parts.delay_levels, deleted=self._parts.ledger.deleted)
-        found = replay.dispatch(chunk)
-        for key in placed(chunk, found).keys:
-            if (queue := queues.find(*key)) is not None:
-                queue.next_offset = queue.max_offset
-        return found

@@ -140,7 +140,7 @@ class MessageStore(Messages, HasPointers):
         self._record_files()
         self.clock = clock = ClockSteps(clock, lambda: parts.log.written_offset)
         self._lock_token, self._run_soon, self._closed = lock_token, run_soon, False
-        self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
+        self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues, parts.ledger)
         self.calculate_bitmaps(lambda _: b"")
         self.flusher = Flusher(parts.log, settings, clock, self._in_flusher)
         self._readers = ThreadPoolExecutor(READ_THREADS, "cometmq-read")
@@ -153,7 +153,7 @@ class MessageStore(Messages, HasPointers):
             self._end_append if run_soon is None or self._reads_later else None,
             (lambda: self.confirm_offset) if self._reads_later else None,
         )
-        self.received = ReceivedLog(parts, self.appending, self._dispatcher)
+        self.received = ReceivedLog(parts.log, self.appending)
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
         self.deletions = Deletions(parts)
         self.readings = Readings(parts, settings, self._upkeep.catch_up, lambda: self.confirm_offset)

@@ -21,6 +21,7 @@ from cometmq.store import NewMessage
 from cometmq.store.files.spread import LogSpread
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.queue.ledger import Ledger
 from cometmq.store.queue.queues import Queues
 from cometmq.store.reading import run
 from cometmq.store.upkeep import dispatch
@@ -46,7 +47,7 @@ class Desk:
         self.log = CommitLog(files, LogSpread((layout.commitlog_dir(ROOT),)), 1 << 20)
         self.queues = Queues(files, ROOT, SMALL.queue_file_size)
         self.index = Index(files, ROOT, 10, 50)
-        self.dispatcher = Dispatcher(self.log, self.index, DELAYS, self.queues.staged)
+        self.dispatcher = Dispatcher(self.log, self.index, DELAYS, self.queues, Ledger(disk, ROOT))
         self.told: list[Arrival] = []
         self.dispatcher.listen(self.told.extend, [["somebody"]])
 
@@ -208,6 +209,6 @@ def test_a_full_disk_while_the_index_rolls_loses_no_key_and_doubles_none(
 
 def test_without_an_index_nothing_follows(disk: MemoryDisk) -> None:
     desk = Desk(disk)
-    dispatcher = Dispatcher(desk.log, None, DELAYS, desk.queues.staged)
+    dispatcher = Dispatcher(desk.log, None, DELAYS, desk.queues, Ledger(disk, ROOT))
     dispatcher.catch_up_index()
     assert disk.names(layout.index_dir(ROOT)) == []

@@ -100,7 +100,7 @@ class Replay:
     def dispatch(self, chunk: Chunk) -> Dispatch:
         """Dispatch the records of ``chunk``; return what was read of them."""
         dispatch = self._dispatched(chunk)
-        self._add(chunk, dispatch)
+        self.add(chunk, dispatch)
         return dispatch
 
     def walk(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
@@ -112,7 +112,7 @@ class Replay:
 
         with closing(read_ahead(read())) as pairs:
             for chunk, dispatch in pairs:
-                self._add(chunk, dispatch)
+                self.add(chunk, dispatch)
                 yield chunk
 
     def put(self, key: QueueKey, queue_offsets: NDArray[np.int64], entries: np.ndarray) -> None:
@@ -136,7 +136,8 @@ class Replay:
         named = self._queues is not None
         return kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=named)
 
-    def _add(self, chunk: Chunk, dispatch: Dispatch) -> None:
+    def add(self, chunk: Chunk, dispatch: Dispatch) -> None:
+        """Add what was read of the records of ``chunk`` to queues and index."""
         self.messages += chunk.scan.count
         if self._queues is not None:
             self._add_entries(self._queues, chunk, dispatch)

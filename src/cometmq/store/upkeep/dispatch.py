@@ -16,13 +16,14 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.dispatch import queue_tags_code
 from cometmq.format.java.java_hash import tags_code
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from cometmq.kernels.ops import Dispatch
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.index.index import Index
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.log_scan import Chunk, LogScan
-from cometmq.store.queue.staged import Staged
+from cometmq.store.queue.ledger import Ledger
+from cometmq.store.queue.queues import Queues
 from cometmq.store.recovery.replay import Replay
+from cometmq.store.upkeep.received_entries import ReceivedEntries
 
 INDEX_LAG_BYTES = 1024 * 1024
 """Bytes of the log by which the index may lag behind."""
@@ -80,7 +81,8 @@ class Dispatcher:
 
     Args:
         index: receives the keys, or None if messages are not indexed.
-        staged: receives the queue entries.
+        queues: receive the queue entries.
+        ledger: says which records that a master has encoded are those of deleted topics.
 
     Attributes:
         dispatched_offset: CommitLog offset before which all records can be read through their queues.
@@ -89,7 +91,6 @@ class Dispatcher:
         on_arrival_of: by topic, called when its messages have become readable; not for bulk sends.
         calculate_bitmap: returns the bitmap of the filters that a message passes, for the unit in its queue's
             extension; None if entries get no units.
-        put_received: adds entries of a master's records to their queues; returns what it has read of them.
         follow: called when the index lags behind by INDEX_LAG_BYTES, or ``dispatched_time`` went back.
         awaiting: collections of those who wait for arrivals; if all are empty, none are collected.
     """
@@ -99,7 +100,8 @@ class Dispatcher:
         commit_log: CommitLog,
         index: Index | None,
         delay_levels: DelayLevels,
-        staged: Staged,
+        queues: Queues,
+        ledger: Ledger,
     ) -> None:
         self.dispatched_offset = commit_log.written_offset
         self.dispatched_time = commit_log.written_time
@@ -108,8 +110,8 @@ class Dispatcher:
         self.awaiting: list[Sized] = []
         self._callbacks: list[Callable[[list[Arrival]], None]] = []
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
-        self._staged = staged
-        self.put_received: Callable[[Chunk], Dispatch] | None = None
+        self._staged = queues.staged
+        self._received = ReceivedEntries(queues, delay_levels, ledger)
         self.follow: Callable[[], None] = lambda: None
         self._log = commit_log
         self._index = index
@@ -180,7 +182,7 @@ class Dispatcher:
             if isinstance(batch, _AppendedSends):
                 arrivals += self._release(*batch)
             elif isinstance(batch, _ReceivedRecords):
-                arrivals += self._put_received(*batch)
+                arrivals += self._add_received(*batch)
             else:
                 arrivals += self._stage(*batch)
         if arrivals:
@@ -230,10 +232,9 @@ class Dispatcher:
             if (queue := staged.queues.get(number)) is not None
         ]
 
-    def _put_received(self, end_offset: int, store_time: int, chunk: Chunk) -> list[Arrival]:
+    def _add_received(self, end_offset: int, store_time: int, chunk: Chunk) -> list[Arrival]:
         """Add a master's records to their queues; return them if anybody waits for arrivals."""
-        assert self.put_received is not None, "nobody puts a master's records into queues"
-        found = self.put_received(chunk)
+        found = self._received.add(chunk)
         self._advance(end_offset, store_time)
         if not any(self.awaiting):
             return []
