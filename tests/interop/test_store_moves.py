@@ -72,7 +72,7 @@ def test_each_broker_finds_what_the_one_before_it_left(
 ) -> None:
     """Lasts up to a minute: each broker gives out every message twice, and Java's needs 10 s to stop.
 
-    What runs only in ``make interop-long``, and why, is in ``ARCHITECTURE.md``.
+    What runs only in ``make interop-long``, and why, is in ``docs/internals/tests.md``.
     """
     port = peers.free_port()  # the same for all: an offset message id names the broker's address
     digest: dict[tuple[str, int, int], Line] = {}

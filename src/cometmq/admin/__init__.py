@@ -1,1 +1,4 @@
-"""Operators' actions as functions that return values, which the command line prints."""
+"""Operators' actions as functions that return values, which the command line prints.
+
+Page: ``docs/internals/operators.md``.
+"""

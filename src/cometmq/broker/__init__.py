@@ -1,4 +1,7 @@
-"""The broker: RocketMQ's requests, answered from the store."""
+"""The broker: RocketMQ's requests, answered from the store.
+
+Page: ``docs/internals/broker.md``.
+"""
 
 from cometmq.extras import require
 

@@ -1,7 +1,7 @@
 """A broker's part in replication: the port of a master's slaves, or a slave's link to its master.
 
 What a broker is, its settings say (``brokerRole``), for as long as it runs: under a controller those that
-``controlled.py`` starts it with.
+``failover/switching.py`` starts it with.
 """
 
 import logging

@@ -1,1 +1,4 @@
-"""The command line: one file per noun, imported when its command runs."""
+"""The command line: one file per noun, imported when its command runs.
+
+Page: ``docs/internals/operators.md``.
+"""

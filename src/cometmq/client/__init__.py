@@ -1,4 +1,7 @@
-"""Producers and consumers for asyncio; each class is imported at its first use."""
+"""Producers and consumers for asyncio; each class is imported at its first use.
+
+Page: ``docs/internals/clients.md``.
+"""
 
 from typing import TYPE_CHECKING, Final
 

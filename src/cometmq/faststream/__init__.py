@@ -11,6 +11,8 @@
 
 The classes are built on FastStream's internal ones, as those of its own brokers are: hence the narrow
 bounds of the extra ``faststream``.
+
+Page: ``docs/internals/clients.md``.
 """
 
 from typing import TYPE_CHECKING, Final

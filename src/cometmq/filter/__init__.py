@@ -1,1 +1,4 @@
-"""Message filters: tag expressions, SQL92, and the Bloom filter of groups."""
+"""Message filters: tag expressions, SQL92, and the Bloom filter of groups.
+
+Page: ``docs/internals/cluster.md``.
+"""

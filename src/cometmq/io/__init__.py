@@ -1,1 +1,4 @@
-"""Clock and file system behind small interfaces, so that tests can replace them."""
+"""Clock and file system behind small interfaces, so that tests can replace them.
+
+Page: ``docs/internals/store.md``.
+"""

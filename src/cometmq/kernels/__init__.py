@@ -1,4 +1,7 @@
-"""Bulk operations over record bytes: in plain Python from the start, compiled by Numba once loaded."""
+"""Bulk operations over record bytes: in plain Python from the start, compiled by Numba once loaded.
+
+Page: ``docs/internals/kernels.md``.
+"""
 
 from cometmq.extras import require
 

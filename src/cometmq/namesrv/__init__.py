@@ -1,1 +1,4 @@
-"""The name server, which knows the brokers of each topic."""
+"""The name server, which knows the brokers of each topic.
+
+Page: ``docs/internals/broker.md``.
+"""

@@ -8,6 +8,8 @@
 A message carries the context of its send in its properties ``traceparent`` and ``tracestate``, as W3C's
 Trace Context names them, and those of the other propagators that are set. Names and attributes follow
 OpenTelemetry's semantic conventions for messaging and for RocketMQ.
+
+Page: ``docs/internals/clients.md``.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -1,7 +1,7 @@
 """What a slave does with what its master sends: the protocol of a connection.
 
 ``slave.py`` has the socket; an intake takes what comes from it. ``ClassicIntake`` is RocketMQ's classic
-protocol; with a controller there is another one (``controller/intake.py``).
+protocol; with a controller there is another one (``controller/slave_part.py``).
 
 Source: RocketMQ ``store/ha/DefaultHAClient.java``.
 """

@@ -2,6 +2,8 @@
 
 Importing it also makes Spark's own sessions find the source: see ``interpreter``. In Spark's workers it
 freezes the modules that are loaded already, and has the process end quietly: see ``worker``.
+
+Page: ``docs/internals/spark.md``.
 """
 
 from cometmq.extras import require

@@ -1,6 +1,8 @@
 """The storage engine: CommitLog, ConsumeQueues and Index, their recovery and their upkeep.
 
 A store needs no broker: see ``MessageStore.open`` and ``docs/guide/store.md``.
+
+Page: ``docs/internals/store.md``.
 """
 
 from cometmq.extras import require

@@ -1,6 +1,8 @@
 """Tools for tests of CometMQ and of programs that use it: an embedded broker, and disks that fail.
 
 The names are imported when they are first used; the pytest plugin imports nothing until a test needs it.
+
+Page: ``docs/internals/tests.md``.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -1,1 +1,4 @@
-"""A broker under RocketMQ's controller: it changes its role while it runs."""
+"""A broker under RocketMQ's controller: it changes its role while it runs.
+
+Page: ``docs/internals/replication.md``.
+"""

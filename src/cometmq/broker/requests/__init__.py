@@ -1,1 +1,4 @@
-"""Handlers of clients' requests."""
+"""Handlers of clients' requests.
+
+Page: ``docs/internals/door.md``.
+"""

@@ -1,1 +1,4 @@
-"""Messages that are stored until they are due: delayed, timed, and those of open transactions."""
+"""Messages that are stored until they are due: delayed, timed, and those of open transactions.
+
+Page: ``docs/internals/timers.md``.
+"""

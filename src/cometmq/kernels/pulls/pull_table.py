@@ -1,8 +1,9 @@
 """The targets of pulls that a broker has checked and permitted, as arrays that kernels can search.
 
 A hash table with open addressing: ``slots`` hold row numbers (-1 for none), and a row says where its key is
-in ``keys``. Only the kernel that parses pulls writes and understands keys; each is padded to whole words of
-8 bytes, so that words can be compared. The broker keeps the target of each row under its row number.
+in ``keys``. What a key holds is known only to ``plain.key_of`` and to the kernel that parses pulls; each is
+padded to whole words of 8 bytes, so that words can be compared. The broker keeps the target of each row under
+its row number.
 """
 
 from typing import Final

@@ -1,1 +1,1 @@
-"""Work on stores without a broker: search, salvage, clean and status."""
+"""Work on stores without a broker: search, salvage and clean."""

@@ -1,1 +1,4 @@
-"""Reads of an open store: by queue offset, id, key and time."""
+"""Reads of an open store: by queue offset, id, key and time.
+
+Page: ``docs/internals/reads.md``.
+"""

@@ -1,7 +1,7 @@
 """Bulk dispatch of stretches of the CommitLog to ConsumeQueues and Index.
 
-Recovery and rebuild use it, and the running store for its index, which follows the log by some hundred
-kilobytes. Dispatch is idempotent: existing entries are skipped, so a stretch can be dispatched twice.
+Recovery and rebuild use it, and the running store for its index, which follows the log by the
+megabyte. Dispatch is idempotent: existing entries are skipped, so a stretch can be dispatched twice.
 
 The time when a delayed message is due is only in its queue entry, computed by the delay levels of when it was
 stored. So if a queue's file still has the entry of a record that is dispatched again, its time is kept; if it

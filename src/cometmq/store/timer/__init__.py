@@ -1,1 +1,4 @@
-"""Timed messages: the timer wheel and its log."""
+"""Timed messages: the timer wheel and its log.
+
+Page: ``docs/internals/timers.md``.
+"""

@@ -1,1 +1,4 @@
-"""Handlers of the requests of pop consumers: pops, acknowledgements, and what goes with them."""
+"""Handlers of the requests of pop consumers: pops, acknowledgements, and what goes with them.
+
+Page: ``docs/internals/pop.md``.
+"""
