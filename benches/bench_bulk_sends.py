@@ -144,7 +144,7 @@ def connected(
     """Open a broker's parts and a connection; each queue has had a message."""
     loop, clock, disk = asyncio.get_running_loop(), SystemClock(), Disk()
     with MessageStore.open(directory, settings, run_soon=loop.call_soon_threadsafe) as store:
-        own = BrokerSettings(broker_name="bench")
+        own = BrokerSettings.of(broker_name="bench")
         parts = Assembly(Settings(own, settings), store, disk, clock, ("127.0.0.1", 10911))
         server = Server(parts.requests)
         session = Session(server.shared)

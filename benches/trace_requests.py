@@ -79,7 +79,7 @@ async def trace(directory: Path) -> dict[str, Counter[CodeType]]:
 
 async def idle(directory: Path, seconds: float) -> Counter[CodeType]:
     """Return the calls of a broker that has started and serves nobody."""
-    settings = BrokerSettings(listen_port=0, broker_ip="127.0.0.1", store_path_root_dir=str(directory))
+    settings = BrokerSettings.of(listen_port=0, broker_ip="127.0.0.1", store_path_root_dir=str(directory))
     broker = Broker(settings)
     await broker.start()
     try:

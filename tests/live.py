@@ -67,7 +67,7 @@ async def serving(
             "store_path_root_dir": str(root),
         }
         broker = Broker(
-            BrokerSettings(**own | settings),
+            BrokerSettings.of(**own | settings),
             StoreSettings(**SMALL | (store or {})),
             clock=clock,
             files=files,

@@ -76,7 +76,7 @@ class Watched(NamedTuple):
 async def watching(root: Path) -> AsyncIterator[Watched]:
     at_name_server = Signatures(NameServer())
     async with listening(at_name_server) as name_server:
-        settings = BrokerSettings(
+        settings = BrokerSettings.of(
             broker_name="broker-a",
             listen_port=0,
             namesrv_addr=name_server,

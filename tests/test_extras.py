@@ -208,7 +208,7 @@ SERVE = """
         name_server = NameServer("127.0.0.1", 0)
         await name_server.start()
         own = {"broker_name": "b", "listen_port": 0, "store_path_root_dir": STATEMENTS[0]}
-        broker = Broker(BrokerSettings(namesrv_addr=name_server.address, **own))
+        broker = Broker(BrokerSettings.of(namesrv_addr=name_server.address, **own))
         await broker.start()
         async with Producer(name_server.address) as producer:
             statuses = {(await producer.send(Message("T", b"x"))).status.name for _ in range(10)}

@@ -37,7 +37,7 @@ async def secured(root: Path) -> AsyncIterator[ClusterAdmin]:
 @asynccontextmanager
 async def second_broker(root: Path, cluster: ClusterAdmin) -> AsyncIterator[str]:
     """Run another broker of the cluster; gives its address."""
-    settings = BrokerSettings(
+    settings = BrokerSettings.of(
         broker_name="broker-b",
         listen_port=0,
         namesrv_addr=cluster.name_servers[0],

@@ -328,7 +328,7 @@ async def test_every_broker_of_the_topic_is_lowered_to_what_it_may_have(tmp_path
     async with serving(tmp_path / "a") as live, TopicAdmin(live.name_server) as admin:
         await admin.create("T", queues=QUEUES)
         other = Broker(
-            BrokerSettings(
+            BrokerSettings.of(
                 broker_name=OTHER,
                 listen_port=0,
                 namesrv_addr=live.name_server,

@@ -144,11 +144,11 @@ async def serving(
     clock = ManualClock()
     clock.advance(passed_ms)
     store_settings = StoreSettings(**SMALL | (store or {}))
-    own = BrokerSettings(broker_name=BROKER, **settings)
+    own = BrokerSettings.of(broker_name=BROKER, **settings)
     loop = asyncio.get_running_loop()
     run_soon = loop.call_soon_threadsafe
     with MessageStore.open(root, store_settings, files=files, clock=clock, run_soon=run_soon) as opened:
-        server = Server(Nobody(), clock=clock, limits=own.limits)
+        server = Server(Nobody(), clock=clock, limits=own.flow.limits)
         port = await server.start("127.0.0.1", 0)
         parts = Assembly(Settings(own, store_settings), opened, files, clock, ("127.0.0.1", port))
         server.handler, server.bulk = parts.requests, parts.bulk if bulk else None

@@ -172,7 +172,7 @@ def desk(
     with MessageStore.open(
         root, store_settings, files=files, clock=clock, run_soon=loop.call_soon_threadsafe
     ) as store:
-        own = BrokerSettings(broker_name="broker-a")
+        own = BrokerSettings.of(broker_name="broker-a")
         parts = Assembly(Settings(own, store_settings), store, files, clock, ("10.1.2.3", 10911))
         delete_at_once(parts, store)
         save_at_once(parts.topics._saved)

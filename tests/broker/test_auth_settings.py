@@ -25,22 +25,22 @@ def test_rocketmqs_own_texts_are_read() -> None:
             "innerClientAuthenticationCredentials": INNER,
         }
     )
-    assert found.authentication_enabled and found.authorization_enabled
-    assert found.unsigned_codes == {105, 34}
-    assert found.allowed_codes == frozenset()
-    assert found.initial_user == Credentials("admin", "hidden2")
-    assert found.inner_credentials == Credentials("inner", "hidden1")
+    assert found.auth.authentication_enabled and found.auth.authorization_enabled
+    assert found.auth.unsigned_codes == {105, 34}
+    assert found.auth.allowed_codes == frozenset()
+    assert found.auth.initial_user == Credentials("admin", "hidden2")
+    assert found.auth.inner_credentials == Credentials("inner", "hidden1")
 
 
 def test_nothing_given_means_no_authentication_and_no_credentials() -> None:
     found = BrokerSettings()
-    assert not (found.authentication_enabled or found.authorization_enabled or found.insecure)
-    assert found.initial_user is None and found.inner_credentials is None
+    assert not (found.auth.authentication_enabled or found.auth.authorization_enabled or found.auth.insecure)
+    assert found.auth.initial_user is None and found.auth.inner_credentials is None
 
 
 def test_authorization_without_authentication_is_refused() -> None:
     with pytest.raises(SettingsError, match="authorizationEnabled = true needs authenticationEnabled"):
-        BrokerSettings(authorization_enabled=True)
+        BrokerSettings.of(authorization_enabled=True)
 
 
 @pytest.mark.parametrize("name", ["aclEnable", "migrateAuthFromV1Enabled"])
@@ -50,7 +50,7 @@ def test_accounts_of_4_x_need_authorization_and_their_home(name: str) -> None:
     on = {"authenticationEnabled": "true", "authorizationEnabled": "true", name: "true"}
     with pytest.raises(SettingsError, match=f"{name} = true needs rocketmqHome"):
         from_properties(on)
-    assert from_properties(on | {"rocketmqHome": "home"}).rocketmq_home == "home"
+    assert from_properties(on | {"rocketmqHome": "home"}).auth.rocketmq_home == "home"
 
 
 def test_accounts_of_4_x_are_either_followed_or_migrated() -> None:
@@ -82,11 +82,11 @@ def test_secrets_are_neither_in_the_text_of_settings_nor_in_what_operators_get()
         "init_authentication_user": FIRST,
         "inner_client_authentication_credentials": INNER,
     }
-    settings = BrokerSettings(**values)
+    settings = BrokerSettings.of(**values)
     shown = shown_properties(Settings(settings, StoreSettings()))
     assert shown["initAuthenticationUser"] == shown["innerClientAuthenticationCredentials"] == "***"
     assert "hidden" not in f"{settings} {settings!r} {shown}"
-    assert settings.inner_client_authentication_credentials == INNER
+    assert settings.auth.inner_client_authentication_credentials == INNER
     assert msgspec.convert(msgspec.to_builtins(settings), BrokerSettings) == settings
 
 

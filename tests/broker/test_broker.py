@@ -35,9 +35,9 @@ PULL = RequestCode.PULL_MESSAGE
 @asynccontextmanager
 async def running(root: Path, *, sync: bool = False, **settings: object) -> AsyncIterator[Broker]:
     flush = FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH
-    own = BrokerSettings(broker_name=BROKER, listen_port=0, store_path_root_dir=str(root))
+    own = BrokerSettings.of(broker_name=BROKER, listen_port=0, store_path_root_dir=str(root))
     store = StoreSettings(**SMALL, flush_disk_type=flush, message_delay_level="0s 0s 0s")
-    broker = Broker(replace(own, **settings), store, load_kernels=False)
+    broker = Broker(own.changed(**settings), store, load_kernels=False)
     await broker.start()
     try:
         yield broker
@@ -249,7 +249,7 @@ async def test_a_broker_removes_old_files_when_the_disk_fills_up_and_takes_no_me
 ) -> None:
     monkeypatch.setattr(broker_module, "TICK_MS", 10)
     clock, disk = ManualClock(), Gauge()
-    own = BrokerSettings(broker_name=BROKER, listen_port=0, store_path_root_dir=str(tmp_path))
+    own = BrokerSettings.of(broker_name=BROKER, listen_port=0, store_path_root_dir=str(tmp_path))
     store = StoreSettings(**SMALL | {"mapped_file_size_commit_log": 8_192}, clean_resource_interval=1_000)
     log = layout.commitlog_dir(tmp_path)
 

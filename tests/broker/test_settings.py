@@ -25,13 +25,10 @@ mappedFileSizeCommitLog=1048576
 
 def test_nothing_given_means_the_defaults_of_rocketmq() -> None:
     broker, store = settings.load(None)
-    assert broker.broker_name == socket.gethostname()
-    assert (broker.broker_cluster_name, broker.listen_port, broker.default_topic_queue_nums) == (
-        "DefaultCluster",
-        10911,
-        8,
-    )
-    assert broker.name_servers == ()
+    assert broker.identity.broker_name == socket.gethostname()
+    assert broker.identity.broker_cluster_name == "DefaultCluster"
+    assert (broker.network.listen_port, broker.topics.default_topic_queue_nums) == (10911, 8)
+    assert broker.network.name_servers == ()
     assert store.max_message_size == 4 * 1024 * 1024
 
 
@@ -41,9 +38,9 @@ def test_a_real_broker_conf_is_read_and_what_has_no_effect_is_listed(
     path = tmp_path / "broker.conf"
     path.write_text(BROKER_CONF)
     broker, store = settings.load(path)
-    assert broker.broker_ip == "10.0.0.1"
-    assert broker.name_servers == ("10.0.0.2:9876", "10.0.0.3:9876")
-    assert not broker.auto_create_topic_enable
+    assert broker.network.broker_ip == "10.0.0.1"
+    assert broker.network.name_servers == ("10.0.0.2:9876", "10.0.0.3:9876")
+    assert not broker.topics.auto_create_topic_enable
     assert store.sync_flush and store.mapped_file_size_commit_log == 1048576
     assert store.delete_when == "04"
     assert "have no effect here: sendMessageThreadPoolNums\n" in caplog.text
@@ -53,14 +50,15 @@ def test_toml_says_the_same_with_types(tmp_path: Path) -> None:
     path = tmp_path / "broker.toml"
     path.write_text('brokerName = "b"\nlistenPort = 1\nautoCreateTopicEnable = false\nmaxMessageSize = 9\n')
     broker, store = settings.load(path)
-    assert (broker.broker_name, broker.listen_port, broker.auto_create_topic_enable) == ("b", 1, False)
+    assert (broker.identity.broker_name, broker.network.listen_port) == ("b", 1)
+    assert not broker.topics.auto_create_topic_enable
     assert store.max_message_size == 9
 
 
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text(BROKER_CONF)
-    assert settings.load(path, {"listenPort": 1}).broker.listen_port == 1
+    assert settings.load(path, {"listenPort": 1}).broker.network.listen_port == 1
 
 
 @pytest.mark.parametrize(
@@ -102,8 +100,9 @@ def test_a_file_wins_over_defaults_and_overrides_over_both(tmp_path: Path) -> No
     path.write_text("enablePropertyFilter=false\nlistenPort=1\n")
     defaults = {"enablePropertyFilter": True, "traceOn": False}
     found = settings.load(path, {"listenPort": "2"}, defaults=defaults).broker
-    assert (found.enable_property_filter, found.trace_on, found.listen_port) == (False, False, 2)
-    assert settings.load(None, defaults=defaults).broker.enable_property_filter
+    assert not found.filters.enable_property_filter and not found.trace_on
+    assert found.network.listen_port == 2
+    assert settings.load(None, defaults=defaults).broker.filters.enable_property_filter
 
 
 @pytest.mark.parametrize(("role", "has_pool"), [("ASYNC_MASTER", True), ("SLAVE", False)])
@@ -115,11 +114,11 @@ def test_a_slave_writes_without_the_pool(role: str, *, has_pool: bool) -> None:
 
 
 def test_the_limits_of_the_port_of_metrics_are_settings() -> None:
-    assert settings.load(None).broker.metrics_limits == LIMITS._replace(are_settings=True)
+    assert settings.load(None).broker.metrics.limits == LIMITS._replace(are_settings=True)
     given = {
         "metricsConnectionsMax": "9",
         "metricsWaitingMax": "3",
         "metricsScrapesMax": "2",
         "metricsRequestTimeoutMs": "100",
     }
-    assert settings.load(None, given).broker.metrics_limits == EndpointLimits(9, 3, 2, 100, are_settings=True)
+    assert settings.load(None, given).broker.metrics.limits == EndpointLimits(9, 3, 2, 100, are_settings=True)

@@ -11,7 +11,6 @@ from tests.replication.conftest import (
 
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.safe_sends import REJECTED
-from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.slave_requests import PULLS, READ_ONLY, of_slave
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
@@ -52,7 +51,7 @@ async def test_a_slave_that_may_not_be_read_refuses_pulls(tmp_path: Path) -> Non
 async def test_a_slave_whose_log_may_differ_from_its_masters_refuses_pulls_until_it_does_not() -> None:
     handlers: Handlers = dict.fromkeys((*PULLS, RequestCode.GET_MAX_OFFSET), answer_ok)
     levels = iter((False, True))
-    pull = of_slave(handlers, BrokerSettings(slave_read_enable=True), lambda: next(levels))[PULL]
+    pull = of_slave(handlers, answers_pulls=True, may_be_read=lambda: next(levels))[PULL]
     session: Any = None
     refused, answered = (pull(session, Command(PULL), pull_header("T")) for _ in range(2))
     assert refused is not None and (refused.code, refused.remark) == (ResponseCode.SYSTEM_BUSY, REJECTED)

@@ -68,7 +68,7 @@ def test_the_services_agree_with_each_other_and_their_settings_with_the_broker()
     content = composed["configs"]["broker"]["content"]
     values = dict(line.split("=", 1) for line in content.splitlines() if line and line[0] != "#")
     assert values.keys() <= broker_settings.known_names()
-    name_server, _, _ = broker_settings.from_properties(values).namesrv_addr.partition(":")
+    name_server, _, _ = broker_settings.from_properties(values).network.namesrv_addr.partition(":")
     assert name_server in composed["services"]
     assert composed["services"]["broker"]["volumes"] == [f"store:{values['storePathRootDir']}"]
 

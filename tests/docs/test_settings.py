@@ -10,7 +10,6 @@ from inspect import getdoc
 from itertools import chain
 from typing import Final
 
-import msgspec
 import pytest
 from msgspec.structs import fields
 from tests.docs.test_pages import ROOT
@@ -18,11 +17,13 @@ from tests.docs.test_pages import ROOT
 from cometmq.broker.admin.live_settings import CHANGEABLE
 from cometmq.broker.auth_settings import AuthSettings
 from cometmq.broker.settings import BrokerSettings
+from cometmq.errors import SettingsError
 from cometmq.namesrv.settings import NameServerSettings
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.proxy.settings import ProxySettings
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.settings.foreign import DIFFERING, STOPPING
+from cometmq.settings.values import SettingsGroup, flat_fields, settings_from
 from cometmq.store.foreign import KINDS
 from cometmq.store.settings import StoreSettings
 
@@ -36,27 +37,37 @@ HEAD: Final = """\
 """
 SECTIONS: Final = ("The broker", "The store", "Masters and slaves", "TLS", "Users and authentication")
 WIDTH: Final = 110
-CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (
+CLASSES: Final[tuple[type[SettingsGroup], ...]] = (
     BrokerSettings,
     StoreSettings,
     ReplicationSettings,
     TlsSettings,
     AuthSettings,
 )
+SERVERS: Final[tuple[type[SettingsGroup], ...]] = (
+    BrokerSettings,
+    StoreSettings,
+    NameServerSettings,
+    ProxySettings,
+)
+NAMES: Final = {field.name: field.encode_name for kind in SERVERS for field in flat_fields(kind)}
+FLAT: Final = ROOT / "tests" / "settings" / "flat_settings.txt"
+"""All settings as files have them, in the order of their names: default, and why another value is refused."""
 TABLE: Final = re.compile(r"^\| (?:setting|in the store) \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
 ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-def rows(settings: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, default and meaning of each setting of a class, from its docstring."""
+def rows(settings: type[SettingsGroup]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, default and meaning of each setting of a class and its groups, from their docstrings."""
     text = (getdoc(settings) or "").partition("Attributes:\n")[2]
     meanings = {name: " ".join(meaning.split()) for name, meaning in ATTRIBUTE.findall(text)}
-    defaults = msgspec.to_builtins(settings()) | {"brokerName": "the host's name"}
-    inherited: tuple[str, ...] = getattr(settings.__base__, "__struct_fields__", ())
-    in_files = {field.name: field.encode_name for field in fields(settings) if field.name not in inherited}
-    all_names = {field.name: field.encode_name for field in fields(settings)}
-    for attribute, name in in_files.items():
-        yield name, _default(defaults[name]), _as_markdown(meanings[attribute], all_names)
+    defaults = settings().in_files() | {"brokerName": "the host's name"}
+    for field in fields(settings):
+        if field.name in meanings:
+            meaning = _as_markdown(meanings[field.name])
+            yield field.encode_name, _default(defaults[field.encode_name]), meaning
+        elif field.type not in CLASSES:
+            yield from rows(field.type)
 
 
 def conf() -> str:
@@ -72,11 +83,25 @@ def conf() -> str:
     return "".join(parts)
 
 
-def table(settings: type[msgspec.Struct]) -> str:
+def table(settings: type[SettingsGroup]) -> str:
     """Build the table of a class's settings from its docstring."""
     lines = ["| setting | default | what it says |", "|---|---|---|"]
     lines += [f"| `{name}` | {default} | {meaning} |" for name, default, meaning in rows(settings)]
     return "\n".join(lines) + "\n"
+
+
+def flat_settings() -> Iterator[str]:
+    """Yield what ``FLAT`` says of the settings of each server."""
+    for kind in SERVERS:
+        yield f"# {kind.__name__}\n"
+        for name, default in sorted(kind().in_files().items()):
+            try:
+                settings_from(kind, {name: "wrong"})
+                why = "any text"
+            except SettingsError as error:
+                why = str(error).partition(": ")[2]
+            shown = "the host's name" if name == "brokerName" else default
+            yield f"{name} = {shown!r}: {why}\n"
 
 
 def foreign_tables() -> Iterator[str]:
@@ -106,16 +131,16 @@ def _default(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _as_markdown(meaning: str, in_files: dict[str, str]) -> str:
+def _as_markdown(meaning: str) -> str:
     """Write names in a docstring as they are in files."""
-    for attribute, name in in_files.items():
+    for attribute, name in NAMES.items():
         meaning = re.sub(rf"\b{attribute}\b(?=[^`]*``)", name, meaning) if "_" in attribute else meaning
     return meaning.replace("``", "`").replace("|", "\\|")
 
 
 @pytest.mark.parametrize(("settings", "position"), list(zip(CLASSES, range(5), strict=True)))
 def test_the_page_has_each_setting_its_default_and_its_meaning(
-    settings: type[msgspec.Struct], position: int
+    settings: type[SettingsGroup], position: int
 ) -> None:
     assert TABLE.findall(PAGE.read_text())[position] == table(settings), "python -m tests.docs.test_settings"
 
@@ -123,6 +148,10 @@ def test_the_page_has_each_setting_its_default_and_its_meaning(
 def test_the_page_has_what_is_not_honoured_and_the_settings_of_name_servers_and_proxies() -> None:
     further = [*foreign_tables(), table(NameServerSettings), table(ProxySettings)]
     assert TABLE.findall(PAGE.read_text())[len(CLASSES) :] == further
+
+
+def test_names_defaults_and_ranges_in_files_do_not_depend_on_groups() -> None:
+    assert "".join(flat_settings()) == FLAT.read_text()
 
 
 if __name__ == "__main__":

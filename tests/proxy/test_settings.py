@@ -15,7 +15,7 @@ def test_a_file_and_options_set_them(tmp_path: Path, name: str, text: str) -> No
     path = tmp_path / name
     path.write_text(text)
     settings = load(path, {"tlsServerMode": "disabled"})
-    assert settings.calls_max == 7 and settings.tls_server_mode == "disabled"
+    assert settings.calls_max == 7 and settings.tls.tls_server_mode == "disabled"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ async def running(
     root: Path, names: str, store: dict[str, Any] | None = None, **settings: Any
 ) -> AsyncIterator[Broker]:
     """Run a broker under ``root``, a master unless the settings say otherwise."""
-    own = BrokerSettings(store_path_root_dir=str(root), namesrv_addr=names, **BOTH | settings)
+    own = BrokerSettings.of(store_path_root_dir=str(root), namesrv_addr=names, **BOTH | settings)
     broker = Broker(own, StoreSettings(**SMALL | (store or {})), load_kernels=False)
     await broker.start()
     try:

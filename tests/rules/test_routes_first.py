@@ -62,7 +62,7 @@ async def registered(root: Path, store: dict[str, Any] | None = None) -> AsyncIt
     server = SlowNameServer()
     await server.start()
     async with serving(root, store) as bench:
-        settings = BrokerSettings(broker_name="broker-a", namesrv_addr=server.address)
+        settings = BrokerSettings.of(broker_name="broker-a", namesrv_addr=server.address)
         name_servers = NameServers(bench.parts.topics, settings, bench.address)
         name_servers.begin()
         await name_servers.wait_known()
@@ -183,7 +183,7 @@ async def test_after_a_restart_nobody_is_answered_before_the_broker_is_registere
     server.is_held = True
     await server.start()
     async with serving(tmp_path) as bench:
-        settings = BrokerSettings(broker_name="broker-a", namesrv_addr=server.address)
+        settings = BrokerSettings.of(broker_name="broker-a", namesrv_addr=server.address)
         name_servers = NameServers(bench.parts.topics, settings, bench.address)
         name_servers.begin()
         answer = send(bench, "Old")

@@ -75,7 +75,7 @@ class Stage:
         self._stack.push_async_callback(name_server.stop)
 
     async def _start_broker(self) -> None:
-        settings = BrokerSettings(
+        settings = BrokerSettings.of(
             listen_port=0,
             namesrv_addr=self.address,
             store_path_root_dir="/store",

@@ -56,7 +56,7 @@ def test_a_setting_that_moves_the_data_or_the_role_stops_the_start_unless_ignore
         SettingsError, match=rf"^setting {name} = 'other' stops the start: .*; .*--ignore {name}"
     ):
         settings.load(None, {name: "other"})
-    assert settings.load(None, {name: "other"}, ignored=[name]).broker.broker_id == 0
+    assert settings.load(None, {name: "other"}, ignored=[name]).broker.identity.broker_id == 0
 
 
 @pytest.mark.parametrize(("name", "one"), STOPPING.items())

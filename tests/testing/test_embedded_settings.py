@@ -5,14 +5,14 @@ from cometmq.testing.embedded_settings import STORE, broker_settings, user_setti
 def test_a_broker_with_a_user_checks_each_request_and_shows_no_secret() -> None:
     credentials = Credentials('a"b', "the 'secret'")
     settings = broker_settings("127.0.0.1", 0, "127.0.0.1:9876", user_settings(credentials))
-    assert settings.authentication_enabled and settings.authorization_enabled
-    assert settings.initial_user == credentials
+    assert settings.auth.authentication_enabled and settings.auth.authorization_enabled
+    assert settings.auth.initial_user == credentials
     assert "the 'secret'" not in repr(settings)
 
 
 def test_a_broker_without_users_asks_for_no_signature() -> None:
     settings = broker_settings("127.0.0.1", 0, "127.0.0.1:9876", {})
-    assert not settings.authentication_enabled and settings.initial_user is None
+    assert not settings.auth.authentication_enabled and settings.auth.initial_user is None
 
 
 def test_the_largest_message_fits_into_a_file() -> None:

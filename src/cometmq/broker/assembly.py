@@ -26,6 +26,7 @@ from cometmq.broker.auth.stored_records import StoredRecords, may_be_sent
 from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.name_servers.own_address import exposure
+from cometmq.broker.name_servers.topic_routes import TopicRoutes
 from cometmq.broker.reads import Reads
 from cometmq.broker.replication import Replication
 from cometmq.broker.request_body import RequestBodies
@@ -58,7 +59,8 @@ from cometmq.broker.requests.send import Sends
 from cometmq.broker.requests.targets import Targets
 from cometmq.broker.requests.transactions import Transactions
 from cometmq.broker.safe_sends import SafeSends
-from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.broker.settings import Settings
+from cometmq.broker.settings_by_subject import FilterSettings
 from cometmq.broker.slave_requests import of_slave
 from cometmq.broker.state.consumer_filters import ConsumerFilters
 from cometmq.broker.state.consumers import Consumers
@@ -128,16 +130,19 @@ class Assembly:
         directory: Directory | None = None,
     ) -> None:
         own, host = settings.broker, pack_host(*address)
+        bodies = RequestBodies(own.bodies.limits)
         peers_clock = peers_clock or clock
         table = _tables(files, store.root)
         self.topics = Topics(
-            table("topics"), clock, boot_topics(own), auto_create=own.auto_create_topic_enable
+            table("topics"), clock, boot_topics(own), auto_create=own.topics.auto_create_topic_enable
         )
         self.offsets = Offsets(table("consumerOffset"), clock)
         self.rates = Rates(clock)
-        groups = Groups(table("subscriptionGroup"), clock, auto_create=own.auto_create_subscription_group)
+        groups = Groups(
+            table("subscriptionGroup"), clock, auto_create=own.topics.auto_create_subscription_group
+        )
         self.groups = groups
-        self.filters = _filters(table("consumerFilter"), own, store, clock)
+        self.filters = _filters(table("consumerFilter"), own.filters, store, clock)
         self.topics.load()
         groups.load()
         self.offsets.load(store.max_queue_offset, store.wait_flushed)
@@ -145,7 +150,7 @@ class Assembly:
         self.orders = ConsumeOrders(table("consumerOrderInfo"), clock)
         self.orders.load(self._has_queue)
         self.offsets.on_delete.append(self.orders.delete)
-        if own.enable_calc_filter_bit_map:
+        if own.filters.enable_calc_filter_bit_map:
             store.calculate_bitmaps(self.filters.bitmap)
         self.schedule = Schedule(store, table("delayOffset"))
         self.schedule.load()
@@ -157,7 +162,7 @@ class Assembly:
         self.consumers = consumers = Consumers[Session](peers_clock, on_empty=self.filters.unregister)
         self.locks = QueueLocks(table("queueLocks"), peers_clock)
         self.locks.load()
-        self.lock_requests = LockRequests(self.locks, RequestBodies(own.body_limits))
+        self.lock_requests = LockRequests(self.locks, bodies)
         permission = own.broker_permission
         subscriptions = Subscriptions(
             self.topics,
@@ -165,8 +170,8 @@ class Assembly:
             consumers,
             self.filters,
             permission=permission,
-            property_filter=own.enable_property_filter,
-            filter_retry=own.filter_support_retry,
+            property_filter=own.filters.enable_property_filter,
+            filter_retry=own.filters.filter_support_retry,
         )
         self.pulls = PullRequests(
             store,
@@ -175,8 +180,8 @@ class Assembly:
             self.offsets,
             self.rates,
             clock,
-            short_polling_ms=_short_polling_ms(own),
-            lite_pull=own.lite_pull_message_enable,
+            short_polling_ms=own.pulls.short_polling_ms,
+            lite_pull=own.pulls.lite_pull_message_enable,
         )
         self.clients = ClientRequests(
             producers,
@@ -188,26 +193,37 @@ class Assembly:
             peers_clock,
             own,
         )
-        self.idempotence = Idempotence(store, table("idempotence"), own, clock)
+        self.idempotence = Idempotence(store, table("idempotence"), own.idempotence, clock)
         targets = Targets(self.topics, groups, self.locks, permission=permission)
         constants = {"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()}
         delays = Delays(store.settings, clock)
         rare = RareSends(
-            *(targets, additions_of(own, host, clock), self.idempotence, delays, own),
+            *(targets, additions_of(own, host, clock), self.idempotence, delays),
+            broker_name=own.identity.broker_name,
+            rejects_transactions=own.transactions.reject_transaction_message,
             body_size_max=store.settings.max_message_size,
             store_host=host,
         )
         self.replication = Replication(store, own, membership)
-        self.pulls.suggest(groups, self.replication, own)
-        self.safe = SafeSends(store, self.replication.acks, own)
+        self.pulls.suggest(groups, self.replication, own.replication)
+        self.safe = SafeSends(store, self.replication.acks, own.replication)
         self.sends = sends = Sends(
-            *(store, targets, rare, self.safe, self.rates, own),
+            *(store, targets, rare, self.safe, self.rates),
             store_host=host,
             constants=constants,
+            overload=own.overload,
+            flow=own.flow,
         )
-        rules = rules_of(settings)
+        rules = rules_of(own.transactions, settings.store.file_reserved_time)
         retry_topics = PopRetryTopics(self.topics, groups, self.offsets)
-        log = ReviveLog(store, delays, clock, revive_topic(own.broker_cluster_name), host)
+        log = ReviveLog(
+            store,
+            delays,
+            clock,
+            revive_topic(own.identity.broker_cluster_name),
+            host,
+            own.identity.broker_name,
+        )
         self.timed_messages.settled = log.settled
         self.in_flight = in_flight = InFlight(clock.now_ms())
         self.offsets.on_delete.append(in_flight.delete)
@@ -215,46 +231,49 @@ class Assembly:
         consumers.on_remove.append(self.offsets.forget_begun)
         pop_offsets = PopOffsets(
             *(store, self.offsets, self.safe.disk),
-            begins_young=own.init_pop_offset_by_check_msg_in_mem,
+            begins_young=own.pop.init_pop_offset_by_check_msg_in_mem,
         )
-        self.waiting = waiting = Waiting(store, self.topics, clock, own)
-        checks = PopChecks(subscriptions, settings)
-        self.sources = sources = PopSources(self.topics, own)
+        self.waiting = waiting = Waiting(store, self.topics, clock, own.pop)
+        checks = PopChecks(subscriptions, settings.store, own.identity.broker_name)
+        self.sources = sources = PopSources(self.topics, own.pop)
         ordered = OrderedPops(self.orders, pop_offsets, in_flight, waiting, clock)
-        visits = Visits(store, sources, pop_offsets, ordered, in_flight, log, own)
+        visits = Visits(store, sources, pop_offsets, ordered, in_flight, log, own.pop)
         answers = DiskAnswers(store, groups, self.safe.disk)
-        handles = Handles(store, self.topics, own)
-        acks = Acks(log, ordered, handles, in_flight, answers, RequestBodies(own.body_limits), self.rates)
+        handles = Handles(store, self.topics, own.pop)
+        acks = Acks(log, ordered, handles, in_flight, answers, bodies, self.rates)
         pops = (
             Pops(checks, ordered, visits, self.reads, waiting, answers, self.rates, clock),
             acks,
-            InvisibleTimes(log, ordered, handles, checks, answers, broker_name=own.broker_name),
+            InvisibleTimes(log, ordered, handles, checks, answers, broker_name=own.identity.broker_name),
             Peeks(store, checks, sources, pop_offsets, self.reads),
             Notifications(store, checks, sources, ordered, pop_offsets, self.reads, waiting),
         )
         self.revive = Revive(
-            *(store, self.timed_messages, self.topics, groups, self.offsets, in_flight, log, own),
+            *(store, self.timed_messages, self.topics, groups, self.offsets, in_flight, log, own.pop),
         )
         self.modes = RequestModes(table("messageRequestMode"))
         self.modes.load()
         groups.on_delete(self.modes.delete_groups)
         self.assignments = Assignments(
-            *(self.topics, groups, consumers, self.modes, self.reads, own, clock),
+            *(self.topics, groups, consumers, self.modes, self.reads),
+            TopicRoutes(self.topics, own, clock),
+            bodies,
+            own.assignments,
         )
         self.ops = OpQueue(
-            store, self.offsets, clock, store_host=host, size_max=own.transaction_op_msg_max_size
+            store, self.offsets, clock, store_host=host, size_max=own.transactions.transaction_op_msg_max_size
         )
         self.transaction_check = TransactionCheck(
-            store, self.topics, producers, self.ops, rules, broker_name=own.broker_name
+            store, self.topics, producers, self.ops, rules, broker_name=own.identity.broker_name
         )
         self._settings = LiveSettings(settings, table(live_settings.TABLE), clock, self._apply)
         queries = MessageQueries(store, self.reads, self.rates)
         self.statistics = Statistics(
-            store, self.offsets, consumers, self.rates, clock, cluster=own.broker_cluster_name
+            store, self.offsets, consumers, self.rates, clock, cluster=own.identity.broker_cluster_name
         )
         self.calls = calls = ClientCalls()
         self.pulls.newer = NewerSubscriptions(
-            consumers, self.filters, calls, size_max=own.body_limits.list_bytes
+            consumers, self.filters, calls, size_max=own.bodies.limits.list_bytes
         )
         self._replies = ReplyRequests(
             *(store, targets, producers, calls, self.rates),
@@ -268,10 +287,10 @@ class Assembly:
         self._transactions = Transactions(store, self.reads, self.ops, self.rates, delays, rules)
         self._store, self._rare = store, rare
         tables = GroupTables(groups, consumers, self.offsets, self.beginnings, in_flight)
-        has_users = own.authentication_enabled
-        self.users = users = open_users(own, files, store.root, directory) if has_users else None
-        bodies = RequestBodies(own.body_limits)
-        relay = Relay(consumers, store, self.reads, calls, bodies, broker_name=own.broker_name)
+        has_users = own.auth.authentication_enabled
+        self.users = users = open_users(own.auth, files, store.root, directory) if has_users else None
+
+        relay = Relay(consumers, store, self.reads, calls, bodies, broker_name=own.identity.broker_name)
         parts = (
             self.pulls,
             *pops,
@@ -290,16 +309,21 @@ class Assembly:
             ),
             self._transactions,
             TopicRequests(
-                *(self.topics, store, self.reads, self.offsets, consumers, own, self.statistics, retry_topics)
+                *(self.topics, store, self.reads, tables, self.statistics),
+                retry_topics if own.pop.clear_retry_topic_when_delete_topic else None,
+                own.bodies,
+                broker_name=own.identity.broker_name,
             ),
-            GroupAdmin(groups, consumers, producers, self.offsets, self.reads, own, clock, retry_topics),
+            GroupAdmin(
+                groups, consumers, producers, self.offsets, self.reads, own.bodies, clock, retry_topics
+            ),
             ProgressAdmin(
                 tables,
                 self.topics,
                 store,
                 self.reads,
                 self.statistics,
-                OwnNames(own.broker_name, address_text(*address)),
+                OwnNames(own.identity.broker_name, address_text(*address)),
             ),
             TimerAdmin(self.timed_messages, self.topics, self.reads, clock),
             OffsetAdmin(
@@ -308,7 +332,7 @@ class Assembly:
                 (self.pulls.offsets_reset, in_flight.clear, waiting.wake_all),
                 store,
                 self.reads,
-                broker_name=own.broker_name,
+                broker_name=own.identity.broker_name,
             ),
             BrokerAdmin(
                 *(self._settings, store, files, self.reads, self.rates, self.consumers, clock),
@@ -318,21 +342,26 @@ class Assembly:
             self.statistics,
             self.schedule,
             self.replication,
-            SetRequests(membership, store, own),
-            NoAccessRequests()
-            if users is None
-            else users.requests(self.reads, RequestBodies(own.body_limits)),
+            SetRequests(membership, store, own.identity),
+            NoAccessRequests() if users is None else users.requests(self.reads, bodies),
         )
         self.rounds: dict[str, tuple[int, Callable[[], Coroutine[Any, Any, None]]]] = {
             "statistics": (SAMPLE_MS, self.statistics.sample),
         }
-        if not own.is_slave:
-            self.rounds["transactions"] = own.transaction_check_interval, self.transaction_check.round
+        if not own.replication.is_slave:
+            self.rounds["transactions"] = (
+                own.transactions.transaction_check_interval,
+                self.transaction_check.round,
+            )
         if users is not None and users.plain_acl is not None:
             self.rounds["plain_acl.yml"] = (FOLLOW_MS, users.plain_acl.round)
         handlers = merged(part.handlers() for part in parts)
-        if own.is_slave:
-            handlers = of_slave(handlers, own, lambda: self.replication.may_be_read)
+        if own.replication.is_slave:
+            handlers = of_slave(
+                handlers,
+                answers_pulls=own.replication.slave_read_enable,
+                may_be_read=lambda: self.replication.may_be_read,
+            )
         self.guard = None if users is None else guard_of(users.directory, own, peers_clock)
         if self.guard is not None:
             handlers = StoredRecords(store, self.reads, self.guard).checked(handlers)
@@ -356,13 +385,15 @@ class Assembly:
         """Pass changed settings, of ``live_settings.CHANGEABLE``, to the parts that use them."""
         own = settings.broker
         self.topics.follow(own)
-        self.groups.auto_create = own.auto_create_subscription_group
-        self.pulls.short_polling_ms = _short_polling_ms(own)
+        self.groups.auto_create = own.topics.auto_create_subscription_group
+        self.pulls.short_polling_ms = own.pulls.short_polling_ms
         self.clients.notify_enabled = own.notify_consumer_ids_changed_enable
-        self._rare.rejects_transactions = own.reject_transaction_message
+        self._rare.rejects_transactions = own.transactions.reject_transaction_message
         self._replies.stores = own.store_reply_message_enable
         self._recalls.settings = own
-        self._transactions.rules = self.transaction_check.rules = rules_of(settings)
+        self._transactions.rules = self.transaction_check.rules = rules_of(
+            own.transactions, settings.store.file_reserved_time
+        )
         self._store.retention.configure(settings.store)
         self._store.readings.configure(settings.store)
 
@@ -387,7 +418,7 @@ def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:
 
 
 def _filters(
-    table: JsonTable, settings: BrokerSettings, store: MessageStore, clock: Clock
+    table: JsonTable, settings: FilterSettings, store: MessageStore, clock: Clock
 ) -> ConsumerFilters:
     if settings.enable_property_filter:
         sql92.prepare()
@@ -399,8 +430,3 @@ def _filters(
         keep_ms=settings.filter_data_clean_time_span,
         stored_time=lambda: store.dispatched_time,
     )
-
-
-def _short_polling_ms(settings: BrokerSettings) -> int | None:
-    """Return for how long pulls are held; None for as long as they request."""
-    return None if settings.long_polling_enable else settings.short_polling_time_mills

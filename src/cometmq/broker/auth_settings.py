@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from cometmq.access.failures import FAILURES_MAX
 from cometmq.errors import SettingsError
-from cometmq.replication.settings import ReplicationSettings
+from cometmq.settings.values import SettingsGroup
 from cometmq.wire.acl import Credentials
 from cometmq.wire.frame import FRAME_LENGTH_MAX
 
@@ -18,8 +18,8 @@ _USER: Final = ("username", "password")
 _KEYS: Final = ("accessKey", "secretKey")
 
 
-class AuthSettings(ReplicationSettings, frozen=True, kw_only=True, rename="camel"):
-    """Authentication and authorization, besides replication and TLS.
+class AuthSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
+    """Authentication and authorization.
 
     Attributes:
         authentication_enabled: whether each request must be signed by a user.
@@ -52,10 +52,9 @@ class AuthSettings(ReplicationSettings, frozen=True, kw_only=True, rename="camel
             ``authentication_enabled``: then whoever reaches it can read, send and delete everything.
     """
 
-    secrets: ClassVar[frozenset[str]] = ReplicationSettings.secrets | {
-        "init_authentication_user",
-        "inner_client_authentication_credentials",
-    }
+    secrets: ClassVar[frozenset[str]] = frozenset(
+        ("init_authentication_user", "inner_client_authentication_credentials")
+    )
 
     authentication_enabled: bool = False
     authorization_enabled: bool = False
@@ -77,7 +76,6 @@ class AuthSettings(ReplicationSettings, frozen=True, kw_only=True, rename="camel
 
     def __post_init__(self) -> None:
         """Check each value, and what needs another one. Raises SettingsError."""
-        super().__post_init__()
         if self.authorization_enabled and not self.authentication_enabled:
             raise SettingsError(
                 "setting authorizationEnabled = true needs authenticationEnabled = true: without signatures "

@@ -105,7 +105,7 @@ class Broker:
         membership: SetMembership | None = None,
         users: Directory | None = None,
     ) -> None:
-        self.port = settings.listen_port
+        self.port = settings.network.listen_port
         self.vip_port: int | None = None
         self.address = ""
         self.metrics_address: str | None = None
@@ -142,12 +142,13 @@ class Broker:
             table = JsonTable(self._files, layout.config_path(self._root, live_settings.TABLE))
             self._settings = live_settings.with_saved_changes(self._settings, table)
             settings = self._settings.broker
-            if settings.enable_controller_mode and self._membership is None:
+            network = settings.network
+            if settings.replication.enable_controller_mode and self._membership is None:
                 raise SettingsError("enableControllerMode: only `cometmq broker` runs under a controller")
             if insecure := exposure(settings):
-                _log.warning("broker %s is %s", settings.broker_name, insecure)
-            tls = server_tls(settings)
-            monitor = Monitor(settings)
+                _log.warning("broker %s is %s", settings.identity.broker_name, insecure)
+            tls = server_tls(settings.tls)
+            monitor = Monitor(settings.metrics, settings.identity)
             await monitor.start(stack)
             self.metrics_address = monitor.address
             if store is None:
@@ -157,17 +158,19 @@ class Broker:
             self.server = server = Server(
                 Starting(),
                 clock=self._peers_clock,
-                limits=settings.limits,
-                late_ms=settings.wait_time_mills_in_send_queue,
+                limits=settings.flow.limits,
+                late_ms=settings.overload.wait_time_mills_in_send_queue,
                 connections_max=settings.max_connections or None,
                 tls=tls,
                 idle_ms_max=settings.server_channel_max_idle_time_seconds * 1000,
             )
             stack.push_async_callback(server.stop)
-            ip = own_ip(settings)
-            self.port = await server.start(settings.bind_address, settings.listen_port, "broker")
+            ip = own_ip(network)
+            self.port = await server.start(
+                settings.network.bind_address, settings.network.listen_port, "broker"
+            )
             self.address = address_text(ip, self.port)
-            if settings.vip_channel_enable:
+            if network.vip_channel_enable:
                 await self._listen_at_vip_port(server)
             self.parts = parts = Assembly(
                 *(self._settings, store, self._files, self._clock, (ip, self.port), self._peers_clock),
@@ -177,13 +180,13 @@ class Broker:
             stack.callback(self._save_tables, parts)
             await asyncio.to_thread(parts.idempotence.load)
             await parts.ops.read_on()
-            if settings.is_slave:
+            if settings.replication.is_slave:
                 store.be_slave("this broker is a slave: messages are sent to its master")
             else:
                 await parts.timed_messages.load()
             if not store.recovered.clean:
-                await restore_pop_offsets(store, parts, self._files, settings.revive_queue_num)
-            await restore_left(store, parts.revive.log, settings.broker_name)
+                await restore_pop_offsets(store, parts, self._files, settings.pop.revive_queue_num)
+            await restore_left(store, parts.revive.log)
             stack.push_async_callback(parts.stop_saving)
             replication = parts.replication
             await replication.start(self.port, slave_tables(parts), parts.users, stack)
@@ -195,7 +198,7 @@ class Broker:
             name_servers.begin()
             serve(server, parts.requests, parts.bulk if self._is_bulk_served else None, parts.guard)
             if parts.guard is not None:
-                server.limit_newcomers(newcomer_limits(settings, self._settings.store.max_message_size))
+                server.limit_newcomers(newcomer_limits(settings.auth, self._settings.store.max_message_size))
             stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(parts.assignments.stop)
             stack.push_async_callback(self._finish_tasks)
@@ -204,15 +207,20 @@ class Broker:
             stack.callback(parts.revive.stop)
             stack.callback(parts.transaction_check.stop)
             stack.callback(self._begin_periodic(parts, name_servers).stop)
-            if not settings.is_slave:  # what is due is delivered by the master, and comes with its log
+            if (
+                not settings.replication.is_slave
+            ):  # what is due is delivered by the master, and comes with its log
                 stack.callback(self._set_alarms(store, parts).close)
             if self._load_kernels:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
             stack.push_async_callback(name_servers.stop)
             await name_servers.wait_known()
-            monitor.show(RunningBroker(parts, store, self._files, server, name_servers, settings), stack)
+            monitor.show(
+                RunningBroker(parts, store, self._files, server, name_servers, settings.broker_permission),
+                stack,
+            )
             self._started = stack.pop_all()
-        _log.info("broker %s serves at %s", settings.broker_name, self.address)
+        _log.info("broker %s serves at %s", settings.identity.broker_name, self.address)
 
     async def _listen_at_vip_port(self, server: Server) -> None:
         """Listen at the VIP port, too; if that fails, log it and continue the start."""
@@ -220,7 +228,7 @@ class Broker:
         try:
             if port < 1:
                 raise SettingsError(f"{VIP_PORT}: there is no port {port}")  # noqa: TRY301  handled like a port in use
-            self.vip_port = await server.start(self._settings.broker.bind_address, port, VIP_PORT)
+            self.vip_port = await server.start(self._settings.broker.network.bind_address, port, VIP_PORT)
         except SettingsError as error:
             _log.warning(
                 "%s. Clients that use it, as the dashboard and Java clients up to 4.4 do, cannot reach this "
@@ -242,7 +250,7 @@ class Broker:
     def _is_bulk_served(self) -> bool:
         """Whether usual requests become rows: not where each pull is looked at, as it may be refused."""
         settings, membership = self._settings.broker, self._membership
-        return settings.may_be_read and (membership is None or membership.is_master)
+        return settings.replication.may_be_read and (membership is None or membership.is_master)
 
     def _begin_periodic(self, parts: Assembly, name_servers: NameServers) -> Periodic:
         periodic = Periodic()

@@ -22,7 +22,7 @@ import asyncio
 from typing import Final
 
 from cometmq.broker.safe_sends import SafeSends
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import OverloadSettings
 from cometmq.net.server import Session
 
 FLOW_CONTROL: Final = "start flow control for a while"
@@ -47,7 +47,7 @@ class FastFailure:
             refused; else 0.
     """
 
-    def __init__(self, settings: BrokerSettings, page_cache_busy_ms: int, safe: SafeSends) -> None:
+    def __init__(self, settings: OverloadSettings, page_cache_busy_ms: int, safe: SafeSends) -> None:
         self._is_enabled = settings.broker_fast_failure_enable
         self.capacity = settings.send_thread_pool_queue_capacity
         self.page_cache_busy_ms = page_cache_busy_ms

@@ -59,28 +59,28 @@ class Replication:
     ) -> None:
         self.port: int | None = None
         self._store = store
-        self._settings = settings
+        self._settings, own = settings, settings.replication
         self._news = None if membership is None else membership.news
-        acks = SlaveAcks(settings.awaited_acks, settings.ha_max_gap_not_in_sync, lambda: store.written_offset)
+        acks = SlaveAcks(own.awaited_acks, own.ha_max_gap_not_in_sync, lambda: store.written_offset)
         self.acks: AcksOfSlaves = acks
-        make_feed: Callable[[], LogFeed] = partial(ClassicFeed, store, acks, settings)
+        make_feed: Callable[[], LogFeed] = partial(ClassicFeed, store, acks, own)
         make_intake: Callable[[], LogIntake] = partial(ClassicIntake, store)
         self._master_part: MasterPart | None = None
         self._slave_part: SlavePart | None = None
         if membership is not None and membership.is_master:
-            self._master_part = part = MasterPart(store, settings, membership)
+            self._master_part = part = MasterPart(store, own, membership)
             self.acks, make_feed = part.acks, part.make_feed
         elif membership is not None:
             self._slave_part = SlavePart(store, membership)
             make_intake = self._slave_part.make_intake
-        self._master = MasterPort(store, self._read, make_feed, settings)
-        self._link = MasterLink(store, make_intake, settings)
+        self._master = MasterPort(store, self._read, make_feed, own, settings.tls)
+        self._link = MasterLink(store, make_intake, own, settings.ha_tls)
         self._copies: Copies | None = None
 
     @property
     def is_slave(self) -> bool:
         """Whether the broker follows a master."""
-        return self._settings.is_slave
+        return self._settings.replication.is_slave
 
     async def start(
         self, listen_port: int, tables: SlaveTables, users: BrokerUsers | None, stack: AsyncExitStack
@@ -96,15 +96,17 @@ class Replication:
         if users is not None:
             failures = Failures(users.settings.failed_signatures_max, self._store.clock.monotonic_ms)
             self._master.entrance.signers = Signers(users.secret_of_super, failures)
-        self._link.credentials = settings.inner_credentials
-        if not settings.is_slave:
+        self._link.credentials = settings.auth.inner_credentials
+        if not settings.replication.is_slave:
             if self._master_part is not None:
                 await self._master_part.start()
             await self._listen(listen_port, stack)
             if self._master_part is not None:
                 stack.push_async_callback(self._master_part.acks.close)  # before the slaves are cut off
             return
-        connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
+        connections = Connections(
+            credentials=settings.auth.inner_credentials, tls=settings.tls.name_server_tls
+        )
         received = self._store.received
         compare_end = self._link.compare_end if self._slave_part is None else self._check_link
         self._copies = Copies(connections, tables, lambda: received.end_offset, compare_end)
@@ -213,7 +215,7 @@ class Replication:
 
     async def _listen(self, listen_port: int, stack: AsyncExitStack) -> None:
         """Listen for slaves, if strangers cannot be among them."""
-        settings, host = self._settings, self._settings.bind_address
+        settings, network = self._settings.replication, self._settings.network
         if (why := self._why_closed()) is not None:
             if settings.awaited_acks:
                 raise SettingsError(f"sends wait for slaves (inSyncReplicas), but none can connect: {why}")
@@ -222,9 +224,9 @@ class Replication:
             return
         port = settings.ha_listen_port
         if port is None:
-            port = listen_port + 1 if settings.listen_port else 0
+            port = listen_port + 1 if network.listen_port else 0
         try:
-            self.port = await self._master.start(host, port)
+            self.port = await self._master.start(network.bind_address, port)
         except SettingsError as error:
             if settings.ha_listen_port is not None or settings.broker_role is BrokerRole.SYNC_MASTER:
                 raise
@@ -237,10 +239,10 @@ class Replication:
     def _why_closed(self) -> str | None:
         """Return why nobody may be a slave; None if somebody may."""
         settings = self._settings
-        if settings.bind_address == inproc.HOST:
+        if settings.network.bind_address == inproc.HOST:
             return "the broker is reached within its process only"
-        needs_names = settings.authentication_enabled and settings.tls_mode is TlsMode.DISABLED
-        if settings.ha_allowed_addresses or not needs_names:
+        needs_names = settings.auth.authentication_enabled and settings.tls.tls_mode is TlsMode.DISABLED
+        if settings.replication.ha_allowed_addresses or not needs_names:
             return None
         return (
             "requests must be signed, and slaves sign by TLS only: set tlsServerCertPath, and on the "

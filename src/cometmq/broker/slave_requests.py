@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from cometmq.broker.handlers import Handler, Handlers
 from cometmq.broker.safe_sends import REJECTED
-from cometmq.broker.settings import BrokerSettings
 from cometmq.net.session import Session
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
@@ -41,17 +40,18 @@ _REFUSED: Final = (
 
 
 def of_slave(
-    handlers: Handlers, settings: BrokerSettings, may_be_read: Callable[[], bool] = lambda: True
+    handlers: Handlers, *, answers_pulls: bool, may_be_read: Callable[[], bool] = lambda: True
 ) -> Handlers:
     """Return the handlers of a slave: those that need a master refuse, pulls unless it may be read.
 
     Args:
+        answers_pulls: whether the settings let it be read.
         may_be_read: returns whether the slave's log is known to have nothing that its master lacks.
     """
     refused = {code: _refusing(*why) for code, why in _REFUSED.items()}
     for code in PULLS:
         refuse = _refusing(ResponseCode.SYSTEM_BUSY, REJECTED)
-        refused[code] = _if(may_be_read, handlers[code], refuse) if settings.slave_read_enable else refuse
+        refused[code] = _if(may_be_read, handlers[code], refuse) if answers_pulls else refuse
     return {**handlers, **refused}
 
 

@@ -17,7 +17,7 @@ from cometmq.net.settings_file import read_file
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.settings import foreign
 from cometmq.settings.foreign import Differing
-from cometmq.settings.values import settings_from
+from cometmq.settings.values import SettingsGroup, flat_fields, settings_from
 from cometmq.wire.bodies import BodyLimits
 from cometmq.wire.bodies.body import LIMITS
 
@@ -26,8 +26,8 @@ BodySize = Annotated[int, Meta(ge=1024, le=16 * 1024 * 1024)]
 _log = get_logger(__name__)
 
 
-class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
-    """The settings of a name server; those of TLS are ``TlsSettings``.
+class NameServerSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
+    """The settings of a name server.
 
     Attributes:
         bind_address: the address to listen at.
@@ -53,6 +53,7 @@ class NameServerSettings(TlsSettings, frozen=True, kw_only=True, rename="camel")
         insecure: whether it may listen where other machines reach it without users.
     """
 
+    tls: TlsSettings = TlsSettings()
     bind_address: str = "127.0.0.1"
     listen_port: Annotated[int, Meta(ge=0, le=65535)] = 9876
     kv_config_path: str = ""
@@ -139,7 +140,7 @@ def load(
     """
     values = ({} if path is None else read_file(path)) | dict(overrides)
     foreign.check(values, ignored)
-    names = NameServerSettings.__struct_encode_fields__
+    names = {field.encode_name for field in flat_fields(NameServerSettings)}
     for note in foreign.notes_on(values, names, DIFFERING, WITHOUT_EFFECT):
         _log.warning("%s: %s", path, note)
     return settings_from(NameServerSettings, values)

@@ -98,7 +98,7 @@ class Proxy:
                 "a super user, by --credentials"
             )
         self._insecure, self._authenticates = insecure, authenticate
-        self._has_tls = settings.tls_mode is not TlsMode.DISABLED
+        self._has_tls = settings.tls.tls_mode is not TlsMode.DISABLED
         self._brokers = Brokers(name_servers, clock, self._on_request, credentials=credentials, tls=tls)
         self._cluster = ClusterAdmin(";".join(name_servers), credentials=credentials, tls=tls)
         self._access = ClientAccess(self._cluster, clock.monotonic_ms) if authenticate else None
@@ -130,7 +130,7 @@ class Proxy:
         self.counts = CallCounts()
         self._server = GrpcServer(
             self._rpcs(),
-            tls=server_tls(settings, ALPN),
+            tls=server_tls(settings.tls, ALPN),
             identify=None if self._access is None else partial(self._identify, self._access),
             settings=settings,
         )

@@ -9,14 +9,14 @@ from msgspec import Meta
 from cometmq.errors import SettingsError
 from cometmq.net.settings_file import read_file
 from cometmq.net.tls.settings import TlsSettings
-from cometmq.settings.values import settings_from
+from cometmq.settings.values import SettingsGroup, flat_fields, settings_from
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Bytes = Annotated[int, Meta(ge=65_536, le=1 << 40)]
 
 
-class ProxySettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
-    """The settings of a gRPC proxy; those of TLS are ``TlsSettings``. None of the others is RocketMQ's.
+class ProxySettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
+    """The settings of a gRPC proxy. None of those that are not of TLS is RocketMQ's.
 
     Attributes:
         calls_max: calls of a connection that are under way; one that the client has reset counts until its
@@ -43,6 +43,7 @@ class ProxySettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
         handled_messages_total_max: … and those of all clients and groups.
     """
 
+    tls: TlsSettings = TlsSettings()
     calls_max: Count = 1_000
     resets_max: Count = 1_000
     resets_per_second: Count = 100
@@ -66,7 +67,7 @@ def load(path: Path | None, overrides: Mapping[str, Any]) -> ProxySettings:
     Raises SettingsError if it cannot be read, or has a setting that cannot be used.
     """
     values = {} if path is None else read_file(path)
-    known = ProxySettings.__struct_encode_fields__
+    known = [field.encode_name for field in flat_fields(ProxySettings)]
     if unknown := sorted(set(values) - set(known)):
         raise SettingsError(
             f"settings file {path}: a proxy has no setting {', '.join(unknown)}; it has {', '.join(known)}"

@@ -38,7 +38,7 @@ from cometmq.net.listening import listen
 from cometmq.net.newcomers import Crowd, CrowdedStream
 from cometmq.net.occasional_log import PeerLog
 from cometmq.net.tls.server import ServerTls, server_tls
-from cometmq.net.tls.settings import TlsMode
+from cometmq.net.tls.settings import TlsMode, TlsSettings
 from cometmq.replication import introduction
 from cometmq.replication.settings import ReplicationSettings
 
@@ -65,15 +65,17 @@ class SlaveEntrance:
     """Listens for slaves, and lets those in who may be some.
 
     Args:
+        tls: of the broker's ports.
         serve: serves who was let in until its connection ends; calls its last argument once that is a slave.
 
     Attributes:
         signers: None where requests are not signed.
     """
 
-    def __init__(self, settings: ReplicationSettings, serve: Serve) -> None:
+    def __init__(self, settings: ReplicationSettings, tls: TlsSettings, serve: Serve) -> None:
         self.signers: Signers | None = None
         self._settings = settings
+        self._tls_settings = tls
         self._serve = serve
         self._networks = settings.ha_networks
         self._tls: ServerTls | None = None
@@ -85,7 +87,7 @@ class SlaveEntrance:
 
     async def start(self, host: str, port: int) -> int:
         """Listen on ``host:port``; port 0 means any free one. Returns the port. Raises SettingsError."""
-        self._tls = server_tls(_of_port(self._settings))
+        self._tls = server_tls(_of_port(self._tls_settings, self._settings.ha_housekeeping_interval))
         sockets = await listen("port for slaves (haListenPort)", host, port, BACKLOG)
         if self._tls is not None:
             self._tls.start()
@@ -172,7 +174,7 @@ class SlaveEntrance:
         self._refuse_others()
         if self.signers is not None:
             why = "requests must be signed"
-        elif self._settings.tls_mode is TlsMode.ENFORCING:
+        elif self._tls_settings.tls_mode is TlsMode.ENFORCING:
             why = "tlsServerMode=enforcing"
         else:
             return
@@ -218,11 +220,11 @@ def _count_wrong(host: str, failures: Failures) -> None:
         _log.warning(text, host, failures.most)
 
 
-def _of_port(settings: ReplicationSettings) -> ReplicationSettings:
+def _of_port(settings: TlsSettings, silence_ms_max: int) -> TlsSettings:
     """Return the settings of a port that accepts both kinds, and waits as long as a slave may be silent.
 
     Who must not come plainly, is decided when the address is known, too.
     """
-    limit_ms = min(settings.ha_housekeeping_interval, 600_000)
+    limit_ms = min(silence_ms_max, 600_000)
     mode = TlsMode.PERMISSIVE if settings.tls_mode is TlsMode.ENFORCING else settings.tls_server_mode
     return replace(settings, tls_server_mode=mode, tls_first_byte_timeout_ms=limit_ms)

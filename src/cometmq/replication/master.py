@@ -24,6 +24,7 @@ from cometmq.message import Buffer
 from cometmq.net.address import address_text
 from cometmq.net.occasional_log import PeerLog
 from cometmq.net.tasks import until_one_ends
+from cometmq.net.tls.settings import TlsSettings
 from cometmq.replication.acks import NOTHING
 from cometmq.replication.entrance import SlaveEntrance
 from cometmq.replication.feeds import LogFeed
@@ -62,6 +63,7 @@ class MasterPort:
     Args:
         read_log: reads bytes of the store's log.
         make_feed: makes the feed of a new connection.
+        tls: of the broker's ports.
 
     Attributes:
         entrance: lets slaves in.
@@ -73,12 +75,13 @@ class MasterPort:
         read_log: ReadLog,
         make_feed: Callable[[], LogFeed],
         settings: ReplicationSettings,
+        tls: TlsSettings,
     ) -> None:
         self._store = store
         self._read_log = read_log
         self._make_feed = make_feed
         self._settings = settings
-        self.entrance = SlaveEntrance(settings, self._accept)
+        self.entrance = SlaveEntrance(settings, tls, self._accept)
         self._slaves: set[_Slave] = set()  # those that have reported
         self._connected = PeerLog(_log, logging.INFO, "slave %s has connected: %s")
         self._gone = PeerLog(_log, logging.INFO, "slave %s is gone: %s")

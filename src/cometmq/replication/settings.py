@@ -11,8 +11,7 @@ from msgspec import Meta
 
 from cometmq.errors import SettingsError
 from cometmq.net.address import parse_address
-from cometmq.net.tls.client import TLS
-from cometmq.net.tls.settings import TlsMode, TlsSettings
+from cometmq.settings.values import SettingsGroup
 
 Milliseconds: TypeAlias = Annotated[int, Meta(ge=1, le=86_400_000)]
 ReplicaCount: TypeAlias = Annotated[int, Meta(ge=1, le=64)]
@@ -35,7 +34,7 @@ class BrokerRole(StrEnum):
     """It follows the master of its name, and accepts no messages."""
 
 
-class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"):
+class ReplicationSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
     """Masters and slaves; intervals in ms.
 
     Attributes:
@@ -143,12 +142,6 @@ class ReplicationSettings(TlsSettings, frozen=True, kw_only=True, rename="camel"
     def controllers(self) -> tuple[str, ...]:
         """The addresses of the controllers, ``host:port`` each."""
         return tuple(address for part in self.controller_addr.split(";") if (address := part.strip()))
-
-    @property
-    def ha_tls(self) -> TLS | None:
-        """How a slave connects to its master by TLS; None if it does not."""
-        is_on = self.tls_mode is TlsMode.ENFORCING if self.ha_tls_enable is None else self.ha_tls_enable
-        return self.client_tls if is_on else None
 
     @property
     def ha_networks(self) -> tuple[Network, ...]:

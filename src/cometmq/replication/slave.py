@@ -19,6 +19,7 @@ from typing import Final
 
 from cometmq.errors import CometMQError, LogDiverged, NetworkError, StoreNotWritable
 from cometmq.logs import get_logger
+from cometmq.net.tls.client import TLS
 from cometmq.replication.connecting import connect
 from cometmq.replication.intakes import LogIntake
 from cometmq.replication.settings import ReplicationSettings
@@ -53,7 +54,11 @@ class MasterLink:
     """
 
     def __init__(
-        self, store: MessageStore, make_intake: Callable[[], LogIntake], settings: ReplicationSettings
+        self,
+        store: MessageStore,
+        make_intake: Callable[[], LogIntake],
+        settings: ReplicationSettings,
+        tls: TLS | None = None,
     ) -> None:
         self.is_connected = False
         self.problem = "no name server knows the master's address yet"
@@ -63,6 +68,7 @@ class MasterLink:
         self._store = store
         self._make_intake = make_intake
         self._settings = settings
+        self._tls = tls
         self._address: str | None = None
         self._moved = asyncio.Event()  # set when the address has changed
         self._task: asyncio.Task[None] | None = None
@@ -158,8 +164,8 @@ class MasterLink:
 
         Raises LogDiverged, StoreNotWritable, NetworkError, ProtocolError or OSError.
         """
-        limit_ms, tls = self._settings.ha_housekeeping_interval, self._settings.ha_tls
-        reader, writer = await connect(address, limit_ms, READ_SIZE, tls, self.credentials)
+        limit_ms = self._settings.ha_housekeeping_interval
+        reader, writer = await connect(address, limit_ms, READ_SIZE, self._tls, self.credentials)
         try:
             await self._append_all(address, reader, writer)
         finally:

@@ -10,14 +10,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import msgspec
 from msgspec import Meta, field
 
 from cometmq.errors import SettingsError
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.format.timer.wheel import SLOTS
-from cometmq.settings.values import settings_from
+from cometmq.settings.values import SettingsGroup, settings_from
 
 Positive = Annotated[int, Meta(ge=1)]
 FILE_SIZE_MIN: Final = 4096
@@ -54,7 +53,7 @@ class FlushDiskType(Enum):
     SYNC_FLUSH = "SYNC_FLUSH"
 
 
-class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class StoreSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
     """The store's settings. Sizes in bytes, intervals in ms (RocketMQ: ``MessageStoreConfig``).
 
     Attributes:

@@ -26,7 +26,7 @@ async def start_proxy(
         host,
         0,
         credentials=credentials,
-        settings=ProxySettings(**{name: getattr(tls, name) for name in TlsSettings.__struct_fields__}),
+        settings=ProxySettings(tls=tls),
         authenticate=credentials is not None,
     )
     await proxy.start()

@@ -24,7 +24,7 @@ STORE: Final = StoreSettings(
 
 def broker_settings(host: str, port: int, name_server: str, others: Mapping[str, Any]) -> BrokerSettings:
     """Return the settings of a broker at an address, with these others."""
-    return BrokerSettings(
+    return BrokerSettings.of(
         broker_name=BROKER_NAME,
         bind_address=host,
         listen_port=port,

@@ -3,7 +3,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from cometmq.admin.doctor import machine
 from cometmq.admin.doctor.findings import Diagnosis, Level
@@ -36,7 +35,7 @@ def test_names_that_have_no_effect_are_listed_and_the_settings_used(tmp_path: Pa
     file = tmp_path / "broker.conf"
     file.write_text("brokerName=a\nlistenPrt=10911\n")
     settings, (found,) = machine.read_settings(file)
-    assert settings is not None and settings.broker.broker_name == "a"
+    assert settings is not None and settings.broker.identity.broker_name == "a"
     assert found.level is Level.WARNING and found.text.endswith("did you mean listenPort?")
 
 
@@ -113,7 +112,7 @@ def test_a_file_system_that_loses_messages_is_a_warning(
 def test_the_address_that_would_be_advertised_is_judged(
     settings: dict[str, Any], level: Level, words: str
 ) -> None:
-    (found,) = machine._advertised(BrokerSettings(**settings))
+    (found,) = machine._advertised(BrokerSettings.of(**settings))
     assert found.level is level and words in f"{found.subject}: {found.text}"
     assert bool(found.remedy) is (level is not Level.OK)
 
@@ -128,7 +127,7 @@ async def test_the_ports_of_metrics_are_examined_too(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(machine, "_refusal", refusal)
     settings = from_properties({"listenPort": str(free_port()), "metricsExporterType": "PROM"})
     (found,) = await machine._ports(settings, {})
-    assert asked == [settings.listen_port, settings.listen_port - 2, 5557]
+    assert asked == [settings.network.listen_port, settings.network.listen_port - 2, 5557]
     assert found.level is Level.FAULT and found.subject.startswith("metricsPromExporterPort")
 
 
@@ -150,8 +149,8 @@ def test_tls_without_a_certificate_is_a_fault() -> None:
 
 
 def test_signatures_that_are_required_without_tls_are_warned_of() -> None:
-    own = BrokerSettings(bind_address="0.0.0.0", authentication_enabled=True)
+    own = BrokerSettings.of(bind_address="0.0.0.0", authentication_enabled=True)
     (found,) = machine._exposure(own)
     assert found.level is Level.WARNING and "signed and not encrypted" in found.text
     assert found.remedy.startswith("Demand TLS") and "tlsServerCertPath" in found.remedy
-    assert machine._exposure(replace(own, tls_server_mode=TlsMode.PERMISSIVE)) == []
+    assert machine._exposure(own.changed(tls_server_mode=TlsMode.PERMISSIVE)) == []

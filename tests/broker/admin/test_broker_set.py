@@ -10,7 +10,7 @@ from tests.replication.controller.parts import OverseerOfTest, membership_of
 from tests.store.conftest import new_message
 
 from cometmq.broker.admin.broker_set import NO_CONTROLLER, SetRequests
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import IdentitySettings
 from cometmq.replication.controller.life import MasterNews
 from cometmq.replication.epochs import EpochList
 from cometmq.store.settings import StoreSettings
@@ -34,10 +34,10 @@ async def test_a_broker_without_a_controller_says_so(tmp_path: Path) -> None:
 
 @contextmanager
 def set_requests(root: Path) -> Iterator[tuple[SetRequests, OverseerOfTest, MessageStore]]:
-    settings = BrokerSettings(broker_name="b", broker_cluster_name="c", broker_id=0)
+    identity = IdentitySettings(broker_name="b", broker_cluster_name="c", broker_id=0)
     with MessageStore.open(root, StoreSettings(**SMALL)) as store:
         membership, overseer = membership_of(root, MasterNews(1, "m:1", 2), EpochList.of((1, 0), (2, 714)))
-        yield SetRequests(membership, store, settings), overseer, store
+        yield SetRequests(membership, store, identity), overseer, store
 
 
 def test_the_last_epoch_has_no_end(tmp_path: Path) -> None:

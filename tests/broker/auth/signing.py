@@ -25,7 +25,7 @@ ANN: Final = Credentials("ann", "ann's secret")
 @asynccontextmanager
 async def checking(root: Path, **settings: Any) -> AsyncIterator[Broker]:
     """Run a broker with the super user root, and the user ann who may do nothing yet."""
-    own = BrokerSettings(
+    own = BrokerSettings.of(
         broker_name=BROKER,
         listen_port=0,
         store_path_root_dir=str(root),

@@ -84,7 +84,7 @@ def checked(*, compiled: bool = True, **changes: Any) -> Iterator[Desk]:
             PolicyEntry.parse("Group:cg", ["Sub"], None, "Allow"),
         ]
         directory.put_acl(Acl("ann", tuple(entries)))
-        own = BrokerSettings(authentication_enabled=True, authorization_enabled=True)
+        own = BrokerSettings.of(authentication_enabled=True, authorization_enabled=True)
         guard = guard_of(directory, own, made.server.clock)
         serve(made.server, made.parts.requests, made.bulk, guard)
         made.wire.data, made.bulk.taken = b"", 0

@@ -11,7 +11,7 @@ from tests.broker.conftest import Client, bodies, pull_header, send_header
 from cometmq.access.needs import NAMELESS
 from cometmq.access.users import UserStatus
 from cometmq.broker.auth.guarding import newcomer_limits
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.auth_settings import AuthSettings
 from cometmq.errors import NetworkError
 from cometmq.format.properties import MAX_LENGTH
 from cometmq.message import MessageQueue
@@ -261,7 +261,7 @@ def test_all_bodies_of_requests_that_name_something_have_an_example() -> None:
 
 def test_a_largest_message_may_be_the_first_that_a_client_sends() -> None:
     message = Command(SEND, ext_fields={"i": "x" * MAX_LENGTH}, body=bytes(1 << 22))
-    limits = newcomer_limits(BrokerSettings(authentication_enabled=True), len(message.body))
+    limits = newcomer_limits(AuthSettings(authentication_enabled=True), len(message.body))
     assert len(frame(message)) <= limits.frame_size_max < FRAME_LENGTH_MAX
 
 

@@ -42,7 +42,10 @@ def switching(
         "controller_addr": controller.address,
         "store_path_root_dir": str(root),
     }
-    both = BrokerSettings(**BOTH | own | settings), StoreSettings(**SMALL, transient_store_pool_enable=pool)
+    both = (
+        BrokerSettings.of(**BOTH | own | settings),
+        StoreSettings(**SMALL, transient_store_pool_enable=pool),
+    )
     return SwitchingBroker(*both, load_kernels=False)
 
 

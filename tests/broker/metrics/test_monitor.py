@@ -18,7 +18,8 @@ from tests.broker.metrics.scraped import OF_ALL_SERIES, ask, scrape
 from cometmq.broker.broker import Broker
 from cometmq.broker.metrics.families import FAMILIES
 from cometmq.broker.name_servers.registration import NameServers
-from cometmq.broker.settings import BrokerSettings, MetricsExporter
+from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import MetricsExporter
 from cometmq.io.files import Disk
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.address import free_port, parse_address
@@ -31,7 +32,7 @@ EACH = 300
 
 
 def broker_of(root: Path, *, files: Disk | None = None, **settings: Any) -> Broker:
-    own = BrokerSettings(
+    own = BrokerSettings.of(
         broker_name=BROKER,
         listen_port=0,
         vip_channel_enable=False,
@@ -171,7 +172,7 @@ async def test_who_does_not_ask_in_the_time_of_the_settings_is_closed(tmp_path: 
 
 async def test_a_broker_without_the_setting_listens_nowhere(tmp_path: Path) -> None:
     broker = Broker(
-        BrokerSettings(listen_port=0, vip_channel_enable=False, store_path_root_dir=str(tmp_path)),
+        BrokerSettings.of(listen_port=0, vip_channel_enable=False, store_path_root_dir=str(tmp_path)),
         load_kernels=False,
     )
     await broker.start()

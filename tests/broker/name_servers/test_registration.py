@@ -41,7 +41,7 @@ async def name_server(port: int = 0) -> AsyncIterator[NameServer]:
 async def registered(
     directory: Path, *addresses: str, permission: int = 6
 ) -> AsyncIterator[tuple[Topics, NameServers]]:
-    settings = BrokerSettings(
+    settings = BrokerSettings.of(
         broker_name="broker-a", namesrv_addr=";".join(addresses), broker_permission=permission
     )
     topics = Topics(
@@ -261,7 +261,7 @@ async def test_slaves_are_sent_to_broker_ip2_if_that_is_set(
     tmp_path: Path, own: str | None, announced: str
 ) -> None:
     async with name_server() as server:
-        settings = BrokerSettings(broker_name="broker-a", namesrv_addr=server.address, broker_ha_ip=own)
+        settings = BrokerSettings.of(broker_name="broker-a", namesrv_addr=server.address, broker_ha_ip=own)
         topics = Topics(
             JsonTable(Disk(), tmp_path / "topics.json"),
             ManualClock(),
@@ -270,7 +270,7 @@ async def test_slaves_are_sent_to_broker_ip2_if_that_is_set(
         )
         answered: asyncio.Queue[RegisterBrokerResponseHeader] = asyncio.Queue()
         master = NameServers(topics, settings, ADDRESS)
-        slave_settings = replace(settings, broker_id=1, broker_role=BrokerRole.SLAVE)
+        slave_settings = settings.changed(broker_id=1, broker_role=BrokerRole.SLAVE)
         slave = NameServers(topics, slave_settings, "127.0.0.1:10921", None, answered.put_nowait)
         master.begin()
         await master.wait_known()

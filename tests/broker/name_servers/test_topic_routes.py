@@ -19,13 +19,13 @@ from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import DeleteTopicInNamesrvHeader
 
-FRESH_MS = BrokerSettings().load_balance_poll_name_server_interval
+FRESH_MS = BrokerSettings().assignments.load_balance_poll_name_server_interval
 
 
 @asynccontextmanager
 async def routes_from(*addresses: str) -> AsyncIterator[tuple[TopicRoutes, ManualClock]]:
     clock = ManualClock()
-    settings = BrokerSettings(namesrv_addr=";".join(addresses))
+    settings = BrokerSettings.of(namesrv_addr=";".join(addresses))
     topics = Topics(JsonTable(Disk(), Path("never written")), clock, [], auto_create=False)
     routes = TopicRoutes(topics, settings, clock)
     try:

@@ -35,7 +35,7 @@ async def in_cluster(root: Path, **settings: Any) -> AsyncIterator[Bench]:
         name_server() as server,
         serving(root, namesrv_addr=server.address, **settings) as bench,
     ):
-        own = BrokerSettings(broker_name=BROKER, namesrv_addr=server.address)
+        own = BrokerSettings.of(broker_name=BROKER, namesrv_addr=server.address)
         registration = NameServers(bench.parts.topics, own, bench.address)
         registration.begin()
         bench.parts.topics.put(TopicConfig(topic="T", read_queue_count=4, write_queue_count=4))

@@ -21,7 +21,7 @@ from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
 from cometmq.wire.codes import RequestCode, ResponseCode
 
-SETTINGS = BrokerSettings(broker_name="broker-a")
+SETTINGS = BrokerSettings.of(broker_name="broker-a")
 
 
 def load(directory: Path, settings: BrokerSettings = SETTINGS) -> Topics:
@@ -29,7 +29,7 @@ def load(directory: Path, settings: BrokerSettings = SETTINGS) -> Topics:
         JsonTable(Disk(), directory / "topics.json"),
         ManualClock(),
         boot_topics(settings),
-        auto_create=settings.auto_create_topic_enable,
+        auto_create=settings.topics.auto_create_topic_enable,
     )
     topics.load()
     return topics
@@ -66,7 +66,7 @@ def test_the_topics_of_the_boot_are_there_but_not_written(tmp_path: Path) -> Non
 
 
 def test_a_host_name_with_dots_makes_no_topic() -> None:
-    names = {topic.topic for topic in boot_topics(BrokerSettings(broker_name="host.example.org"))}
+    names = {topic.topic for topic in boot_topics(BrokerSettings.of(broker_name="host.example.org"))}
     assert not any("host" in name for name in names)
 
 
@@ -83,7 +83,7 @@ async def test_a_send_creates_its_topic_after_the_pattern(tmp_path: Path) -> Non
 
 async def test_a_new_topic_has_no_more_queues_than_the_pattern(tmp_path: Path) -> None:
     created = load(tmp_path).create_by_send("T", pattern=AUTO_CREATE_TOPIC, queue_count=100)
-    assert created is not None and created.write_queue_count == SETTINGS.default_topic_queue_nums
+    assert created is not None and created.write_queue_count == SETTINGS.topics.default_topic_queue_nums
 
 
 @pytest.mark.parametrize("pattern", ["nothing", "SELF_TEST_TOPIC"])
@@ -95,19 +95,19 @@ async def test_without_auto_creation_there_is_no_pattern_even_if_there_was_one(t
     before = load(tmp_path)
     before.put(TopicConfig(topic="T"))
     await before.settled()
-    topics = load(tmp_path, replace(SETTINGS, auto_create_topic_enable=False))
+    topics = load(tmp_path, SETTINGS.changed(auto_create_topic_enable=False))
     assert topics.find(AUTO_CREATE_TOPIC) is None, "the file has it from before"
     assert topics.create_by_send("U", pattern=AUTO_CREATE_TOPIC, queue_count=4) is None
-    names = {topic.topic for topic in boot_topics(replace(SETTINGS, auto_create_topic_enable=False))}
+    names = {topic.topic for topic in boot_topics(SETTINGS.changed(auto_create_topic_enable=False))}
     assert AUTO_CREATE_TOPIC not in names
 
 
 async def test_the_pattern_topic_follows_the_settings(tmp_path: Path) -> None:
-    topics = load(tmp_path, replace(SETTINGS, auto_create_topic_enable=False))
+    topics = load(tmp_path, SETTINGS.changed(auto_create_topic_enable=False))
     topics.follow(SETTINGS)
     assert topics.find(AUTO_CREATE_TOPIC) in boot_topics(SETTINGS)
     assert topics.create_by_send("T", pattern=AUTO_CREATE_TOPIC, queue_count=4) is not None
-    topics.follow(replace(SETTINGS, auto_create_topic_enable=False))
+    topics.follow(SETTINGS.changed(auto_create_topic_enable=False))
     assert topics.create_by_send("U", pattern=AUTO_CREATE_TOPIC, queue_count=4) is None
 
 
@@ -245,18 +245,18 @@ async def test_what_is_a_pattern_follows_the_settings_and_not_the_file(tmp_path:
     topics = load(tmp_path)
     topics.put(TopicConfig(topic="T", read_queue_count=1, write_queue_count=1, perm=READ_WRITE))
     await topics.settled()
-    cluster = topics.find(SETTINGS.broker_cluster_name)
+    cluster = topics.find(SETTINGS.identity.broker_cluster_name)
     assert cluster is not None and cluster.perm == 7
     off = replace(
         SETTINGS, auto_create_topic_enable=False, cluster_topic_enable=False, broker_topic_enable=False
     )
     again = load(tmp_path, off)
     assert again.find(AUTO_CREATE_TOPIC) is None
-    for name in (SETTINGS.broker_cluster_name, "broker-a"):
+    for name in (SETTINGS.identity.broker_cluster_name, "broker-a"):
         assert (again.find(name) or cluster).perm == READ_WRITE
         assert again.create_by_send("U", pattern=name, queue_count=1) is None
     assert again.data_version.counter == topics.data_version.counter + 1, "name servers must hear of it"
-    more = load(tmp_path, replace(SETTINGS, default_topic_queue_nums=16)).find(AUTO_CREATE_TOPIC)
+    more = load(tmp_path, SETTINGS.changed(default_topic_queue_nums=16)).find(AUTO_CREATE_TOPIC)
     assert more is not None and more.write_queue_count == 16
     assert load(tmp_path).data_version.counter == topics.data_version.counter
 

@@ -32,7 +32,7 @@ def log(clock: ManualClock | None = None, **settings: Any) -> ReviveLog:
     """Return what builds messages; it has no store."""
     clock = clock or ManualClock()
     store: Any = None
-    return ReviveLog(store, Delays(StoreSettings(**settings), clock), clock, "revive", HOST)
+    return ReviveLog(store, Delays(StoreSettings(**settings), clock), clock, "revive", HOST, "broker-a")
 
 
 def test_a_check_point_comes_due_a_second_before_its_messages() -> None:

@@ -27,11 +27,11 @@ def test_the_options_of_a_name_server_are_its_access() -> None:
 
 def test_without_authentication_dev_is_for_all() -> None:
     assert access_in_dev(BrokerSettings()) == NameServerAccess()
-    assert access_in_dev(BrokerSettings(insecure=True)) == NameServerAccess(insecure=True)
+    assert access_in_dev(BrokerSettings.of(insecure=True)) == NameServerAccess(insecure=True)
 
 
 def test_with_it_the_name_server_of_dev_has_the_users_of_the_broker(tmp_path: Path) -> None:
-    settings = BrokerSettings(
+    settings = BrokerSettings.of(
         authentication_enabled=True,
         store_path_root_dir=str(tmp_path),
         broker_cluster_name="c",
@@ -89,7 +89,7 @@ def test_dev_warns_of_signatures_without_tls_on_an_address_that_others_reach(
 
 def test_with_it_a_broker_that_could_not_register_does_not_start() -> None:
     with pytest.raises(SettingsError, match="needs innerClientAuthenticationCredentials"):
-        access_in_dev(BrokerSettings(authentication_enabled=True))
+        access_in_dev(BrokerSettings.of(authentication_enabled=True))
 
 
 def test_a_name_server_with_closed_routes_tells_only_its_users_where_topics_are(tmp_path: Path) -> None:

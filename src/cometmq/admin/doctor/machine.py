@@ -18,7 +18,8 @@ from cometmq.admin.doctor.findings import Diagnosis, fault, fine, warning
 from cometmq.broker import settings as broker_settings
 from cometmq.broker.broker import VIP_PORT_BELOW
 from cometmq.broker.name_servers.own_address import exposure, own_ip
-from cometmq.broker.settings import BrokerSettings, MetricsExporter, Settings
+from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.broker.settings_by_subject import MetricsExporter
 from cometmq.errors import CometMQError, FormatError, SettingsError
 from cometmq.io import descriptors
 from cometmq.io.files import Disk, Usage
@@ -89,7 +90,7 @@ async def examine(settings: Settings, **access: Any) -> list[Diagnosis]:
 
 
 def _exposure(own: BrokerSettings) -> list[Diagnosis]:
-    subject = f"bindAddress = {own.bind_address}"
+    subject = f"bindAddress = {own.network.bind_address}"
     try:
         if not (insecure := exposure(own)):
             return []
@@ -102,14 +103,14 @@ def _exposure(own: BrokerSettings) -> list[Diagnosis]:
 
 def _advertised(own: BrokerSettings) -> list[Diagnosis]:
     """Examine the address under which clients will find the broker, and whether any will."""
-    if not own.name_servers:
+    if not own.network.name_servers:
         remedy = "set namesrvAddr = HOST:9876, several joined by ;"
         return [
             warning("address", "namesrvAddr", "no client finds it: it registers with no name server", remedy)
         ]
     try:
-        ip = own_ip(own)
-        elsewhere = [one for one in own.name_servers if not is_loopback(parse_address(one)[0])]
+        ip = own_ip(own.network)
+        elsewhere = [one for one in own.network.name_servers if not is_loopback(parse_address(one)[0])]
     except SettingsError as error:
         return [fault("address", "brokerIP1", str(error), "set brokerIP1 to the address that clients reach")]
     if is_loopback(ip) and elsewhere:
@@ -118,11 +119,10 @@ def _advertised(own: BrokerSettings) -> list[Diagnosis]:
         return [fault("address", f"brokerIP1 = {ip}", text, remedy)]
     if not _is_of_this_machine(ip):
         text = "it is not an address of this machine: it must be forwarded to it (containers, NAT)"
-        remedy = f"forward port {own.listen_port} of it to this machine, or correct brokerIP1"
+        remedy = f"forward port {own.network.listen_port} of it to this machine, or correct brokerIP1"
         return [warning("address", f"brokerIP1 = {ip}", text, remedy)]
-    return [
-        fine("address", f"brokerIP1 = {ip}", f"clients will connect to {address_text(ip, own.listen_port)}")
-    ]
+    where = address_text(ip, own.network.listen_port)
+    return [fine("address", f"brokerIP1 = {ip}", f"clients will connect to {where}")]
 
 
 def _is_of_this_machine(ip: str) -> bool:
@@ -137,17 +137,18 @@ def _is_of_this_machine(ip: str) -> bool:
 
 async def _ports(own: BrokerSettings, access: dict[str, Any]) -> list[Diagnosis]:
     """Examine whether the broker can listen at its ports, or does."""
-    ports = [("listenPort", own.bind_address, own.listen_port)]
-    if own.vip_channel_enable and own.listen_port > VIP_PORT_BELOW:
-        ports.append(("the VIP port, listenPort - 2", own.bind_address, own.listen_port - VIP_PORT_BELOW))
-    if own.metrics_exporter_type is MetricsExporter.PROM:
-        host, port = own.metrics_prom_exporter_host, own.metrics_prom_exporter_port
-        ports.append(("metricsPromExporterPort", host, port))
+    broker, host, port = own.identity.broker_name, own.network.bind_address, own.network.listen_port
+    ports = [("listenPort", host, port)]
+    if own.network.vip_channel_enable and port > VIP_PORT_BELOW:
+        ports.append(("the VIP port, listenPort - 2", host, port - VIP_PORT_BELOW))
+    if (metrics := own.metrics).metrics_exporter_type is MetricsExporter.PROM:
+        where = metrics.metrics_prom_exporter_host, metrics.metrics_prom_exporter_port
+        ports.append(("metricsPromExporterPort", *where))
     refused = {name: error for name, host, port in ports if (error := _refusal(host, port))}
     if not refused:
         return [fine("ports", ", ".join(str(port) for _, _, port in ports), PORTS_FREE)]
-    if await _name_at(own.bind_address, own.listen_port, access) == own.broker_name:
-        return [fine("ports", str(own.listen_port), f"broker {own.broker_name} runs and listens there")]
+    if await _name_at(host, port, access) == broker:
+        return [fine("ports", str(port), f"broker {broker} runs and listens there")]
     return [
         fault("ports", f"{name}: {address_text(host, port)}", "the broker cannot listen there", refused[name])
         for name, host, port in ports
@@ -267,15 +268,15 @@ def _kernels() -> Diagnosis:
 
 
 def _certificate(own: BrokerSettings) -> list[Diagnosis]:
-    if own.tls_mode is TlsMode.DISABLED:
+    if own.tls.tls_mode is TlsMode.DISABLED:
         return []
-    cert, key = own.tls_server_cert_path, own.tls_server_key_path
+    cert, key = own.tls.tls_server_cert_path, own.tls.tls_server_key_path
     if not cert:
         remedy = "set tlsServerCertPath and tlsServerKeyPath"
-        return [fault("TLS", f"tlsServerMode = {own.tls_mode}", "it needs a certificate", remedy)]
+        return [fault("TLS", f"tlsServerMode = {own.tls.tls_mode}", "it needs a certificate", remedy)]
     try:
-        host = own_ip(own)
-        return examine_file(Path(cert), Path(key) if key else None, own.tls_server_key_password, host)
+        host = own_ip(own.network)
+        return examine_file(Path(cert), Path(key) if key else None, own.tls.tls_server_key_password, host)
     except SettingsError as error:
         remedy = "correct tlsServerCertPath, tlsServerKeyPath, tlsServerKeyPassword, or the files"
         return [fault("TLS", cert, str(error), remedy)]

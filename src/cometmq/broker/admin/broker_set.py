@@ -6,7 +6,7 @@
 from typing import Final
 
 from cometmq.broker.handlers import Handlers
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import IdentitySettings
 from cometmq.net.session import Session
 from cometmq.replication.controller.membership import SetMembership
 from cometmq.replication.epochs import OFFSET_MAX
@@ -29,11 +29,11 @@ class SetRequests:
     """
 
     def __init__(
-        self, membership: SetMembership | None, store: MessageStore, settings: BrokerSettings
+        self, membership: SetMembership | None, store: MessageStore, identity: IdentitySettings
     ) -> None:
         self._membership = membership
         self._store = store
-        self._settings = settings
+        self._identity = identity
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -56,10 +56,10 @@ class SetRequests:
         """GET_BROKER_EPOCH_CACHE: the epochs of the log, the last one without an end."""
         if self._membership is None:
             return response(command, ResponseCode.SYSTEM_ERROR, NO_CONTROLLER)
-        settings, epochs = self._settings, self._membership.epochs.epochs
+        identity, epochs = self._identity, self._membership.epochs.epochs
         spans = [
             EpochSpan(entry.epoch, entry.start_offset, epochs.end_of(entry.epoch, OFFSET_MAX))
             for entry in epochs.entries
         ]
-        own = settings.broker_cluster_name, settings.broker_name, settings.broker_id
+        own = identity.broker_cluster_name, identity.broker_name, identity.broker_id
         return response(command, body=encode(EpochsOfBroker(*own, spans, self._store.written_offset)))

@@ -12,7 +12,7 @@ from cometmq.broker.large_answers import TURN_MAX, encoded, page, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import RequestBodies
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import BodySettings
 from cometmq.broker.state.consumers import ConsumerGroup, Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
@@ -85,7 +85,7 @@ class GroupAdmin:
         producers: Producers[Session],
         offsets: Offsets,
         reads: Reads,
-        settings: BrokerSettings,
+        settings: BodySettings,
         clock: Clock,
         retry_topics: PopRetryTopics,
     ) -> None:
@@ -97,7 +97,7 @@ class GroupAdmin:
         self._clock = clock
         self._retry_topics = retry_topics
         self._queues_max = settings.topic_queues_max
-        self._bodies = RequestBodies(settings.body_limits)
+        self._bodies = RequestBodies(settings.limits)
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""

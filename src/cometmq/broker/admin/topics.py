@@ -5,15 +5,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from cometmq.broker.admin.progress import GroupTables
 from cometmq.broker.admin.statistics import Statistics
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.large_answers import TURN_MAX, encoded, made, page, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import RequestBodies
-from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.state.consumers import Consumers
-from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.settings_by_subject import BodySettings
 from cometmq.broker.state.pop.retry_topics import PopRetryTopics
 from cometmq.broker.state.topics import Topics, is_system_topic
 from cometmq.errors import IllegalName
@@ -56,30 +55,33 @@ ATTRIBUTES: Final = {
 
 
 class TopicRequests:
-    """Creates, deletes and describes topics."""
+    """Creates, deletes and describes topics.
+
+    Args:
+        retry_topics: finds the retry topics that are deleted with a topic; None if they stay.
+    """
 
     def __init__(
         self,
         topics: Topics,
         store: MessageStore,
         reads: Reads,
-        offsets: Offsets,
-        consumers: Consumers[Session],
-        settings: BrokerSettings,
+        tables: GroupTables,
         statistics: Statistics,
-        retry_topics: PopRetryTopics,
+        retry_topics: PopRetryTopics | None,
+        settings: BodySettings,
+        *,
+        broker_name: str,
     ) -> None:
         self._topics = topics
         self._store = store
         self._reads = reads
-        self._offsets = offsets
-        self._consumers = consumers
+        self._tables = tables
         self._statistics = statistics
         self._retry_topics = retry_topics
-        self._broker_name = settings.broker_name
-        self._deletes_retry_topics = settings.clear_retry_topic_when_delete_topic
+        self._broker_name = broker_name
         self._queues_max = settings.topic_queues_max
-        self._bodies = RequestBodies(settings.body_limits)
+        self._bodies = RequestBodies(settings.limits)
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -119,7 +121,7 @@ class TopicRequests:
     def delete(self, session: Session, command: Command, header: TopicHeader) -> None:
         """DELETE_TOPIC_IN_BROKER: delete a topic and the retry topics of pops of it, with all in them."""
         name = _checked_name(header.topic)
-        names = [name, *(self._retry_topics.of_topic(name) if self._deletes_retry_topics else ())]
+        names = [name, *(self._retry_topics.of_topic(name) if self._retry_topics is not None else ())]
         self._topics.delete(names)
         self._answer_when_published(session, command, names)
 
@@ -146,7 +148,7 @@ class TopicRequests:
     def groups(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
         """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume it now or have done so."""
         name = header.topic
-        groups = sorted(self._consumers.groups_of(name) | self._offsets.groups_of(name))
+        groups = sorted(self._tables.consumers.groups_of(name) | self._tables.offsets.groups_of(name))
         reading = encoded(GroupNames(groups), len(groups))
         return self._reads.answer(session, command, reading, partial(with_body, command))
 

@@ -29,7 +29,7 @@ def guard_of(directory: Directory, settings: BrokerSettings, clock: Clock) -> Gu
     Args:
         clock: measures the time in which failures are counted.
     """
-    bodies = RequestBodies(settings.body_limits)
+    own, bodies = settings.auth, RequestBodies(settings.bodies.limits)
 
     def decode(body_type: type[BodyType], command: Command) -> BodyType:
         is_list = body_type in (Heartbeat, TopicConfigs, GroupConfigList)
@@ -37,9 +37,9 @@ def guard_of(directory: Directory, settings: BrokerSettings, clock: Clock) -> Gu
 
     return Guard(
         directory,
-        Needs(TO_BROKERS, settings.broker_cluster_name, decode),
-        GuardRules(settings.authorization_enabled, settings.unsigned_codes, settings.allowed_codes),
-        Failures(settings.failed_signatures_max, clock.monotonic_ms),
+        Needs(TO_BROKERS, settings.identity.broker_cluster_name, decode),
+        GuardRules(own.authorization_enabled, own.unsigned_codes, own.allowed_codes),
+        Failures(own.failed_signatures_max, clock.monotonic_ms),
     )
 
 

@@ -16,8 +16,6 @@ If a change fails, the process ends: a broker whose role is in doubt must not se
 import asyncio
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from cometmq.broker.broker import Broker
 from cometmq.broker.name_servers.own_address import exposure, own_ip
 from cometmq.broker.opening import open_store
@@ -70,12 +68,12 @@ class SwitchingBroker:
         files: FileLayer | None = None,
         load_kernels: bool = True,
     ) -> None:
-        if not settings.listen_port:
+        if not settings.network.listen_port:
             raise SettingsError("listenPort = 0 under a controller, which tells it to others: set a port")
         exposure(settings)  # refuses what Broker.start would, before the store is opened
         self.running: Broker | None = None
         self.started: Broker | None = None
-        self.address = address_text(own_ip(settings), settings.listen_port)
+        self.address = address_text(own_ip(settings.network), settings.network.listen_port)
         self._settings = settings
         self._store_settings = store_settings or StoreSettings()
         self._clock = clock or SystemClock()
@@ -83,8 +81,10 @@ class SwitchingBroker:
         self._files = watched(files or Disk(), WriteHealth(self._root, self._clock))
         self._load_kernels = load_kernels
         self._epochs = EpochFile(self._files, self._root)
-        self._connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
-        self._members = BrokerSet(settings.broker_cluster_name, settings.broker_name)
+        self._connections = Connections(
+            credentials=settings.auth.inner_credentials, tls=settings.tls.name_server_tls
+        )
+        self._members = BrokerSet(settings.identity.broker_cluster_name, settings.identity.broker_name)
         self._identity = IdentityFiles(self._files, self._root, self._members)
         self._controlled: ControlledBroker | None = None
         self._opened: MessageStore | None = None  # until the first role
@@ -106,7 +106,7 @@ class SwitchingBroker:
             life = await asyncio.to_thread(self._load_life)
             self._ends = store.written_offset, store.confirm_offset
             client = ControllerClient(
-                self._settings.controllers, self._members, self._connections, self._clock.now_ms
+                self._settings.replication.controllers, self._members, self._connections, self._clock.now_ms
             )
             self._controlled = ControlledBroker(life, client, self._identity, self, self.address, self._clock)
             self._task = asyncio.create_task(until_one_ends(self._controlled.run(), self._cut_all()))
@@ -176,15 +176,15 @@ class SwitchingBroker:
             store = self.running.store
             self._ends = store.written_offset, store.confirm_offset
         return BrokerHeartbeatHeader(
-            settings.broker_cluster_name,
+            settings.identity.broker_cluster_name,
             self.address,
-            settings.broker_name,
+            settings.identity.broker_name,
             broker_id=broker_id,
             epoch=self._epochs.epochs.last_epoch,
             max_offset=self._ends[0],
             confirm_offset=self._ends[1],
-            heartbeat_timeout_ms=settings.controller_heart_beat_timeout_mills,
-            election_priority=settings.broker_election_priority,
+            heartbeat_timeout_ms=settings.replication.controller_heart_beat_timeout_mills,
+            election_priority=settings.replication.broker_election_priority,
         )
 
     # What the running broker tells it: ``Overseer``
@@ -248,12 +248,16 @@ class SwitchingBroker:
         )
         self._membership, self._news = membership, news
         opened, self._opened = self._opened, None
-        if opened is not None and settings.is_slave and opened.settings.transient_store_pool_enable:
+        if (
+            opened is not None
+            and settings.replication.is_slave
+            and opened.settings.transient_store_pool_enable
+        ):
             await asyncio.to_thread(opened.close)  # the broker opens it without the pool, as slaves have none
             opened = None
         await broker.start(opened)
         self.running = self.started = broker
-        _log.info("broker %s is %s of epoch %d", self.address, settings.broker_role, news.epoch)
+        _log.info("broker %s is %s of epoch %d", self.address, settings.replication.broker_role, news.epoch)
 
     async def _stop_running(self) -> None:
         running, self.running, self._membership = self.running, None, None
@@ -278,5 +282,5 @@ def _first(error: Exception) -> Exception:
 def _in_role(settings: BrokerSettings, own_id: int, *, is_master: bool) -> BrokerSettings:
     """Return the settings of a role: the controller's decision replaces ``brokerRole`` and ``brokerId``."""
     if is_master:
-        return replace(settings, broker_role=BrokerRole.SYNC_MASTER, broker_id=0)
-    return replace(settings, broker_role=BrokerRole.SLAVE, broker_id=own_id)
+        return settings.changed(broker_role=BrokerRole.SYNC_MASTER, broker_id=0)
+    return settings.changed(broker_role=BrokerRole.SLAVE, broker_id=own_id)

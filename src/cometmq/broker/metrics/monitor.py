@@ -12,7 +12,7 @@ from cometmq.broker.metrics.storage import add_connections, add_replication, add
 from cometmq.broker.metrics.traffic import add_rates, read_traffic
 from cometmq.broker.name_servers.registration import NameServers
 from cometmq.broker.reads import read
-from cometmq.broker.settings import BrokerSettings, MetricsExporter
+from cometmq.broker.settings_by_subject import IdentitySettings, MetricsExporter, MetricsSettings
 from cometmq.io.files import FileLayer
 from cometmq.io.write_health import failures_of
 from cometmq.metrics.endpoint import Endpoint, EndpointSource
@@ -34,14 +34,14 @@ class RunningBroker:
         files: FileLayer,
         server: Server,
         name_servers: NameServers,
-        settings: BrokerSettings,
+        permission: int,
     ) -> None:
         self._parts = parts
         self._store = store
         self._files = files
         self._server = server
         self._name_servers = name_servers
-        self._permission = settings.broker_permission
+        self._permission = permission
         tables = parts.consumers, parts.offsets, parts.beginnings, parts.in_flight
         self._lags = Lags(store, parts.topics, *tables)
 
@@ -86,7 +86,7 @@ class Monitor:
         address: where it listens, ``host:port``; None if it does not.
     """
 
-    def __init__(self, settings: BrokerSettings) -> None:
+    def __init__(self, settings: MetricsSettings, identity: IdentitySettings) -> None:
         self.address: str | None = None
         self._running: RunningBroker | None = None
         self._state = STARTING
@@ -97,9 +97,9 @@ class Monitor:
                 settings.metrics_prom_exporter_host,
                 settings.metrics_prom_exporter_port,
                 EndpointSource(self._collect, self._reasons),
-                labels=_labels(settings),
+                labels=_labels(settings, identity),
                 series_max=settings.metrics_otel_cardinality_limit,
-                limits=settings.metrics_limits,
+                limits=settings.limits,
             )
 
     async def start(self, stack: AsyncExitStack) -> None:
@@ -129,11 +129,11 @@ class Monitor:
         return self._running.reasons()
 
 
-def _labels(settings: BrokerSettings) -> Mapping[str, str]:
+def _labels(settings: MetricsSettings, identity: IdentitySettings) -> Mapping[str, str]:
     """Return the labels that all series of a broker have."""
     own = {
-        "cluster": settings.broker_cluster_name,
+        "cluster": identity.broker_cluster_name,
         "node_type": "broker",
-        "node_id": settings.broker_name,
+        "node_id": identity.broker_name,
     }
-    return dict(settings.metrics_labels) | own
+    return dict(settings.labels) | own

@@ -5,6 +5,7 @@ import socket
 from typing import Final
 
 from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import NetworkSettings
 from cometmq.errors import SettingsError
 from cometmq.net.address import parse_address
 from cometmq.net.exposure import check_exposure
@@ -16,7 +17,7 @@ _SOMEWHERE: Final = ("192.0.2.1", 9)
 """An address of a network that is only for examples: the route to it is the default route."""
 
 
-def own_ip(settings: BrokerSettings) -> str:
+def own_ip(settings: NetworkSettings) -> str:
     """Return brokerIP1; if that is not set bindAddress; if that is unspecified the address for name servers.
 
     Raises SettingsError if brokerIP1 or bindAddress is no address and no known name.
@@ -31,7 +32,7 @@ def own_ip(settings: BrokerSettings) -> str:
     return _source_address([*(peer for peer in name_servers if peer[0] not in _ALL), _SOMEWHERE])
 
 
-def ha_ip(settings: BrokerSettings) -> str | None:
+def ha_ip(settings: NetworkSettings) -> str | None:
     """Return brokerIP2, the address for slaves; None if it is the one for clients.
 
     Raises SettingsError if it is no address and no known name.
@@ -45,11 +46,11 @@ def exposure(settings: BrokerSettings) -> str:
     Raises SettingsError if strangers could use the broker, which ``insecure`` allows, or for no address.
     """
     return check_exposure(
-        settings.bind_address,
+        settings.network.bind_address,
         authentication="authenticationEnabled = true",
-        is_on=settings.authentication_enabled,
-        insecure=settings.insecure,
-        tls=settings.tls_mode,
+        is_on=settings.auth.authentication_enabled,
+        insecure=settings.auth.insecure,
+        tls=settings.tls.tls_mode,
     )
 
 

@@ -85,13 +85,15 @@ class NameServers:
         self._topics = topics
         self._settings = settings
         self._address = address
-        self._ha_ip = ha_ip(settings)
+        self._ha_ip = ha_ip(settings.network)
         self._ha_port = ha_port
         self._on_registered = on_registered
-        self._connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
-        for server in settings.name_servers:
+        self._connections = Connections(
+            credentials=settings.auth.inner_credentials, tls=settings.tls.name_server_tls
+        )
+        for server in settings.network.name_servers:
             parse_address(server)
-        self._servers = [_NameServer(server) for server in settings.name_servers]
+        self._servers = [_NameServer(server) for server in settings.network.name_servers]
         self._tasks: set[asyncio.Task[None]] = set()
         self._changes = 0  # of topics so far
         self._waits: deque[_Wait] = deque()
@@ -191,7 +193,7 @@ class NameServers:
             server.due.clear()
             server.is_responsive = is_registered = await self._register(server)
             self._release()
-            wait_ms = self._settings.register_name_server_period if is_registered else RETRY_MS
+            wait_ms = self._settings.registration.register_name_server_period if is_registered else RETRY_MS
             try:
                 async with asyncio.timeout(wait_ms / 1000):  # wait_for may lose a cancellation when woken
                     await server.due.wait()
@@ -206,7 +208,7 @@ class NameServers:
                 server.connection, server.unregistered = connection, None
             names, server.unregistered = server.unregistered, set()
             count = self._changes
-            timeout_ms = self._settings.register_broker_timeout_mills
+            timeout_ms = self._settings.registration.register_broker_timeout_mills
             answer = await connection.request(await self._registration(names), timeout_ms)
             _check(answer)
             self._on_registered(parse(RegisterBrokerResponseHeader, answer.ext_fields))
@@ -241,7 +243,7 @@ class NameServers:
             *self._identity(),
             ha_server_addr=address_text(self._ha_ip or host, self._ha_port or port + 1),
             body_crc=body_crc(body),
-            enable_acting_master=self._settings.enable_slave_acting_master or None,
+            enable_acting_master=self._settings.replication.enable_slave_acting_master or None,
         )
         return Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header), body=body)
 
@@ -255,8 +257,8 @@ class NameServers:
         return fastjson.dumps(plain).encode()
 
     def _identity(self) -> tuple[str, str, str, int]:
-        settings = self._settings
-        return settings.broker_name, self._address, settings.broker_cluster_name, settings.broker_id
+        own = self._settings.identity
+        return own.broker_name, self._address, own.broker_cluster_name, own.broker_id
 
     def _text_of(self, topic: TopicConfig) -> fastjson.Written:
         """Encode a topic as JSON, its perm limited to the broker's permission; texts are cached."""

@@ -41,11 +41,13 @@ class TopicRoutes:
 
     def __init__(self, topics: Topics, settings: BrokerSettings, clock: Clock) -> None:
         self._topics = topics
-        self._broker_name = settings.broker_name
-        self._name_servers = list(settings.name_servers)
-        self._fresh_ms = settings.load_balance_poll_name_server_interval
+        self._broker_name = settings.identity.broker_name
+        self._name_servers = list(settings.network.name_servers)
+        self._fresh_ms = settings.assignments.load_balance_poll_name_server_interval
         self._clock = clock
-        self._connections = Connections(credentials=settings.inner_credentials, tls=settings.name_server_tls)
+        self._connections = Connections(
+            credentials=settings.auth.inner_credentials, tls=settings.tls.name_server_tls
+        )
         self._known: dict[str, _KnownRoute] = {}  # the oldest first
         self._waiting: dict[str, list[RouteCallback]] = {}
         self._waiting_count = 0

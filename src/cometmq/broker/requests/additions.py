@@ -77,11 +77,11 @@ class Additions:
 
 def additions_of(settings: BrokerSettings, host: bytes, clock: Clock) -> Additions:
     """Return what a broker adds whose address for clients is ``host``, packed with its port."""
-    maker = UniqueIdMaker(host[:-PORT_SIZE], os.getpid(), java_hash(settings.broker_name))
+    maker = UniqueIdMaker(host[:-PORT_SIZE], os.getpid(), java_hash(settings.identity.broker_name))
     return Additions(
         region=settings.region_id,
         trace_on=settings.trace_on,
-        cluster=settings.broker_cluster_name,
+        cluster=settings.identity.broker_cluster_name,
         make_unique_key=lambda: maker.make(clock.now_ms()),
     )
 

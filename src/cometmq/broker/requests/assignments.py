@@ -14,7 +14,7 @@ from cometmq.broker.name_servers.topic_routes import TopicRoutes
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import RequestBodies
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import AssignmentSettings
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.pop.message_modes import MODES_MAX, RequestModes
@@ -22,7 +22,6 @@ from cometmq.broker.state.topics import Topics, is_legal
 from cometmq.cluster.assignment import STRATEGIES, popped_queues
 from cometmq.cluster.route import Route
 from cometmq.format.layout import RETRY_PREFIX
-from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
@@ -53,16 +52,17 @@ class Assignments:
         consumers: Consumers[Session],
         modes: RequestModes,
         reads: Reads,
-        settings: BrokerSettings,
-        clock: Clock,
+        routes: TopicRoutes,
+        bodies: RequestBodies,
+        settings: AssignmentSettings,
     ) -> None:
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
         self._modes = modes
-        self._routes = TopicRoutes(topics, settings, clock)
+        self._routes = routes
         self._reads = reads
-        self._bodies = RequestBodies(settings.body_limits)
+        self._bodies = bodies
         self._divides = settings.server_load_balancer_enable
         self._default_mode = settings.default_message_request_mode
         self._default_share_count = settings.default_pop_share_queue_num

@@ -80,9 +80,9 @@ class ClientRequests:
         self._topics = topics
         self._clock = clock
         self.notify_enabled = settings.notify_consumer_ids_changed_enable
-        self._silence_ms_max = settings.channel_expired_timeout
-        self._empty_ms_max = settings.subscription_expired_timeout
-        self._bodies = RequestBodies(settings.body_limits)
+        self._silence_ms_max = settings.clients.channel_expired_timeout
+        self._empty_ms_max = settings.clients.subscription_expired_timeout
+        self._bodies = RequestBodies(settings.bodies.limits)
         self._opaque = count()
         self._strangers_id = ("", "")
         self._strangers = OccasionalLog(self._log_strangers)

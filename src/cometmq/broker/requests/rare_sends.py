@@ -12,7 +12,6 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.requests.additions import Additions
 from cometmq.broker.requests.recalls import handle_of
 from cometmq.broker.requests.targets import Target, Targets
-from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.idempotence import Idempotence, Keys
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.half_message import half
@@ -86,8 +85,9 @@ class RareSends:
         additions: Additions,
         idempotence: Idempotence,
         delays: Delays,
-        settings: BrokerSettings,
         *,
+        broker_name: str,
+        rejects_transactions: bool,
         body_size_max: int,
         store_host: bytes,
     ) -> None:
@@ -96,8 +96,8 @@ class RareSends:
         self.added = additions.added
         self.idempotence = idempotence
         self._delays = delays
-        self._broker_name = settings.broker_name
-        self.rejects_transactions = settings.reject_transaction_message
+        self._broker_name = broker_name
+        self.rejects_transactions = rejects_transactions
         self._body_size_max = body_size_max
         self._store_host = store_host
 

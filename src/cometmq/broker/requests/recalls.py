@@ -110,11 +110,11 @@ class Recalls:
     def _check(self, header: RecallHeader) -> RecallHandle:
         """Return the checked handle. Raises Refused, in RocketMQ's order and with its codes."""
         own, now = self.settings, self._clock.now_ms()
-        if not own.recall_message_enable:
+        if not own.recalls.recall_message_enable:
             raise Refused(
                 ResponseCode.NO_PERMISSION, "this broker recalls no messages: set recallMessageEnable=true"
             )
-        if not (own.broker_permission & PERM_WRITE or own.allow_recall_when_broker_not_writeable):
+        if not (own.broker_permission & PERM_WRITE or own.recalls.allow_recall_when_broker_not_writeable):
             raise Refused(
                 ResponseCode.SERVICE_NOT_AVAILABLE,
                 f"this broker takes no messages: brokerPermission is {own.broker_permission}, and "
@@ -128,9 +128,10 @@ class Recalls:
             raise Refused(ResponseCode.ILLEGAL_OPERATION, str(error)) from None
         if handle.topic != header.topic:
             raise _illegal(f"the handle is of topic {_cut(handle.topic)}, the request of {header.topic}")
-        if handle.broker_name != own.broker_name:
+        broker_name = own.identity.broker_name
+        if handle.broker_name != broker_name:
             raise _illegal(
-                f"the handle is of broker {_cut(handle.broker_name)}, and this is {own.broker_name}: "
+                f"the handle is of broker {_cut(handle.broker_name)}, and this is {broker_name}: "
                 "ask the one that took the message"
             )
         time = number_or(TIMER_DELIVER_MS, handle.time, -1)

@@ -23,7 +23,7 @@ from cometmq.broker.requests.early_sends import EarlySends
 from cometmq.broker.requests.rare_sends import RareSend, RareSends
 from cometmq.broker.requests.targets import Targets
 from cometmq.broker.safe_sends import REJECTED, TOO_FEW, SafeSends, Unsafe
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import FlowSettings, OverloadSettings
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.message_id import OFFSET_ID
@@ -63,7 +63,8 @@ class Sends:
         rare: RareSends,
         safe: SafeSends,
         rates: Rates,
-        settings: BrokerSettings,
+        overload: OverloadSettings,
+        flow: FlowSettings,
         *,
         store_host: bytes,
         constants: dict[str, str],
@@ -76,9 +77,9 @@ class Sends:
         self._constants = constants
         self._template = ResponseTemplate(_NAMES, constants)
         self.safe = safe
-        self._fast_failure = FastFailure(settings, store.settings.os_page_cache_busy_time_out_mills, safe)
+        self._fast_failure = FastFailure(overload, store.settings.os_page_cache_busy_time_out_mills, safe)
         self._rare = rare
-        self._early = EarlySends(self.handle, self._refuse, settings.early_bytes_total_max)
+        self._early = EarlySends(self.handle, self._refuse, flow.early_bytes_total_max)
         self._batch = SendBatch(
             targets.table,
             constants_of(self._template, rare.added, store_host),

@@ -11,7 +11,7 @@ first send with a key creates, exists.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import IdempotenceSettings
 from cometmq.broker.state.stored_keys import StoredKeys, StoredPlace, digest
 from cometmq.errors import StoreNotWritable
 from cometmq.format import properties
@@ -47,7 +47,9 @@ class Idempotence:
         known: the keys within the window.
     """
 
-    def __init__(self, store: MessageStore, table: JsonTable, settings: BrokerSettings, clock: Clock) -> None:
+    def __init__(
+        self, store: MessageStore, table: JsonTable, settings: IdempotenceSettings, clock: Clock
+    ) -> None:
         self._store = store
         self._table = table
         self._clock = clock

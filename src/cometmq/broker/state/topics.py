@@ -225,7 +225,7 @@ class Topics:
 
     def follow(self, settings: BrokerSettings) -> None:
         """Follow changed settings: ``TBW102`` is a pattern for new topics, so it must exist, or is none."""
-        self.auto_create = settings.auto_create_topic_enable
+        self.auto_create = settings.topics.auto_create_topic_enable
         if self.auto_create and self.find(AUTO_CREATE_TOPIC) is None:
             self.put(next(topic for topic in boot_topics(settings) if topic.topic == AUTO_CREATE_TOPIC))
 
@@ -294,23 +294,23 @@ def _with_inheritance(topic: TopicConfig, boot: TopicConfig | None) -> TopicConf
 
 def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
     """Return the topics that a broker has from the start."""
-    cluster, broker = settings.broker_cluster_name, settings.broker_name
+    cluster, broker = settings.identity.broker_cluster_name, settings.identity.broker_name
     topics = [
         _topic(SELF_TEST_TOPIC, 1),
         _topic(BENCHMARK_TOPIC, 1024),
-        _topic(cluster, 16, INHERITED if settings.cluster_topic_enable else READ_WRITE),
-        _topic(broker, 1, INHERITED if settings.broker_topic_enable else READ_WRITE),
+        _topic(cluster, 16, INHERITED if settings.topics.cluster_topic_enable else READ_WRITE),
+        _topic(broker, 1, INHERITED if settings.topics.broker_topic_enable else READ_WRITE),
         _topic(OFFSET_MOVED_TOPIC, 1),
         _topic(SCHEDULE_TOPIC, 18),
         _topic(cluster + REPLY_SUFFIX, 1),
-        _topic(revive_topic(cluster), settings.revive_queue_num),
+        _topic(revive_topic(cluster), settings.pop.revive_queue_num),
         _topic(f"{SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, PERM_INHERIT),
         _topic(HALF_TOPIC, 1),
         _topic(HALF_OP_TOPIC, 1),
         _topic(TIMER_TOPIC, 1),
     ]
-    if settings.auto_create_topic_enable:
-        topics.append(_topic(AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, INHERITED))
+    if settings.topics.auto_create_topic_enable:
+        topics.append(_topic(AUTO_CREATE_TOPIC, settings.topics.default_topic_queue_nums, INHERITED))
     return [topic for topic in topics if is_legal(topic.topic)]  # a host name may hold dots
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from cometmq.broker.appending import append_legal
 from cometmq.broker.reads import read
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import PopSettings
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.offsets import Offsets
@@ -79,7 +79,7 @@ class Revive:
         offsets: Offsets,
         in_flight: InFlight,
         revive_log: ReviveLog,
-        settings: BrokerSettings,
+        settings: PopSettings,
     ) -> None:
         self._store = store
         self._timed_messages = timed_messages
@@ -91,7 +91,7 @@ class Revive:
         self.topic = revive_log.topic
         self._clock = store.clock
         self._before: StoredBefore | None = StoredBefore(store, store.clock.now_ms())
-        self._broker_name = settings.broker_name
+        self._broker_name = revive_log.broker_name
         self._flag = RetryFlag.V2 if settings.enable_retry_topic_v2 else RetryFlag.V1
         self._has_separate_queues = settings.use_separate_retry_queue
         self._queues = {number: self._opened(number) for number in range(settings.revive_queue_num)}

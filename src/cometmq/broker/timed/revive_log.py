@@ -69,16 +69,20 @@ class ReviveLog:
     Attributes:
         settled: what of them need not be delivered when it comes due.
         topic: the revive topic.
+        broker_name: the broker's.
         host: the broker's address as records hold it.
     """
 
-    def __init__(self, store: MessageStore, delays: Delays, clock: Clock, topic: str, host: bytes) -> None:
+    def __init__(
+        self, store: MessageStore, delays: Delays, clock: Clock, topic: str, host: bytes, broker_name: str
+    ) -> None:
         self._store = store
         self._delays = delays
         self._clock = clock
         self._remembered = lru_cache(POINTS_KNOWN_MAX)(self._around_acks)
         self.settled = SettledPoints[HandlePoint]()
         self.topic = topic
+        self.broker_name = broker_name
         self.host = host
 
     def now_ms(self) -> int:

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Final
 
 from cometmq.broker.reads import read
-from cometmq.broker.settings import Settings
+from cometmq.broker.settings_by_subject import TransactionSettings
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.producers import ConnectedMember, Producers
 from cometmq.broker.state.topics import Topics
@@ -232,8 +232,7 @@ class TransactionCheck:
         )
 
 
-def rules_of(settings: Settings) -> CheckRules:
+def rules_of(settings: TransactionSettings, reserved_hours: int) -> CheckRules:
     """Return the rules by which half messages are checked."""
-    own = settings.broker
-    age_ms_max = settings.store.file_reserved_time * 3_600_000
-    return CheckRules(own.transaction_time_out, own.transaction_check_max, age_ms_max)
+    age_ms_max = reserved_hours * 3_600_000
+    return CheckRules(settings.transaction_time_out, settings.transaction_check_max, age_ms_max)

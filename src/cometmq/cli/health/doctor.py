@@ -79,7 +79,7 @@ async def _examine(
     if settings is None:
         return findings
     findings += await machine.examine(settings, **access())
-    name_servers = namesrv if is_named else settings.broker.namesrv_addr
+    name_servers = namesrv if is_named else settings.broker.network.namesrv_addr
     if name_servers:
         is_new = any(one.text == machine.PORTS_FREE for one in findings)
         findings += await cluster.examine(name_servers, topic, is_new=is_new, **access())

@@ -68,13 +68,13 @@ def access_in_dev(settings: "BrokerSettings") -> "NameServerAccess":
     from cometmq.namesrv.user_files import USERS, UserFiles  # noqa: PLC0415 - as above
 
     exposure(settings)  # the name server's own error would name options that dev does not have
-    if not settings.authentication_enabled:
-        return NameServerAccess(insecure=settings.insecure)
-    if settings.inner_credentials is None:
+    if not settings.auth.authentication_enabled:
+        return NameServerAccess(insecure=settings.auth.insecure)
+    if settings.auth.inner_credentials is None:
         raise SettingsError(
             "setting authenticationEnabled = true needs innerClientAuthenticationCredentials here: "
             "the broker signs its registration with them"
         )
     path = config_path(Path(settings.store_path_root_dir), USERS)
-    users = UserFiles(path, filter(None, (settings.initial_user, settings.inner_credentials)))
-    return NameServerAccess(directory=users.directory, cluster=settings.broker_cluster_name)
+    users = UserFiles(path, filter(None, (settings.auth.initial_user, settings.auth.inner_credentials)))
+    return NameServerAccess(directory=users.directory, cluster=settings.identity.broker_cluster_name)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from cometmq.cli.serve.child import child_server
 from cometmq.client.credentials import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
 from cometmq.logs import get_logger
-from cometmq.net.tls.settings import TlsMode
+from cometmq.net.tls.settings import TlsMode, TlsSettings
 
 if TYPE_CHECKING:
+    from cometmq.broker.auth_settings import AuthSettings
     from cometmq.broker.settings import BrokerSettings
 
 _log = get_logger(__name__)
@@ -24,10 +25,10 @@ async def proxy_beside(settings: "BrokerSettings", name_server: str, port: int) 
 
     Raises SettingsError if it does not start, for which it has printed the reason.
     """
-    where = ("--namesrv", name_server, "--host", settings.bind_address, "--port", str(port))
-    options = (*where, *_tls(settings), *_access(settings))
+    where = ("--namesrv", name_server, "--host", settings.network.bind_address, "--port", str(port))
+    options = (*where, *_tls(settings.tls), *_access(settings.auth))
     end = partial(_log_end, "gRPC proxy")
-    async with child_server("proxy", *options, environment=_credentials(settings), on_end=end) as ready:
+    async with child_server("proxy", *options, environment=_credentials(settings.auth), on_end=end) as ready:
         yield ready["proxy"]
 
 
@@ -37,12 +38,12 @@ async def console_beside(settings: "BrokerSettings", name_server: str, port: int
 
     Visitors must sign in if the broker checks signatures. Raises as ``proxy_beside``.
     """
-    options = ["--namesrv", name_server, "--host", settings.bind_address, "--port", str(port)]
-    if settings.authentication_enabled:
+    options = ["--namesrv", name_server, "--host", settings.network.bind_address, "--port", str(port)]
+    if settings.auth.authentication_enabled:
         options.append("--login")
-    elif settings.insecure:
+    elif settings.auth.insecure:
         options.append("--insecure")
-    options += _to_broker(settings)
+    options += _to_broker(settings.tls)
     end = partial(_log_end, "console")
     async with child_server("console", *options, environment={}, on_end=end) as ready:
         yield ready["console"]
@@ -52,7 +53,7 @@ def _log_end(what: str, code: int) -> None:
     _log.error("the %s has ended with %d; the broker goes on without it", what, code)
 
 
-def _tls(settings: "BrokerSettings") -> list[str]:
+def _tls(settings: TlsSettings) -> list[str]:
     """Return the options of TLS: the broker's certificate, and how to reach a broker that demands TLS."""
     if settings.tls_mode is TlsMode.DISABLED:
         return []
@@ -62,20 +63,20 @@ def _tls(settings: "BrokerSettings") -> list[str]:
     return [*options, *_to_broker(settings)]
 
 
-def _to_broker(settings: "BrokerSettings") -> list[str]:
+def _to_broker(settings: TlsSettings) -> list[str]:
     """Return the options by which a client reaches a broker that demands TLS."""
     if settings.tls_mode is not TlsMode.ENFORCING:
         return []
     return ["--tls-ca", settings.tls_server_cert_path, "--tls-any-host"]
 
 
-def _access(settings: "BrokerSettings") -> list[str]:
+def _access(settings: "AuthSettings") -> list[str]:
     if settings.authentication_enabled:
         return ["--authenticate"]
     return ["--insecure"] if settings.insecure else []
 
 
-def _credentials(settings: "BrokerSettings") -> dict[str, str]:
+def _credentials(settings: "AuthSettings") -> dict[str, str]:
     """Return the variables by which the proxy signs its own requests."""
     own = settings.inner_credentials if settings.authentication_enabled else None
     return {} if own is None else {ACCESS_KEY_VARIABLE: own.access_key, SECRET_KEY_VARIABLE: own.secret_key}

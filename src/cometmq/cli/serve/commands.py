@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from msgspec.structs import replace
 
 from cometmq.cli.output import json_option
 from cometmq.cli.paths import NamedPath
@@ -233,14 +232,16 @@ async def _dev(
         settings = settings._replace(broker=await asyncio.to_thread(_with_certificate, settings))
     own = settings.broker
     namesrv_port, grpc_port, console_port = ports
-    if own.ha_listen_port is None and own.listen_port + 1 in ports:
-        own = replace(own, ha_listen_port=0)  # the usual port of slaves is wanted for something else
+    if own.replication.ha_listen_port is None and own.network.listen_port + 1 in ports:
+        own = own.changed(ha_listen_port=0)  # the usual port of slaves is wanted for something else
     access = access_in_dev(own)
-    name_server = NameServer(own.bind_address, namesrv_port, limits=own.body_limits, access=access, tls=own)
+    name_server = NameServer(
+        own.network.bind_address, namesrv_port, limits=own.bodies.limits, access=access, tls=own.tls
+    )
     async with AsyncExitStack() as stack:
         await name_server.start()
         stack.push_async_callback(name_server.stop)
-        own = _trusting_itself(replace(own, namesrv_addr=name_server.address))
+        own = _trusting_itself(own.changed(namesrv_addr=name_server.address))
         server = Broker(own, settings.store, users=access.directory)
         await server.start()
         stack.push_async_callback(server.stop)
@@ -256,8 +257,8 @@ async def _dev(
             more["console"] = await stack.enter_async_context(console)
             where += f", console http://{more['console']}"
         if makes_certificate:
-            where += f", certificate {own.tls_server_cert_path} (--tls-ca)"
-            more["certificate"] = own.tls_server_cert_path
+            where += f", certificate {own.tls.tls_server_cert_path} (--tls-ca)"
+            more["certificate"] = own.tls.tls_server_cert_path
         await ready(where, _fields_of(server, store) | more, as_json=as_json)
 
 
@@ -283,7 +284,7 @@ async def _namesrv(
         acting_masters=settings.support_acting_master,
         limits=settings.body_limits,
         access=access._replace(insecure=settings.insecure),
-        tls=settings,
+        tls=settings.tls,
         idle_ms_max=settings.server_channel_max_idle_time_seconds * 1000,
     )
     async with AsyncExitStack() as stack:
@@ -307,13 +308,13 @@ async def _broker(read: Callable[[], "Settings"], *, as_json: bool) -> None:
     settings = read()
 
     def is_ready(server: Broker) -> Coroutine[Any, Any, None]:
-        where = settings.broker.namesrv_addr or "none"
+        where = settings.broker.network.namesrv_addr or "none"
         store = settings.broker.store_path_root_dir
-        fields = _fields_of(server, store) | {"name_servers": list(settings.broker.name_servers)}
+        fields = _fields_of(server, store) | {"name_servers": list(settings.broker.network.name_servers)}
         text = f"broker {server.address}, name servers {where}, store {store}{_metrics_text(server)}"
         return ready(text, fields, as_json=as_json)
 
-    if settings.broker.enable_controller_mode:
+    if settings.broker.replication.enable_controller_mode:
         switching = SwitchingBroker(settings.broker, settings.store)
         await switching.start()
         try:
@@ -340,16 +341,16 @@ def _with_certificate(settings: "Settings") -> "BrokerSettings":
     own = settings.broker
     root = Path(own.store_path_root_dir)
     check_can_open(Disk(), root, settings.store)
-    made = make_certificate(root / "tls", (own_ip(own), socket.gethostname()))
-    return replace(own, tls_server_cert_path=str(made.cert), tls_server_key_path=str(made.key))
+    made = make_certificate(root / "tls", (own_ip(own.network), socket.gethostname()))
+    return own.changed(tls_server_cert_path=str(made.cert), tls_server_key_path=str(made.key))
 
 
 def _trusting_itself(settings: "BrokerSettings") -> "BrokerSettings":
     """Return settings with which a broker trusts the name server of its own process, whoever certified it."""
-    if not settings.tls_server_cert_path or settings.tls_client_trust_cert_path:
+    if not settings.tls.tls_server_cert_path or settings.tls.tls_client_trust_cert_path:
         return settings
-    trusted = settings.tls_server_cert_path
-    return replace(settings, tls_client_trust_cert_path=trusted, tls_client_check_host=False)
+    trusted = settings.tls.tls_server_cert_path
+    return settings.changed(tls_client_trust_cert_path=trusted, tls_client_check_host=False)
 
 
 def _given(options: dict[str, Any]) -> dict[str, str]:

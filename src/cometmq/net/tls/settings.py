@@ -13,12 +13,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
-import msgspec
 from msgspec import Meta
 
 from cometmq.errors import FormatError, SettingsError
 from cometmq.logs import get_logger
 from cometmq.net.tls.client import TLS
+from cometmq.settings.values import SettingsGroup
 from cometmq.wire import settings_text
 
 Milliseconds = Annotated[int, Meta(ge=1, le=600_000)]
@@ -42,7 +42,7 @@ class ClientAuth(StrEnum):
     REQUIRE = "require"
 
 
-class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class TlsSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
     """TLS of a broker or a name server; all files are in PEM form.
 
     Attributes:
@@ -72,7 +72,6 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     secrets: ClassVar[frozenset[str]] = frozenset({"tls_server_key_password", "tls_client_key_password"})
-    """The settings whose values are shown nowhere."""
 
     tls_server_mode: TlsMode | None = None
     tls_server_cert_path: str = ""
@@ -91,11 +90,6 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tls_client_key_password: str = ""
     tls_client_auth_server: bool = True
     tls_client_check_host: bool = True
-
-    def __repr__(self) -> str:
-        values = {name: getattr(self, name) for name in self.__struct_fields__}
-        values |= {name: HIDDEN for name in self.secrets if values[name]}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
     @property
     def tls_mode(self) -> TlsMode:
@@ -122,9 +116,6 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             verify=self.tls_client_auth_server,
         )
 
-
-HIDDEN: Final = "***"
-"""What is shown in place of a secret."""
 
 _NAMES: Final = {
     "tls.server.mode": "tlsServerMode",

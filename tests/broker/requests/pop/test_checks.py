@@ -7,7 +7,6 @@ from tests.broker.pops import pop_header
 
 from cometmq.broker.refused import Refused
 from cometmq.broker.requests.pop.checks import LATE_MS, PopChecks
-from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.subscriptions import Subscriptions
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.codes import ResponseCode
@@ -24,7 +23,7 @@ def checks_of(bench: Bench) -> PopChecks:
         property_filter=False,
         filter_retry=False,
     )
-    return PopChecks(subscriptions, Settings(BrokerSettings(), StoreSettings()))
+    return PopChecks(subscriptions, StoreSettings(), "broker-a")
 
 
 async def test_a_pop_is_late_when_its_client_has_given_up_for_half_a_second(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from cometmq.wire.headers import DeleteGroupHeader
 
 async def restore(bench: Bench, saved_ms: int = 0) -> int:
     parts = bench.parts
-    queues = parts.revive.topic, BrokerSettings().revive_queue_num
+    queues = parts.revive.topic, BrokerSettings().pop.revive_queue_num
     return await restore_offsets(bench.store, parts.offsets, parts.groups, *queues, saved_ms)
 
 
@@ -87,7 +87,7 @@ async def test_a_check_point_counts_from_the_time_of_its_pop_not_from_when_the_t
         bench.parts.offsets.commit("g", "T", 0, 0)  # an operator went back, and that was saved
         saved_ms = bench.clock.now_ms()
         await pass_time(bench, 40_000, 5_000)
-        queues = range(BrokerSettings().revive_queue_num)
+        queues = range(BrokerSettings().pop.revive_queue_num)
         assert any(records(bench, REVIVE, number) for number in queues), "it was delivered"
         assert await restore(bench, saved_ms) == 0
 
@@ -110,7 +110,7 @@ async def test_after_a_restart_handles_that_are_used_up_are_known(tmp_path: Path
         for message in (first, second):
             assert (await ack(bench, message)).code == ResponseCode.SUCCESS
     async with serving(tmp_path) as again:
-        await restore_left(again.store, again.parts.revive.log, "broker-a")
+        await restore_left(again.store, again.parts.revive.log)
         for message in (changed, first, second):
             assert (await ack(again, message)).code == ResponseCode.NO_MESSAGE
             assert (await change(again, message, INVISIBLE_MS)).code == ResponseCode.NO_MESSAGE

@@ -4,7 +4,7 @@ import pytest
 from tests.broker.conftest import serving
 
 from cometmq.broker.refused import Refused
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import PopSettings
 from cometmq.broker.state.pop.handles import HandlePoint, Handles, illegal_offset, point_of
 from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.pop.names import RetryFlag
@@ -16,7 +16,7 @@ from cometmq.wire.codes import ResponseCode
 async def test_a_handle_s_queue_must_exist(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await bench.send("T", queue_id=2)
-        handles = Handles(bench.store, bench.parts.topics, BrokerSettings())
+        handles = Handles(bench.store, bench.parts.topics, PopSettings())
         assert handles.ends_of("T", 2) == QueueEnds(0, 1)
         assert handles.ends_of("T", 0) == QueueEnds(0, 0)
         for topic, queue_id, code in (("None", 0, 17), ("T", 4, 13), ("T", -1, 13)):
@@ -35,7 +35,7 @@ def test_a_handle_names_the_check_point_of_its_message() -> None:
 
 async def test_a_handle_s_revive_queue_is_one_of_the_settings(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
-        handles = Handles(bench.store, bench.parts.topics, BrokerSettings(revive_queue_num=2))
+        handles = Handles(bench.store, bench.parts.topics, PopSettings(revive_queue_num=2))
         assert [number for number in (-1, 0, 1, 2, 999) if handles.has_revive_queue(number)] == [0, 1]
         assert [number for number in (0, 1, 999) if handles.is_in_order(number)] == [999]
 

@@ -3,8 +3,8 @@
 from typing import Final, NamedTuple
 
 from cometmq.broker.refused import Refused
-from cometmq.broker.settings import Settings
 from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
+from cometmq.store.settings import StoreSettings
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.headers import PopHeader
@@ -25,11 +25,11 @@ class CheckedPop(NamedTuple):
 class PopChecks:
     """Checks pops, and the requests that are like them."""
 
-    def __init__(self, subscriptions: Subscriptions, settings: Settings) -> None:
+    def __init__(self, subscriptions: Subscriptions, settings: StoreSettings, broker_name: str) -> None:
         self._subscriptions = subscriptions
-        self._broker_name = settings.broker.broker_name
-        self._timer_works = settings.store.timer_wheel_enable
-        self._invisible_s_max = settings.store.timer_max_delay_sec
+        self._broker_name = broker_name
+        self._timer_works = settings.timer_wheel_enable
+        self._invisible_s_max = settings.timer_max_delay_sec
 
     def check_pop(self, header: PopHeader, now_ms: int) -> CheckedPop:
         """Check a pop; its group is created if the settings allow that. Raises Refused, IllegalName.

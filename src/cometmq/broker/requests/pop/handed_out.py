@@ -43,7 +43,7 @@ FROM_TIMER: Final = f"{TIMER_OUT_MS}{properties.NAME_END}".encode()
 """What check points hold that the timer has delivered: they are read in the timer topic, by their time."""
 
 
-async def restore_left(store: MessageStore, log: ReviveLog, broker_name: str) -> None:
+async def restore_left(store: MessageStore, log: ReviveLog) -> None:
     """Find what is left of the check points that wait in the timer. Raises OSError.
 
     Older ones than ``LOOKED_AT_MAX`` records stay unknown: their handles are believed.
@@ -57,11 +57,11 @@ async def restore_left(store: MessageStore, log: ReviveLog, broker_name: str) ->
             continue
         try:
             if named.get(TAGS) != CHECK_POINT_TAG:
-                ack = decode_ack(record.body, broker_name)
+                ack = decode_ack(record.body, log.broker_name)
                 if ack.key in found:
                     found[ack.key][1].difference_update(ack.offsets)
                 continue
-            point = decode_check_point(record.body, broker_name)
+            point = decode_check_point(record.body, log.broker_name)
         except FormatError:  # the revive logs it
             continue
         queue_id = named.get(REAL_QUEUE_ID, "")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import PopSettings
 from cometmq.broker.state.topics import PERM_READ, Topics
 from cometmq.cluster.pop.choice import RANDOM_MAX, RetryRules, queue_order
 from cometmq.format.pop.names import RetryFlag, flag_of, retry_topic
@@ -26,7 +26,7 @@ class PopSources:
         random: where the numbers come from.
     """
 
-    def __init__(self, topics: Topics, settings: BrokerSettings) -> None:
+    def __init__(self, topics: Topics, settings: PopSettings) -> None:
         self.random = Random()  # noqa: S311  it spreads load
         self._topics = topics
         self._rules = RetryRules(

@@ -23,7 +23,7 @@ from cometmq.broker.requests.pop.in_order import OrderedPops, PopInOrder
 from cometmq.broker.requests.pop.pop_offsets import PopOffsets
 from cometmq.broker.requests.pop.popped import Popped, ReadQueue, queue_offsets
 from cometmq.broker.requests.pop.sources import PopSources, Source
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import PopSettings
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.offsets import SEPARATOR, key_of
 from cometmq.broker.state.subscriptions import PullFilter
@@ -76,7 +76,7 @@ class Visits:
         ordered: OrderedPops,
         in_flight: InFlight,
         log: ReviveLog,
-        settings: BrokerSettings,
+        settings: PopSettings,
     ) -> None:
         self._store = store
         self._sources = sources
@@ -89,7 +89,7 @@ class Visits:
             settings.pop_inflight_message_threshold if settings.enable_pop_message_threshold else None
         )
         self._as_popped_topic = not settings.pop_response_return_actual_retry_topic
-        self._broker_name = settings.broker_name
+        self._broker_name = log.broker_name
         self._revive_queues = cycle(range(settings.revive_queue_num))
         self._busy: set[Place] = set()
         self._skipped: set[Place] = set()

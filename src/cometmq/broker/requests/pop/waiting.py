@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Container
 from typing import Any, Final
 
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import PopSettings
 from cometmq.broker.state.topics import Topics
 from cometmq.cluster.pop.hold import ALL_QUEUES, Place, PopHold
 from cometmq.cluster.pop.order import Unblocks
@@ -63,7 +63,7 @@ class Waiting:
         on_hold: called when ``expire`` must be called earlier than it asked for.
     """
 
-    def __init__(self, store: MessageStore, topics: Topics, clock: Clock, settings: BrokerSettings) -> None:
+    def __init__(self, store: MessageStore, topics: Topics, clock: Clock, settings: PopSettings) -> None:
         place_max, limit = settings.pop_polling_size, settings.max_pop_polling_size
         interval = settings.pop_long_polling_force_notify_interval
         self.pops = PopHold[HeldRequest](place_max, limit, force_interval=interval)

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from cometmq.broker.refused import Refused
-from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.settings_by_subject import PopSettings
 from cometmq.broker.state.topics import Topics
 from cometmq.format.pop.check_point import PopKey
 from cometmq.format.pop.names import ORDER_REVIVE_QUEUE_ID
@@ -42,7 +42,7 @@ def point_of(receipt: ReceiptHandle, topic: str, group: str, queue_id: int) -> H
 class Handles:
     """Checks what receipt handles name."""
 
-    def __init__(self, store: MessageStore, topics: Topics, settings: BrokerSettings) -> None:
+    def __init__(self, store: MessageStore, topics: Topics, settings: PopSettings) -> None:
         self._store = store
         self._topics = topics
         self._revive_queue_count = settings.revive_queue_num
