@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.broker.conftest import SMALL, serving
 from tests.store.conftest import new_message
 
-from cometmq.broker.opening import open_store, restore_pop_offsets, slave_tables
+from cometmq.broker.broker import open_store, restore_pop_offsets, slave_tables
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.store.settings import FlushDiskType, StoreSettings

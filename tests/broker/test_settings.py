@@ -5,7 +5,6 @@ import pytest
 
 from cometmq.broker import settings
 from cometmq.errors import SettingsError
-from cometmq.metrics.limits import LIMITS, EndpointLimits
 
 BROKER_CONF = """
 # Licensed to nobody
@@ -111,14 +110,3 @@ def test_a_slave_writes_without_the_pool(role: str, *, has_pool: bool) -> None:
     loaded = settings.load(None, given | ({"brokerId": "1"} if role == "SLAVE" else {}))
     assert loaded.of_role().store.transient_store_pool_enable is has_pool
     assert loaded.of_role().broker == loaded.broker
-
-
-def test_the_limits_of_the_port_of_metrics_are_settings() -> None:
-    assert settings.load(None).broker.metrics.limits == LIMITS._replace(are_settings=True)
-    given = {
-        "metricsConnectionsMax": "9",
-        "metricsWaitingMax": "3",
-        "metricsScrapesMax": "2",
-        "metricsRequestTimeoutMs": "100",
-    }
-    assert settings.load(None, given).broker.metrics.limits == EndpointLimits(9, 3, 2, 100, are_settings=True)

@@ -37,8 +37,10 @@ GUARDS_S = range(1, 60)
 """Waits that are too long to see that nothing comes, and too short for what must come on a slow machine."""
 WAITS = {"asyncio.timeout": 0, "asyncio.wait_for": 1}
 """Which argument says for how long; of methods called ``wait`` and ``result`` it is the first."""
+PARTS = [f"broker/{folder}/parts.py" for folder in ("admin", "requests", "requests/pop", "state", "timed")]
 UNTESTED = {
     "errors.py": "declarations only; every raise is tested where it is raised",
+    **dict.fromkeys(("broker/basis.py", *PARTS), "construction only: all of it is in each test of a broker"),
 }
 
 

@@ -34,7 +34,7 @@ class BrokerStatus(NamedTuple):
             broker.
         failed_writes: the writes to its disk that fail; empty if none do, None for a Java broker.
         insecure: who may use it, if that is insecure; empty if not.
-        pointers: by the names of ``store.pointers.Pointers``; None for those that the broker does not report.
+        pointers: by the names of ``store.Pointers``; None for those that the broker does not report.
     """
 
     address: str

@@ -16,9 +16,8 @@ from cometmq.broker.handlers import Starting
 from cometmq.broker.metrics.monitor import Monitor, RunningBroker
 from cometmq.broker.name_servers.own_address import exposure, own_ip
 from cometmq.broker.name_servers.registration import NameServers
-from cometmq.broker.opening import open_store, restore_pop_offsets, slave_tables
 from cometmq.broker.replication import Replication
-from cometmq.broker.requests.pop.handed_out import restore_left
+from cometmq.broker.requests.pop.handed_out import restore_left, restore_offsets
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.broker.timed.revive import Revive
@@ -39,6 +38,7 @@ from cometmq.net.server import Server
 from cometmq.net.tls.server import server_tls
 from cometmq.replication.controller.life import MasterNews
 from cometmq.replication.controller.membership import SetMembership
+from cometmq.replication.copies import SlaveTables
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
@@ -189,7 +189,7 @@ class Broker:
             await restore_left(store, parts.revive.log)
             stack.push_async_callback(parts.stop_saving)
             replication = parts.replication
-            await replication.start(self.port, slave_tables(parts), parts.users, stack)
+            await replication.start(self.port, slave_tables(parts), stack)
             if self._membership is not None:
                 parts.topics.enter_epoch(self._membership.news.epoch)
             name_servers = NameServers(
@@ -279,12 +279,12 @@ class Broker:
         delayed = Alarm(lambda: self._deliver_delayed(parts.schedule))
         revive = Alarm(lambda: self._revive(parts.revive, revive))
         timed = Alarm(lambda: self._deliver_timed(parts.timed_messages, timed))
-        parts.schedule.on_change = delayed.ring
+        parts.schedule.on_change.append(delayed.ring)
         store.on_arrival_of(SCHEDULE_TOPIC, delayed.ring)
         store.on_arrival_of(TIMER_TOPIC, timed.ring)
         store.on_arrival_of(parts.revive.topic, revive.ring)
         held = Alarm(parts.waiting.expire)
-        parts.waiting.on_hold = held.ring
+        parts.waiting.on_hold.append(held.ring)
         self._alarms = [delayed, timed, held, revive]
         self.look_again()
         stack = ExitStack()
@@ -402,3 +402,38 @@ def _find_master(replication: Replication, name_servers: NameServers) -> None:
     """Ask the name servers for a slave's master while it has no connection to it."""
     if replication.is_looking:
         name_servers.register_soon()
+
+
+async def open_store(root: Path, settings: StoreSettings, files: FileLayer, clock: Clock) -> MessageStore:
+    """Open a broker's store in a thread: recovery may take long, and the loop must not block.
+
+    Raises StoreLocked, StoreDamaged, StoreNotWritable or OSError.
+    """
+    run_soon = asyncio.get_running_loop().call_soon_threadsafe
+    return await asyncio.to_thread(
+        MessageStore.open, root, settings, files=files, clock=clock, run_soon=run_soon
+    )
+
+
+async def restore_pop_offsets(
+    store: MessageStore, parts: Assembly, files: FileLayer, revive_queue_count: int
+) -> None:
+    """Find the offsets of pops again that a killed broker had not saved. Raises OSError."""
+    path = layout.config_path(store.root, "consumerOffset")
+    saved_ms = files.modified_ms(path) if files.exists(path) else 0
+    queues = parts.revive.topic, revive_queue_count
+    moved = await restore_offsets(store, parts.offsets, parts.groups, *queues, saved_ms)
+    if moved:
+        _log.info("%d offsets of pops were not saved, and are found in the log", moved)
+
+
+def slave_tables(parts: Assembly) -> SlaveTables:
+    """Return the tables that a slave copies from its master."""
+    return SlaveTables(
+        parts.topics.follow_master,
+        parts.groups.follow_master,
+        parts.offsets.follow_master,
+        parts.schedule.follow_master,
+        parts.modes.follow_master,
+        parts.timed_messages.follow_master,
+    )

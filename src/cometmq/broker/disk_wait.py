@@ -95,7 +95,7 @@ class DiskWaits(OffsetWaits):
     """Responses that wait for the disk.
 
     Args:
-        store: one that was opened with ``run_soon``; its ``on_synced`` is set here.
+        store: one that was opened with ``run_soon``; its ``on_synced`` calls this.
     """
 
     def __init__(self, store: MessageStore) -> None:
@@ -103,7 +103,7 @@ class DiskWaits(OffsetWaits):
         late = f"stored, but not yet on the disk after {timeout_ms} ms (syncFlushTimeout)"
         flusher = store.flusher
         super().__init__(store, lambda: flusher.flushed_offset, timeout_ms, late, lambda: flusher.failed)
-        store.on_synced = self.release
+        store.on_synced.append(self.release)
 
 
 class SlaveWaits(OffsetWaits):

@@ -1,7 +1,7 @@
 """The dispatch of the commands of one socket read to the handlers that answer them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from cometmq.broker.refused import code_of
 from cometmq.errors import CometMQError
@@ -19,6 +19,15 @@ Returns the response, or None if it has sent it or will. Raises CometMQError: se
 """
 
 Handlers: TypeAlias = Mapping[RequestCode, Handler]
+
+
+class Part(Protocol):
+    """A part of a broker that answers requests."""
+
+    def handlers(self) -> Handlers:
+        """Return the handler of each request code."""
+        ...
+
 
 SendsHandler = Callable[[Session, Sequence[Command]], None]
 """Answers many sends at once."""
@@ -102,10 +111,11 @@ class Starting:
         """Do nothing: there is no state of the session."""
 
 
-def merged(parts: Iterable[Handlers]) -> Handlers:
+def merged(parts: Iterable[Part]) -> Handlers:
     """Return the handlers of all parts in one table; each request has one."""
     handlers: dict[RequestCode, Handler] = {}
     for part in parts:
-        assert handlers.keys().isdisjoint(part), handlers.keys() & part.keys()
-        handlers |= part
+        more = part.handlers()
+        assert handlers.keys().isdisjoint(more), handlers.keys() & more.keys()
+        handlers |= more
     return handlers

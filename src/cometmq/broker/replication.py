@@ -49,13 +49,20 @@ class Replication:
     Args:
         membership: the broker's place in its set; None without a controller.
 
+    Args:
+        users: who may be slaves if they sign; None where requests are not signed.
+
     Attributes:
         acks: what a master's slaves have acknowledged.
         port: a master's port for its slaves; None if it has none.
     """
 
     def __init__(
-        self, store: MessageStore, settings: BrokerSettings, membership: SetMembership | None = None
+        self,
+        store: MessageStore,
+        settings: BrokerSettings,
+        membership: SetMembership | None = None,
+        users: BrokerUsers | None = None,
     ) -> None:
         self.port: int | None = None
         self._store = store
@@ -73,8 +80,12 @@ class Replication:
         elif membership is not None:
             self._slave_part = SlavePart(store, membership)
             make_intake = self._slave_part.make_intake
-        self._master = MasterPort(store, self._read, make_feed, own, settings.tls)
-        self._link = MasterLink(store, make_intake, own, settings.ha_tls)
+        signers = None
+        if users is not None:
+            failures = Failures(settings.auth.failed_signatures_max, store.clock.monotonic_ms)
+            signers = Signers(users.secret_of_super, failures)
+        self._master = MasterPort(store, self._read, make_feed, own, settings.tls, signers)
+        self._link = MasterLink(store, make_intake, own, settings.ha_tls, settings.auth.inner_credentials)
         self._copies: Copies | None = None
 
     @property
@@ -82,21 +93,12 @@ class Replication:
         """Whether the broker follows a master."""
         return self._settings.replication.is_slave
 
-    async def start(
-        self, listen_port: int, tables: SlaveTables, users: BrokerUsers | None, stack: AsyncExitStack
-    ) -> None:
+    async def start(self, listen_port: int, tables: SlaveTables, stack: AsyncExitStack) -> None:
         """Begin to replicate, until the stack is closed.
 
         Raises SettingsError if a port cannot be used, OSError if the disk refuses.
-
-        Args:
-            users: who may be slaves if they sign; None where requests are not signed.
         """
         settings = self._settings
-        if users is not None:
-            failures = Failures(users.settings.failed_signatures_max, self._store.clock.monotonic_ms)
-            self._master.entrance.signers = Signers(users.secret_of_super, failures)
-        self._link.credentials = settings.auth.inner_credentials
         if not settings.replication.is_slave:
             if self._master_part is not None:
                 await self._master_part.start()
@@ -234,7 +236,7 @@ class Replication:
             return
         stack.push_async_callback(self._master.stop)
         if self._store.settings.transient_store_pool_enable:
-            self._store.on_synced = _both(self._store.on_synced, self._master.wake)
+            self._store.on_synced.append(self._master.wake)
 
     def _why_closed(self) -> str | None:
         """Return why nobody may be a slave; None if somebody may."""
@@ -248,11 +250,3 @@ class Replication:
             "requests must be signed, and slaves sign by TLS only: set tlsServerCertPath, and on the "
             "slaves haTlsEnable, or set haAllowedAddresses to the addresses of those that cannot sign"
         )
-
-
-def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
-    def call() -> None:
-        first()
-        second()
-
-    return call

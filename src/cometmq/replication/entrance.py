@@ -66,14 +66,14 @@ class SlaveEntrance:
 
     Args:
         tls: of the broker's ports.
-        serve: serves who was let in until its connection ends; calls its last argument once that is a slave.
-
-    Attributes:
         signers: None where requests are not signed.
+        serve: serves who was let in until its connection ends; calls its last argument once that is a slave.
     """
 
-    def __init__(self, settings: ReplicationSettings, tls: TlsSettings, serve: Serve) -> None:
-        self.signers: Signers | None = None
+    def __init__(
+        self, settings: ReplicationSettings, tls: TlsSettings, signers: Signers | None, serve: Serve
+    ) -> None:
+        self._signers = signers
         self._settings = settings
         self._tls_settings = tls
         self._serve = serve
@@ -128,7 +128,7 @@ class SlaveEntrance:
         host, port = stream.peer
         is_named = any(ipaddress.ip_address(host) in network for network in self._networks)
         try:
-            if not is_named and self.signers is not None and self.signers.failures.is_suspect(host):
+            if not is_named and self._signers is not None and self._signers.failures.is_suspect(host):
                 return
             try:
                 await self._check(host, reader, writer, is_named=is_named)
@@ -162,7 +162,7 @@ class SlaveEntrance:
             raise NetworkError("it has closed the connection before it introduced itself") from None
         if is_named or has_signed:
             return
-        if self.signers is not None:
+        if self._signers is not None:
             raise ProtocolError(
                 "requests must be signed, and it has no user: set innerClientAuthenticationCredentials on "
                 "the slave, or here haAllowedAddresses to its address"
@@ -172,7 +172,7 @@ class SlaveEntrance:
     def _refuse_strangers(self) -> None:
         """Raise ProtocolError if one that comes plainly, from no allowed address, may not be a slave."""
         self._refuse_others()
-        if self.signers is not None:
+        if self._signers is not None:
             why = "requests must be signed"
         elif self._tls_settings.tls_mode is TlsMode.ENFORCING:
             why = "tlsServerMode=enforcing"
@@ -185,7 +185,7 @@ class SlaveEntrance:
 
     def _refuse_others(self) -> None:
         """Raise ProtocolError if only allowed addresses may be slaves, as nobody signs."""
-        if self._networks and self.signers is None:
+        if self._networks and self._signers is None:
             allowed = self._settings.ha_allowed_addresses
             raise ProtocolError(f"its address is not in haAllowedAddresses ({allowed})")
 
@@ -198,9 +198,9 @@ class SlaveEntrance:
             return False
         name = await reader.readexactly(size)
         signature = await reader.readexactly(introduction.SIGNATURE_SIZE)
-        if self.signers is None:
+        if self._signers is None:
             return False
-        find_secret, failures = self.signers
+        find_secret, failures = self._signers
         secret = find_secret(name.decode(errors="replace"))
         if secret is None or not introduction.is_signed(challenge, name, signature, secret):
             _count_wrong(host, failures)

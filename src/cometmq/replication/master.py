@@ -26,7 +26,7 @@ from cometmq.net.occasional_log import PeerLog
 from cometmq.net.tasks import until_one_ends
 from cometmq.net.tls.settings import TlsSettings
 from cometmq.replication.acks import NOTHING
-from cometmq.replication.entrance import SlaveEntrance
+from cometmq.replication.entrance import Signers, SlaveEntrance
 from cometmq.replication.feeds import LogFeed
 from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.store import MessageStore
@@ -64,6 +64,7 @@ class MasterPort:
         read_log: reads bytes of the store's log.
         make_feed: makes the feed of a new connection.
         tls: of the broker's ports.
+        signers: who may be slaves if they sign; None where requests are not signed.
 
     Attributes:
         entrance: lets slaves in.
@@ -76,12 +77,13 @@ class MasterPort:
         make_feed: Callable[[], LogFeed],
         settings: ReplicationSettings,
         tls: TlsSettings,
+        signers: Signers | None = None,
     ) -> None:
         self._store = store
         self._read_log = read_log
         self._make_feed = make_feed
         self._settings = settings
-        self.entrance = SlaveEntrance(settings, tls, self._accept)
+        self.entrance = SlaveEntrance(settings, tls, signers, self._accept)
         self._slaves: set[_Slave] = set()  # those that have reported
         self._connected = PeerLog(_log, logging.INFO, "slave %s has connected: %s")
         self._gone = PeerLog(_log, logging.INFO, "slave %s is gone: %s")

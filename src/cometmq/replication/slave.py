@@ -43,6 +43,7 @@ class MasterLink:
 
     Args:
         make_intake: makes the intake of a new connection.
+        credentials: as whom it introduces itself to a master inside TLS; None for nobody.
 
     Attributes:
         is_connected: whether the master is connected, and this log the beginning of its.
@@ -50,7 +51,6 @@ class MasterLink:
         has_diverged: whether the reason is that this log is not the beginning of the master's, until
             something continues it.
         read_ms, written_ms: when something was last read and written, ms since 1970; 0 for never.
-        credentials: as whom it introduces itself to a master inside TLS; None for nobody.
     """
 
     def __init__(
@@ -59,12 +59,13 @@ class MasterLink:
         make_intake: Callable[[], LogIntake],
         settings: ReplicationSettings,
         tls: TLS | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.is_connected = False
         self.problem = "no name server knows the master's address yet"
         self.has_diverged = False
         self.read_ms = self.written_ms = 0
-        self.credentials: Credentials | None = None
+        self._credentials = credentials
         self._store = store
         self._make_intake = make_intake
         self._settings = settings
@@ -165,7 +166,7 @@ class MasterLink:
         Raises LogDiverged, StoreNotWritable, NetworkError, ProtocolError or OSError.
         """
         limit_ms = self._settings.ha_housekeeping_interval
-        reader, writer = await connect(address, limit_ms, READ_SIZE, self._tls, self.credentials)
+        reader, writer = await connect(address, limit_ms, READ_SIZE, self._tls, self._credentials)
         try:
             await self._append_all(address, reader, writer)
         finally:

@@ -13,8 +13,8 @@ require("broker", "the store", "numpy")
 
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
+from cometmq.store.log.commit_log import Pointers
 from cometmq.store.messages import Receipt
-from cometmq.store.pointers import Pointers
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.read.query import QueryResult
 from cometmq.store.settings import FlushDiskType, StoreSettings

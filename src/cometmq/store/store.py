@@ -22,14 +22,13 @@ from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.appending import Appending
 from cometmq.store.clock_steps import ClockSteps
-from cometmq.store.log.commit_log import describe
+from cometmq.store.log.commit_log import Pointers, describe
 from cometmq.store.log.flush import Flusher
 from cometmq.store.log.full_disk import explain_full_disk
 from cometmq.store.log.refusals import Cause
 from cometmq.store.mend import mend
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
-from cometmq.store.pointers import HasPointers
 from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.queue.queue_ends import EndsOfAllQueues, QueueEnds
 from cometmq.store.read.readings import Readings
@@ -52,7 +51,7 @@ READ_THREADS = 4
 """Number of reads that may wait for the disk at once."""
 
 
-class MessageStore(Messages, HasPointers):
+class MessageStore(Messages):
     """A store directory, open for appending and reading.
 
     Use ``open``, best in a ``with`` statement. ``Messages`` has the methods for whole messages; the methods
@@ -133,9 +132,10 @@ class MessageStore(Messages, HasPointers):
         lock_token: int,
     ) -> None:
         self.root, self.settings = root, settings
-        self._reads_later, self._limit = settings.reads_later, None
+        self._reads_later = settings.reads_later
+        self._limit: Callable[[], int] | None = None
         self.recovered = recover(parts, progress, whole=mend(root, settings, parts.files.layer))
-        self.on_synced: Callable[[], None] = lambda: None
+        self.on_synced: list[Callable[[], None]] = []
         self._parts, self._log, self._queues, self._index = parts, parts.log, parts.queues, parts.index
         self._record_files()
         self.clock = clock = ClockSteps(clock, lambda: parts.log.written_offset)
@@ -291,6 +291,59 @@ class MessageStore(Messages, HasPointers):
         """Return the CommitLog offset before which a topic's records are deleted; 0 if none are."""
         return self._parts.ledger.deleted.get(topic, 0)
 
+    # Offsets
+
+    @property
+    def min_offset(self) -> int:
+        """CommitLog offset of the first record that is left."""
+        return self._log.min_offset
+
+    @property
+    def written_offset(self) -> int:
+        """CommitLog offset behind the last appended record."""
+        return self._log.written_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """CommitLog offset before which all is in the log's files and survives a kill of the process."""
+        return self._log.committed_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        """CommitLog offset before which all is on the disk."""
+        return self.flusher.flushed_offset
+
+    @property
+    def sync_count(self) -> int:
+        """Number of syncs of CommitLog files so far."""
+        return self.flusher.sync_count
+
+    @property
+    def confirm_offset(self) -> int:
+        """CommitLog offset before which all may be read: under SYNC_FLUSH what is on the disk."""
+        if not self._reads_later:
+            offset = self._log.written_offset
+        else:
+            offset = self.flushed_offset if self.settings.sync_flush else self.committed_offset
+        return offset if self._limit is None else min(offset, self._limit())
+
+    @property
+    def dispatched_offset(self) -> int:
+        """CommitLog offset before which all can be read through the queues."""
+        return self._dispatcher.dispatched_offset
+
+    @property
+    def free_buffers(self) -> int | None:
+        """Number of free buffers of the transient store pool, None without a pool."""
+        return self._log.free_buffers
+
+    @property
+    def pointers(self) -> Pointers:
+        """All pointers, read from the hindmost on since other threads move them."""
+        dispatched, confirmed, flushed = self.dispatched_offset, self.confirm_offset, self.flushed_offset
+        committed = self.committed_offset
+        return Pointers(self.min_offset, self.written_offset, committed, flushed, confirmed, dispatched)
+
     # Upkeep
 
     def tick(self, *, begins_round: bool = True) -> list[Path]:
@@ -377,7 +430,8 @@ class MessageStore(Messages, HasPointers):
     def _after_sync(self) -> None:
         if not self._closed:
             self._dispatcher.dispatch(self.confirm_offset)
-            self.on_synced()
+            for action in self.on_synced:
+                action()
 
     def _append_alone(self) -> None:
         """Wait for the disk, dispatch and do the upkeep within the append, as there is no loop."""

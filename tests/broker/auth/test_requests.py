@@ -66,8 +66,10 @@ async def desk(root: Path, files: FileLayer | None = None) -> AsyncIterator[Desk
     files = files or MemoryDisk()
     async with serving(root) as bench:
         directory = Directory()
-        paths = (Path("/store/config/users.json"), Path("/store/config/acls.json"))
-        tables = AccessTables(directory, *(JsonTable(files, path, private=True) for path in paths))
+        users, acls = (
+            JsonTable(files, Path(f"/store/config/{name}.json"), private=True) for name in ("users", "acls")
+        )
+        tables = AccessTables(directory, users, acls)
         tables.load()
         directory.create(User("root", "secret", UserType.SUPER))
         directory.create(User("normal", "secret"))

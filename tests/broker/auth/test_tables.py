@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.broker.conftest import GatedDisk
@@ -23,11 +24,11 @@ USERS, ACLS = ROOT / "users.json", ROOT / "acls.json"
 ENTRY = PolicyEntry(Pattern.parse("Topic:T*"), (Action.PUB,), (), Decision.ALLOW)
 
 
-def opened(disk: FileLayer) -> tuple[Directory, AccessTables]:
+def opened(disk: FileLayer, **callbacks: Any) -> tuple[Directory, AccessTables]:
     """Read a directory from a disk, as a start does."""
     directory = Directory()
     tables = AccessTables(
-        directory, JsonTable(disk, USERS, private=True), JsonTable(disk, ACLS, private=True)
+        directory, JsonTable(disk, USERS, private=True), JsonTable(disk, ACLS, private=True), **callbacks
     )
     tables.load()
     return directory, tables
@@ -112,11 +113,10 @@ async def test_who_waits_without_a_change_of_its_own_waits_for_the_write_under_w
 
 async def test_what_the_disk_refuses_is_undone_and_said_to_all_who_wait() -> None:
     disk = GatedDisk()
-    directory, tables = opened(disk)
+    undone: list[None] = []
+    directory, tables = opened(disk, on_undone=lambda: undone.append(None))
     directory.create(User("u1", "secret"))
     await tables.stop()
-    undone: list[None] = []
-    tables.on_undone = lambda: undone.append(None)
     disk.saves.clear()
     disk.space_bytes = 0
     directory.delete("u1")
@@ -138,8 +138,7 @@ async def test_what_the_disk_refuses_is_undone_and_said_to_all_who_wait() -> Non
 
 async def test_users_that_are_defined_elsewhere_are_not_saved_nor_changed() -> None:
     disk = MemoryDisk()
-    directory, tables = opened(disk)
-    tables.elsewhere = lambda name: name == "plain"
+    directory, tables = opened(disk, elsewhere=lambda name: name == "plain")
     directory.create(User("plain", "secret"))
     directory.put_acl(Acl("plain", (ENTRY,)))
     directory.create(User("own", "secret"))

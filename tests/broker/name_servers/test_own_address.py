@@ -1,7 +1,6 @@
 import socket
 
 import pytest
-from msgspec.structs import replace
 
 from cometmq.broker.name_servers.own_address import LOOPBACK, exposure, ha_ip, own_ip
 from cometmq.broker.settings import BrokerSettings
@@ -55,5 +54,5 @@ def test_an_address_that_others_reach_needs_authentication_or_the_word_insecure(
         exposure(BrokerSettings.of(bind_address="0.0.0.0"))
     signed = BrokerSettings.of(bind_address="0.0.0.0", authentication_enabled=True)
     assert "signed and not encrypted" in exposure(signed)
-    assert exposure(replace(signed, tls_server_cert_path="server.pem")) == ""
+    assert exposure(signed.changed(tls_server_cert_path="server.pem")) == ""
     assert "whoever reaches 0.0.0.0" in exposure(BrokerSettings.of(bind_address="0.0.0.0", insecure=True))

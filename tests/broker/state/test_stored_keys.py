@@ -1,4 +1,4 @@
-from cometmq.broker.state.stored_keys import StoredKeys, StoredPlace, digest
+from cometmq.broker.state.idempotence import StoredKeys, StoredPlace, digest
 from cometmq.store.append import Appended
 
 WINDOW_MS = 1_000

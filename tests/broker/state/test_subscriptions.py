@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 from tests.broker.conftest import Bench, bodies, pull_header, serving
 
+from cometmq.broker.state.newer_subscriptions import NewerSubscriptions
 from cometmq.broker.state.subscriptions import EXPRESSION_KNOWN_LENGTH_MAX
 from cometmq.wire.bodies import (
     ConsumerData,
@@ -85,10 +86,14 @@ async def test_a_pull_that_may_not_be_is_refused_with_rocketmqs_code(
     ],
 )
 async def test_a_registered_subscription_must_fit_the_pull(
-    tmp_path: Path, subscription: SubscriptionData, sub_version: int, code: ResponseCode
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    subscription: SubscriptionData,
+    sub_version: int,
+    code: ResponseCode,
 ) -> None:
+    monkeypatch.setattr(NewerSubscriptions, "wait", lambda *_: False)  # the member is not asked
     async with serving(tmp_path) as bench:
-        bench.parts.pulls.newer = None  # the member is not asked
         await bench.send("T")
         beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[subscription])])
         await bench.ask(RequestCode.HEART_BEAT, body=beat)

@@ -247,8 +247,8 @@ async def test_what_is_a_pattern_follows_the_settings_and_not_the_file(tmp_path:
     await topics.settled()
     cluster = topics.find(SETTINGS.identity.broker_cluster_name)
     assert cluster is not None and cluster.perm == 7
-    off = replace(
-        SETTINGS, auto_create_topic_enable=False, cluster_topic_enable=False, broker_topic_enable=False
+    off = SETTINGS.changed(
+        auto_create_topic_enable=False, cluster_topic_enable=False, broker_topic_enable=False
     )
     again = load(tmp_path, off)
     assert again.find(AUTO_CREATE_TOPIC) is None

@@ -7,7 +7,7 @@ from cometmq.format import layout
 from cometmq.io.clock import ManualClock
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.inspect.status import StoreState, StoreStatus, status_of
-from cometmq.store.pointers import Pointers
+from cometmq.store.log.commit_log import Pointers
 from cometmq.testing.memory_disk import MemoryDisk
 
 

@@ -58,10 +58,10 @@ def newcomer_limits(settings: AuthSettings, message_size_max: int) -> NewcomerLi
     )
 
 
-def may_be_asked(guard: Guard, session: Session, member: ConnectedMember, topic: str) -> bool:
+def may_be_asked(guard: Guard | None, session: Session, member: ConnectedMember, topic: str) -> bool:
     """Return whether a producer may be asked for a transaction of a topic: with it comes the half message."""
     need = Permission(Resource.TOPIC, topic, (Action.PUB,))
-    return guard.may(member.user, RequestCode.END_TRANSACTION, need, session.peer[0])
+    return guard is None or guard.may(member.user, RequestCode.END_TRANSACTION, need, session.peer[0])
 
 
 def serve(server: Server, handler: RequestHandler, bulk: BulkHandler | None, guard: Guard | None) -> None:

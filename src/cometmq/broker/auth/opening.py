@@ -55,13 +55,14 @@ def open_users(
     """
     directory = Directory() if directory is None else directory
     users, acls = (JsonTable(files, config_path(root, name), private=True) for name in (USERS, ACLS))
-    tables = AccessTables(directory, users, acls)
-    tables.load()
     home = Path(settings.rocketmq_home)
     plain_acl = PlainAcl(home, directory) if settings.acl_enable else None
-    if plain_acl is not None:
-        tables.elsewhere = plain_acl.is_account
-        tables.on_undone = plain_acl.apply
+    if plain_acl is None:
+        tables = AccessTables(directory, users, acls)
+        tables.load()
+    else:
+        tables = AccessTables(directory, users, acls, plain_acl.is_account, plain_acl.apply)
+        tables.load()
         plain_acl.load()
     if settings.migrate_auth_from_v1_enabled:
         migrate(home, directory)

@@ -38,16 +38,21 @@ class AccessTables:
 
     Args:
         users, acls: their files, which should be private.
-
-    Attributes:
         elsewhere: returns whether the user of a name is defined elsewhere, and so neither saved here nor
             changed by requests.
         on_undone: called when changes that the disk refused were undone.
     """
 
-    def __init__(self, directory: Directory, users: JsonTable, acls: JsonTable) -> None:
-        self.elsewhere: Callable[[str], bool] = lambda _: False
-        self.on_undone: Callable[[], None] = lambda: None
+    def __init__(
+        self,
+        directory: Directory,
+        users: JsonTable,
+        acls: JsonTable,
+        elsewhere: Callable[[str], bool] = lambda _: False,
+        on_undone: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._elsewhere = elsewhere
+        self._on_undone = on_undone
         self._directory = directory
         self._users = users
         self._acls = acls
@@ -79,7 +84,7 @@ class AccessTables:
 
     def check_own(self, name: str) -> None:
         """Check that a user is not defined elsewhere. Raises AccessError."""
-        if self.elsewhere(name):
+        if self._elsewhere(name):
             raise AccessError(f"User:{name} is from plain_acl.yml: change it there.")
 
     def when_saved(self, action: SavedCallback) -> None:
@@ -119,8 +124,8 @@ class AccessTables:
         """Return a directory's content without the users that are defined elsewhere."""
         users, acls = content
         return Snapshot(
-            {name: user for name, user in users.items() if not self.elsewhere(name)},
-            {name: acl for name, acl in acls.items() if not self.elsewhere(name)},
+            {name: user for name, user in users.items() if not self._elsewhere(name)},
+            {name: acl for name, acl in acls.items() if not self._elsewhere(name)},
         )
 
     def _write(self, content: Snapshot) -> StoreNotWritable | None:
@@ -136,7 +141,7 @@ class AccessTables:
         waiting, self._waiting = self._waiting, []
         self._directory.revert(self._saved)
         self._is_behind = False
-        self.on_undone()
+        self._on_undone()
         return waiting
 
 

@@ -16,9 +16,8 @@ If a change fails, the process ends: a broker whose role is in doubt must not se
 import asyncio
 from pathlib import Path
 
-from cometmq.broker.broker import Broker
+from cometmq.broker.broker import Broker, open_store
 from cometmq.broker.name_servers.own_address import exposure, own_ip
-from cometmq.broker.opening import open_store
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock

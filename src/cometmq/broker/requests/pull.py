@@ -26,15 +26,14 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.requests.pull_rows import FOUND, IfNothing, PullReader, PullRow
 from cometmq.broker.requests.pull_targets import PullTargets, unchecked
-from cometmq.broker.requests.suggestions import ReplicaState, Suggestions
-from cometmq.broker.state.groups import Groups
+from cometmq.broker.requests.suggestions import Suggestions
+from cometmq.broker.settings_by_subject import PullSettings
 from cometmq.broker.state.newer_subscriptions import NewerSubscriptions
 from cometmq.broker.state.offsets import NO_OFFSET, Offsets
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import NotLatest, Subscriptions
 from cometmq.cluster.hold import PullHold
 from cometmq.cluster.route import MASTER
-from cometmq.io.clock import Clock
 from cometmq.kernels.pulls.plain import row_of
 from cometmq.kernels.pulls.rows import (
     COMMIT_OFFSET,
@@ -52,7 +51,6 @@ from cometmq.kernels.pulls.rows import (
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
-from cometmq.replication.settings import ReplicationSettings
 from cometmq.store.read.bulk_reads import Answered
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.store import MessageStore
@@ -86,12 +84,11 @@ class PullRequests:
     """Answers pulls, and holds those that wait.
 
     Args:
-        short_polling_ms: how long to hold instead of the time in the pull's header; None for the latter.
-        lite_pull: whether LITE_PULL_MESSAGE is answered.
+        newer: asks members for subscriptions that are newer than known.
+        suggestions: which brokers pulls are told to read from next; None for the master, always.
 
     Attributes:
-        suggestions: which brokers pulls are told to read from next; None for the master, always.
-        newer: asks members for subscriptions that are newer than known; None to refuse their pulls.
+        short_polling_ms: how long to hold instead of the time in the pull's header; None for the latter.
     """
 
     def __init__(
@@ -101,23 +98,22 @@ class PullRequests:
         subscriptions: Subscriptions,
         offsets: Offsets,
         rates: Rates,
-        clock: Clock,
-        *,
-        short_polling_ms: int | None,
-        lite_pull: bool,
+        settings: PullSettings,
+        newer: NewerSubscriptions,
+        suggestions: Suggestions | None,
     ) -> None:
         self._store = store
         self._reads = reads
         self._bulk = store.readings.bulk
         self._subscriptions = subscriptions
-        self._targets = PullTargets(subscriptions, lite_pull=lite_pull)
+        self._targets = PullTargets(subscriptions, lite_pull=settings.lite_pull_message_enable)
         self._reader = PullReader(store, self._targets, offsets, rates)
         self._offsets = offsets
         self._rates = rates
-        self._clock = clock
-        self.short_polling_ms = short_polling_ms
-        self.suggestions: Suggestions | None = None
-        self.newer: NewerSubscriptions | None = None
+        self._clock = store.clock
+        self.short_polling_ms = settings.short_polling_ms
+        self._suggestions = suggestions
+        self._newer = newer
         self._constants = constants_of(FOUND)
         self._hold = PullHold[PullRow]()
         self._awake: list[PullRow] = []
@@ -127,11 +123,6 @@ class PullRequests:
     def held_count(self) -> int:
         """The number of held pulls."""
         return len(self._hold)
-
-    def suggest(self, groups: Groups, replicas: ReplicaState, settings: ReplicationSettings) -> None:
-        """Choose which broker pulls are told to read from next, if slaves may be read."""
-        if settings.slave_read_enable:
-            self.suggestions = Suggestions(groups, replicas, self._store.readings)
 
     def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
         """Answer or hold the pulls at the ``position`` of reads, up to another frame or to ``ends``.
@@ -194,15 +185,14 @@ class PullRequests:
 
     def expire(self, ahead_ms: int = 0) -> None:
         """Answer the pulls whose deadline has passed, or will in ``ahead_ms``; call it every second."""
-        if self.suggestions is not None:
-            self.suggestions.compare()
+        if self._suggestions is not None:
+            self._suggestions.compare()
         self._serve_again(self._hold.expire(self._clock.monotonic_ms() + ahead_ms))
 
     def closed(self, session: Session) -> None:
         """Drop the held pulls of a closed connection."""
         self._hold.forget(session)
-        if self.newer is not None:
-            self.newer.closed(session)
+        self._newer.closed(session)
 
     def _answer_awake(self) -> None:
         awake, self._awake = self._awake, []
@@ -220,14 +210,12 @@ class PullRequests:
 
     def _put_off(self, pull: PullRow) -> bool:
         """Suspend a pull until its member's subscription is known; return False if that is of no use."""
-        if self.newer is None:
-            return False
 
         def go_on() -> None:
             if self._reader.renew(pull):
                 self._serve([pull])
 
-        return self.newer.wait(pull.session, pull.command, pull.target.header, go_on)
+        return self._newer.wait(pull.session, pull.command, pull.target.header, go_on)
 
     def _serve_again(self, pulls: Sequence[PullRow], *, by_arrival: bool = False) -> None:
         """Serve pulls that were held, unless a new check refuses them."""
@@ -290,8 +278,8 @@ class PullRequests:
         self._offsets.record_pulls(notes)
         self._rates.found.total += found
         self._rates.delivered.total += delivered
-        if self.suggestions is not None and self.suggestions.are_made:
-            self._send_suggesting(asked, answered, self.suggestions)
+        if self._suggestions is not None and self._suggestions.are_made:
+            self._send_suggesting(asked, answered, self._suggestions)
         else:
             self._send_found(asked, answered)
         now_ms = self._clock.monotonic_ms() if rest else 0
@@ -306,7 +294,7 @@ class PullRequests:
 
     def _end(self, pull: PullRow, one: Answered | None, now_ms: int) -> None:
         """Hold, answer or read by a reading a pull for which the leaf operations have found nothing."""
-        is_known = self.suggestions is None or not self.suggestions.are_made  # else how far behind, too
+        is_known = self._suggestions is None or not self._suggestions.are_made  # else how far behind, too
         if is_known and one is not None and one.outcome == ReadOutcome.NONE_WANTED:
             where = one.next_offset, one.min_offset, one.max_offset
             self._settle(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
@@ -379,7 +367,7 @@ class PullRequests:
             wait_ms = self.short_polling_ms
         if not pull.row[SYS_FLAG] & PullFlag.SUSPEND or wait_ms <= 0:
             return False
-        if self.suggestions is not None and self.suggestions.sends_back(is_far_behind=False):
+        if self._suggestions is not None and self._suggestions.sends_back(is_far_behind=False):
             return False
         if self._offsets.is_any_reset and (reset := self._reader.reset_answer(pull)) is not None:
             pull.session.send(reset)  # the reset came during the read
@@ -398,9 +386,9 @@ class PullRequests:
         begun = min(pull.queue_offset, result.next_offset)
         self._offsets.record_pulls(((pull.target.key, queue_id, NO_OFFSET, begun, result.next_offset),))
         suggested, code = MASTER, _code(pull, result)
-        if self.suggestions is not None:
-            suggested = self.suggestions.broker_id(group, is_far_behind=result.is_far_behind)
-            if self.suggestions.sends_back(is_far_behind=result.is_far_behind):
+        if self._suggestions is not None:
+            suggested = self._suggestions.broker_id(group, is_far_behind=result.is_far_behind)
+            if self._suggestions.sends_back(is_far_behind=result.is_far_behind):
                 code = ResponseCode.PULL_RETRY_IMMEDIATELY
         where = suggested, result.next_offset, result.min_offset, result.max_offset
         if result.status is GetStatus.FOUND:

@@ -72,9 +72,9 @@ class RareSends:
 
     Args:
         body_size_max: the most bytes of a body.
-        store_host: the broker's address as records hold it.
 
     Attributes:
+        store_host: the broker's address as records hold it.
         added: the properties that are added to each message, as they are stored.
         idempotence: the keys of messages that were stored before.
     """
@@ -99,7 +99,7 @@ class RareSends:
         self._broker_name = broker_name
         self.rejects_transactions = rejects_transactions
         self._body_size_max = body_size_max
-        self._store_host = store_host
+        self.store_host = store_host
 
     def target_of(self, command: Command) -> tuple[SendHeader, Target, int]:
         """Return a send's header, and the topic and queue that it goes to, created if need be.
@@ -130,7 +130,7 @@ class RareSends:
             data,
             header.born_time,
             session.born_host,
-            self._store_host,
+            self.store_host,
             named.get(TAGS),
             header.flag,
             header.sys_flag,
@@ -165,7 +165,7 @@ class RareSends:
                 member.properties,  # a member's are stored as they were sent
                 header.born_time,
                 session.born_host,
-                self._store_host,
+                self.store_host,
                 of_member.get(TAGS),
                 member.flag,
                 header.sys_flag,

@@ -28,10 +28,13 @@ from cometmq.wire.headers.admin import ConsumerStatusHeader
 _log = get_logger(__name__)
 
 
+MaySend = Callable[[Session, ConnectedMember, Command, bytes], bool]
+
+
 class Relay:
     """Forwards requests to members of consumer groups, and their answers back.
 
-    Attributes:
+    Args:
         may_send: returns whether a member, by its connection, may be sent the record that a command names.
     """
 
@@ -44,6 +47,7 @@ class Relay:
         bodies: RequestBodies,
         *,
         broker_name: str,
+        may_send: MaySend,
     ) -> None:
         self._consumers = consumers
         self._store = store
@@ -51,7 +55,7 @@ class Relay:
         self._calls = calls
         self._bodies = bodies
         self._broker_name = broker_name
-        self.may_send: Callable[[Session, ConnectedMember, Command, bytes], bool] = lambda *_: True
+        self._may_send = may_send
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -84,7 +88,7 @@ class Relay:
                     ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {where.physical_offset}"
                 )
             for member, known in self._members(group, client_id).items():
-                if self.may_send(member, known, command, record):
+                if self._may_send(member, known, command, record):
                     self._forward(session, command, member, client_id, record)
                     return
             raise Refused(

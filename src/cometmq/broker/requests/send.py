@@ -49,7 +49,6 @@ class Sends:
     """Stores producers' messages and responds.
 
     Args:
-        store_host: the broker's address as records hold it.
         constants: fields that each response carries.
 
     Attributes:
@@ -66,14 +65,13 @@ class Sends:
         overload: OverloadSettings,
         flow: FlowSettings,
         *,
-        store_host: bytes,
         constants: dict[str, str],
     ) -> None:
         self._store = store
         self._targets = targets
         self._rates = rates
         self._idempotence = rare.idempotence
-        self._store_host = store_host
+        self._store_host = rare.store_host
         self._constants = constants
         self._template = ResponseTemplate(_NAMES, constants)
         self.safe = safe
@@ -82,7 +80,7 @@ class Sends:
         self._early = EarlySends(self.handle, self._refuse, flow.early_bytes_total_max)
         self._batch = SendBatch(
             targets.table,
-            constants_of(self._template, rare.added, store_host),
+            constants_of(self._template, rare.added, rare.store_host),
             store.settings.max_message_size,
         )
 

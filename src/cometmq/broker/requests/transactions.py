@@ -16,8 +16,8 @@ from cometmq.broker.state.rates import Rates
 from cometmq.broker.timed.delays import Delays
 from cometmq.broker.timed.half_message import committed, facts, resumed
 from cometmq.broker.timed.op_queue import OpQueue
+from cometmq.broker.timed.transaction_check import TransactionCheck
 from cometmq.cluster.system_names import CHECK_MAX_TIME_TOPIC
-from cometmq.cluster.transaction import CheckRules
 from cometmq.errors import CometMQError, FormatError
 from cometmq.format import properties
 from cometmq.format.message_id import parse_offset_message_id
@@ -46,13 +46,13 @@ class Transactions:
         ops: OpQueue,
         rates: Rates,
         delays: Delays,
-        rules: CheckRules,
+        check: TransactionCheck,
     ) -> None:
         self._store = store
         self._reads = reads
         self._ops = ops
         self._rates = rates
-        self.rules = rules
+        self._check = check
         self._delays = delays
         self._deleted_topics = DeletedTopics(store)
 
@@ -156,7 +156,7 @@ class Transactions:
 
     def _refuse_late(self, header: EndTransactionHeader, waiting: Record) -> None:
         """Check that the message's own immunity is not over, unless the broker asked. Raises Refused."""
-        immunity_ms = facts(waiting).own_immunity_ms(self.rules)
+        immunity_ms = facts(waiting).own_immunity_ms(self._check.rules)
         if header.from_check or immunity_ms is None:
             return
         now = self._store.clock.now_ms() - self._store.clock.since(waiting.physical_offset)

@@ -81,7 +81,7 @@ class Schedule(ChangingTable[int, int]):
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
         self._synced = store.wait_flushed()
-        self.on_change: Callable[[], None] = lambda: None
+        self.on_change: list[Callable[[], None]] = []
 
     def load(self) -> None:
         """Read the table; an offset outside its queue is set to the nearest one in it.
@@ -220,7 +220,8 @@ class Schedule(ChangingTable[int, int]):
                 return
             if self._deliver_found(level, run.answer):
                 self._deliver(level)
-        self.on_change()
+        for action in self.on_change:
+            action()
 
     def _deliver_found(self, level: int, answer: _Found) -> bool:
         """Deliver those of the found messages that are due; return whether more may be due."""

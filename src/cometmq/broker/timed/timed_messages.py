@@ -60,7 +60,7 @@ class TimedMessages:
         settled: which messages, by their places in the log, need not wait or be delivered.
     """
 
-    def __init__(self, store: MessageStore, timer: Timer, clock: Clock) -> None:
+    def __init__(self, store: MessageStore, timer: Timer, clock: Clock, settled: SettledPoints[Any]) -> None:
         self._store = store
         self._timer = timer
         self._clock = clock
@@ -76,7 +76,7 @@ class TimedMessages:
         self._deleted_topics = DeletedTopics(store)
         self._add_again_ms = 0  # of the monotonic clock
         self._held_ms: int | None = None  # when the message was stored that is held back, with all behind it
-        self.settled: SettledPoints[Any] = SettledPoints()
+        self._settled = settled
 
     async def load(self) -> None:
         """Load the timer, and find its next message in the timer topic. Raises StoreDamaged or OSError."""
@@ -241,10 +241,10 @@ class TimedMessages:
         if (held := self._held_back(records, now_ms)) is not None:
             next_offset = _queue_offset(records[held])
             records = dict(takewhile(lambda record: record[0] != held, records.items()))
-        needless = self.settled.needless(records)
+        needless = self._settled.needless(records)
         entries = [timer_entry(data) for place, data in records.items() if place not in needless]
         self._timer.put(entries, next_offset, now_ms)
-        self.settled.pass_over(needless)
+        self._settled.pass_over(needless)
         slot_ms = now_ms - now_ms % self._store.settings.timer_precision_ms
         if late := [entry.time for entry in entries if entry.time < slot_ms]:
             self._late[slot_ms] = min([self._late.get(slot_ms, slot_ms), *late])
@@ -256,7 +256,7 @@ class TimedMessages:
         Args:
             records: those of the timer topic by their places, in their order.
         """
-        for place in filter(self.settled.is_open, records):
+        for place in filter(self._settled.is_open, records):
             stored_ms = read_head(records[place], 0).store_time
             if 0 <= now_ms - stored_ms < SETTLING_MS:
                 self._held_ms = stored_ms
@@ -284,7 +284,7 @@ class TimedMessages:
         units = await asyncio.to_thread(self._timer.units, slot)
         records = [await self._read(unit) for unit in units if _is_recall(unit)]
         self._recalled = {name for record in records if record is not None for name in recalled_by(record)}
-        come_due = self.settled.come_due
+        come_due = self._settled.come_due
         return deque(unit for unit in units if not (_is_recall(unit) or come_due(unit.physical_offset)))
 
     async def _message(self, unit: Unit) -> list[NewMessage]:

@@ -46,6 +46,9 @@ HOUR_MS: Final = 3_600_000
 _log = get_logger(__name__)
 
 
+MayAsk = Callable[[Session, ConnectedMember, str], bool]
+
+
 class TransactionCheck:
     """Rounds over the half messages that are not ended.
 
@@ -67,8 +70,9 @@ class TransactionCheck:
         rules: CheckRules,
         *,
         broker_name: str,
+        may_ask: MayAsk,
     ) -> None:
-        self.may_ask: Callable[[Session, ConnectedMember, str], bool] = lambda *_: True
+        self.may_ask = may_ask
         self._store = store
         self._topics = topics
         self._producers = producers

@@ -9,8 +9,8 @@ from cometmq.format.checkpoint import Checkpoint
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.files.finding import Finding
 from cometmq.store.inspect.summary import log_end
+from cometmq.store.log.commit_log import Pointers
 from cometmq.store.log.log_seek import log_offset_by_time
-from cometmq.store.pointers import Pointers
 
 
 class StoreState(Enum):

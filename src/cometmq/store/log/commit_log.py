@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import property_crc
@@ -44,6 +45,27 @@ SETTING = "mappedFileSizeCommitLog"
 
 RECORD_START_SIZE = SYS_FLAG_AT
 """Bytes of a record that hold its size, magic and physical offset."""
+
+
+class Pointers(NamedTuple):
+    """Offsets of a store: ``written ≥ committed ≥ flushed`` and ``committed ≥ confirmed ≥ dispatched``.
+
+    Attributes:
+        begin: offset of the first record that is left.
+        written: all before it is appended.
+        committed: … is in the page cache; behind ``written`` only with the transient store pool.
+        flushed: … is on the disk.
+        confirmed: … may be read: what is committed, under SYNC_FLUSH what is flushed; under a controller only
+            what all brokers in sync have.
+        dispatched: … can be read through its queue.
+    """
+
+    begin: int
+    written: int
+    committed: int
+    flushed: int
+    confirmed: int
+    dispatched: int
 
 
 class CommitLog:

@@ -107,7 +107,7 @@ async def test_a_pop_is_answered_a_little_before_its_time_is_up(tmp_path: Path) 
         await topic(bench)
         waiting = bench.parts.waiting
         asked: list[int | None] = []
-        waiting.on_hold = lambda: asked.append(waiting.expire())
+        waiting.on_hold.append(lambda: asked.append(waiting.expire()))
         answer = await held(bench)
         endless = await held(bench, poll_time=10**9)
         assert asked == [POLL_MS - MARGIN_MS + 10]  # a step of 20 ms; the second is later

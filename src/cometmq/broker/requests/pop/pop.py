@@ -59,7 +59,6 @@ class Pops:
         self._answers = answers
         self._rates = rates
         self._clock = clock
-        visits.on_free = waiting.wake_all
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""

@@ -64,7 +64,7 @@ Place = tuple[str, int]
 class Visits:
     """Carries out pops.
 
-    Attributes:
+    Args:
         on_free: called with group, topic and queue id when a queue that others had skipped is no longer busy.
     """
 
@@ -77,6 +77,7 @@ class Visits:
         in_flight: InFlight,
         log: ReviveLog,
         settings: PopSettings,
+        on_free: Callable[[str, str, int], None],
     ) -> None:
         self._store = store
         self._sources = sources
@@ -93,7 +94,7 @@ class Visits:
         self._revive_queues = cycle(range(settings.revive_queue_num))
         self._busy: set[Place] = set()
         self._skipped: set[Place] = set()
-        self.on_free: Callable[[str, str, int], None] = lambda *_: None
+        self._on_free = on_free
 
     def begin(self, topic: TopicConfig, header: PopHeader, now_ms: int) -> Popped:
         """Return a pop of a topic, at a time in ms since the epoch, that has found nothing yet.
@@ -279,7 +280,7 @@ class Visits:
         if place in self._skipped:
             self._skipped.discard(place)
             topic, _, group = place[0].partition(SEPARATOR)
-            self.on_free(group, topic, place[1])
+            self._on_free(group, topic, place[1])
 
     def _gets_no_more(self, popped: Popped, header: PopHeader, topic: str, queue_id: int) -> bool:
         """Return whether a pop gets no messages of a queue: it is full, or the group holds too many."""

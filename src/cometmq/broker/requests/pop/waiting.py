@@ -70,7 +70,7 @@ class Waiting:
         self.notifications = PopHold[HeldRequest](
             place_max, limit, force_interval=interval, is_last_first=True
         )
-        self.on_hold: Callable[[], None] = lambda: None
+        self.on_hold: list[Callable[[], None]] = []
         self._holds = self.pops, self.notifications
         self._unblocks = Unblocks()
         self._topics = topics
@@ -157,7 +157,8 @@ class Waiting:
         """Call ``on_hold`` if ``expire`` is not called by a time anyway."""
         if self._next_ms is None or time_ms < self._next_ms:
             self._next_ms = time_ms
-            self.on_hold()
+            for action in self.on_hold:
+                action()
 
     def _topics_changed(self, names: Collection[str]) -> None:
         """Serve those who wait for topics that are deleted: they are refused."""
