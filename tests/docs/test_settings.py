@@ -1,6 +1,6 @@
 """The page of settings and the file ``packaging/broker.conf`` have all of them.
 
-``python -m tests.docs.test_settings`` writes its tables, and the file, anew.
+``python -m tests.docs.test_settings`` writes its tables, the file, and the list of what files may say, anew.
 """
 
 import re
@@ -151,7 +151,7 @@ def test_the_page_has_what_is_not_honoured_and_the_settings_of_name_servers_and_
 
 
 def test_names_defaults_and_ranges_in_files_do_not_depend_on_groups() -> None:
-    assert "".join(flat_settings()) == FLAT.read_text()
+    assert "".join(flat_settings()) == FLAT.read_text(), "python -m tests.docs.test_settings"
 
 
 if __name__ == "__main__":
@@ -159,3 +159,4 @@ if __name__ == "__main__":
     tables = chain(map(table, CLASSES), foreign_tables(), further)
     PAGE.write_text(TABLE.sub(lambda _: next(tables), PAGE.read_text()))
     CONF.write_text(conf())
+    FLAT.write_text("".join(flat_settings()))
