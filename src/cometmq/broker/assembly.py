@@ -63,11 +63,11 @@ class Assembly:
     ) -> None:
         own, self._store = settings.broker, store
         self.reads, self.calls, bodies = Reads(store), ClientCalls(), RequestBodies(own.bodies.limits)
-        told = self.reads, self.calls, bodies
-        basis = Basis(settings, store, files, clock, peers_clock or clock, address, *told)
+        peers_clock = peers_clock or clock
+        basis = Basis(settings, store, files, clock, peers_clock, address, self.reads, self.calls, bodies)
         is_signed = own.auth.authentication_enabled
         self.users = users = open_users(own.auth, files, store.root, directory) if is_signed else None
-        self.guard = guard = None if users is None else guard_of(users.directory, own, basis.peers_clock)
+        self.guard = guard = None if users is None else guard_of(users.directory, own, peers_clock)
         state, replication = StateParts(basis), Replication(store, own, membership, users)
         timed = TimedParts(basis, state, partial(may_be_asked, guard))
         requests = RequestParts(basis, state, timed, replication, partial(may_be_sent, guard))

@@ -58,8 +58,9 @@ class RequestParts:
             body_size_max=store.settings.max_message_size,
             store_host=host,
         )
-        sent = store, targets, self.rare_sends, safe, rates, own.overload, own.flow
-        self.sends = Sends(*sent, constants=constants)
+        self.sends = Sends(
+            store, targets, self.rare_sends, safe, rates, own.overload, own.flow, constants=constants
+        )
         self.pulls = PullRequests(
             store,
             reads,
