@@ -121,7 +121,7 @@ def write(result: Result) -> Path:
     lines += ["## Where the microseconds of CometMQ's broker go", "", *_stages(result.stages), ""]
     plots = [f"![{mode}: messages/s by topics]({_plot_name(mode)})" for mode in mode_cells]
     where = ", ".join(f"{name} {value}" for name, value in (result.machine | result.settings).items())
-    text = f"# Beside the peers\n\nWritten by `make bench-peers`: {where}.\n\n"
+    text = f"# Beside the peers\n\nWritten by `python -m benches --write`: {where}.\n\n"
     page = DOCS / "peers.md"
     page.write_text(text + "\n".join([*plots, "", *lines]))
     return page

@@ -3,8 +3,8 @@
 from typing import Final
 
 import pytest
+from tests.campaigns.pages.console_tour.contents import HANDLED, LETTERS, living
 from tests.console.conftest import Browser, browsing, text_of
-from tests.console_tour.contents import HANDLED, LETTERS, living
 from tests.interop import peers
 
 from cometmq.console.observing import Observations, observe, observing_cluster

@@ -1,6 +1,6 @@
 """Failover by RocketMQ's own controller: each product takes over from the other, and nothing is lost.
 
-``python -m tests.failover`` does it many times.
+The campaign ``failover`` does it many times.
 """
 
 import asyncio
@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.failover.campaign import kill_master
-from tests.failover.lanes import TOPIC, Lanes
-from tests.failover.sets import NAME, broker_set
+from tests.campaigns.sets.controlled_set import NAME, broker_set
+from tests.campaigns.sets.failover_campaign import kill_master
+from tests.campaigns.sets.failover_lanes import TOPIC, Lanes
 from tests.interop.jvm import Run
 from tests.interop.patience import wait_until
 from tests.store.conftest import new_message

@@ -1,10 +1,10 @@
-"""No request passes that no user has signed: the short form of ``python -m tests.intruders``."""
+"""No request passes that no user has signed: the short form of the campaign ``intruders``."""
 
 from pathlib import Path
 
 import pytest
-from tests.intruders.campaign import Campaign
-from tests.intruders.requests import Kind
+from tests.campaigns.clients.intruders_campaign import Campaign
+from tests.campaigns.clients.intruders_requests import Kind
 
 from cometmq.wire.requests import TO_BROKERS
 

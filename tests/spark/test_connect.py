@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.clusters.connect import run_page
-from tests.clusters.standalone import HOST
+from tests.campaigns.spark.connect import run_page
+from tests.campaigns.spark.standalone import HOST
 from tests.live import in_thread
 
 from cometmq.blocking import Producer, PullConsumer

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from tests.campaigns.spark.streams_query import TOO_SLOW
 from tests.docs.test_pages import NAME_SERVER, README, ROOT, SPARK, blocks_of
 from tests.live import BROKER, in_thread
-from tests.streams.query import TOO_SLOW
 
 from cometmq.blocking import PullConsumer
 from cometmq.message import MessageQueue

@@ -88,7 +88,7 @@ def test_a_queue_with_an_entry_that_is_no_time_when_its_message_may_be_due_is_se
 def test_an_index_of_which_a_file_is_damaged_is_made_anew(
     closed: MemoryDisk, open_store: OpenStore, at: int
 ) -> None:
-    """As flip 51187 of ``tests/damage``: by its header the first file of a killed store was the last."""
+    """As flip 51187 of ``damage``: by its header the first file of a killed store was the last."""
     names = closed.names(layout.index_dir(ROOT))
     path = layout.index_dir(ROOT) / names[0]
     closed.open(path, writable=True).write(at, b"\x7f\x00")
@@ -111,7 +111,7 @@ def test_a_record_whose_queue_offset_is_damaged_does_not_spoil_its_sound_queue(
 def test_a_record_that_claims_another_ones_place_does_not_spoil_that_queue(
     open_store: OpenStore, disk: MemoryDisk
 ) -> None:
-    """As flip 6500 of ``tests/damage``: a damaged QUEUEID, while both queues are at the same queue offset."""
+    """As flip 6500 of ``damage``: a damaged QUEUEID, while both queues are at the same queue offset."""
     store = open_store()
     for n in range(4):
         for queue_id in (0, 1):

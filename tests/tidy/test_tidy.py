@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.campaigns.__main__ import CAMPAIGNS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "cometmq"
@@ -30,6 +31,7 @@ TEXTS = [
 LINES_MAX = 600
 LONGER: dict[str, str] = {}
 MODULES_MAX = 20
+TARGETS_MAX = 14
 SLEEPERS = {
     "tests/interop/grpc_clients/programs.py": "RocketMQ's client does not say when its proxy is back",
 }
@@ -244,3 +246,16 @@ def test_each_make_command_in_the_pages_exists(page: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     mentioned = set(re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / page).read_text(), re.MULTILINE))
     assert mentioned - targets == set()
+
+
+def test_each_of_the_few_make_targets_says_what_it_is_for() -> None:
+    targets = re.findall(r"^([a-z-]+):(.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [name for name, rest in targets if " ## " not in rest] == []
+    assert len(targets) <= TARGETS_MAX
+
+
+def test_each_campaign_that_the_pages_name_exists() -> None:
+    texts = [path.read_text() for path in PAGES if path.name != "CHANGELOG.md"]
+    found = r"make campaign\s+NAME=([a-z-]+)|tests\.campaigns\s+([a-z-]+)"
+    mentioned = {name or other for text in texts for name, other in re.findall(found, text)}
+    assert mentioned - set(CAMPAIGNS) == set()

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.campaigns.kit.processes import BrokerProcess
 from tests.client.brokers import Broker, cluster
-from tests.processes import BrokerProcess
 
 from cometmq.client import Producer, SendResult
 from cometmq.errors import NetworkError, RemoteError, SettingsError

@@ -5,8 +5,17 @@ from contextlib import suppress
 from random import Random
 
 import pytest
-from tests.damage.campaign import Case, Kind, Variant, _damaged, cut_cases, flip_case, kind_of, sample_of
-from tests.damage.sample import ROOT, SETTINGS
+from tests.campaigns.storage.damage_cases import (
+    Case,
+    Kind,
+    Variant,
+    _damaged,
+    cut_cases,
+    flip_case,
+    kind_of,
+    sample_of,
+)
+from tests.campaigns.storage.damage_sample import ROOT, SETTINGS
 
 from cometmq.errors import CometMQError
 from cometmq.format import layout

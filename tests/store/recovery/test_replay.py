@@ -107,7 +107,7 @@ def test_a_damaged_queue_id_costs_no_other_message(open_store: OpenStore, disk: 
 def test_a_queue_offset_damaged_at_the_end_of_a_file_costs_no_other_message(
     open_store: OpenStore, disk: MemoryDisk, bit: int
 ) -> None:
-    """As flip 13985 of ``tests/damage``: what goes on in the next file tells that it is damaged."""
+    """As flip 13985 of ``damage``: what goes on in the next file tells that it is damaged."""
     store = open_store()
     while not disk.exists(layout.commitlog_path(ROOT, SMALL.mapped_file_size_commit_log)):
         store.append([new_message(body=b"%03d" % store.max_queue_offset("Orders", 0))])
