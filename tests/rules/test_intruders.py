@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.campaigns.clients.intruders_campaign import Campaign
+from tests.campaigns.clients.intruders import Campaign
 from tests.campaigns.clients.intruders_requests import Kind
 
 from cometmq.wire.requests import TO_BROKERS

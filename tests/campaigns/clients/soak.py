@@ -23,6 +23,7 @@ from tests.campaigns.clients.soak_clients import TOPICS, run
 from tests.campaigns.clients.soak_ledger import Ledger
 from tests.campaigns.kit.growth import Sample, memory
 from tests.campaigns.kit.processes import BrokerProcess, Process
+from tests.campaigns.kit.progress import print_head, print_row
 from tests.campaigns.kit.wild_proxy import Proxy
 from tests.interop.peers import HOST
 
@@ -45,8 +46,8 @@ LARGE: Final[dict[str, Any]] = {
 }
 """Files that last for a soak, so that their number stays what it is."""
 COLUMNS: Final = (
-    "| minute | sent | failed | handled | twice | waiting | halved | swallowed | cut | restarts "
-    "| clients KiB | broker KiB | without files | tasks | files |"
+    *("minute", "sent", "failed", "handled", "twice", "waiting", "halved", "swallowed", "cut", "restarts"),
+    *("clients KiB", "broker KiB", "without files", "tasks", "files"),
 )
 
 
@@ -57,7 +58,7 @@ def options(parser: ArgumentParser) -> None:
 
 def main(options: Namespace) -> list[str]:
     """Soak; print a line each minute."""
-    print(f"\n{COLUMNS}\n{'|---:' * COLUMNS.count('| ')}|", flush=True)
+    print_head(*COLUMNS)
     with tempfile.TemporaryDirectory() as directory:
         soak = Soak(Path(directory), random.Random(options.seed))
         asyncio.run(soak.run(options.minutes))
@@ -166,7 +167,7 @@ class Soak:
         counts = [minute, ledger.sent, ledger.failed, ledger.handled, ledger.duplicates, ledger.waiting()]
         sizes = [size >> 10 for size in sample.rss.values()]
         cells = [*counts, *harm, self._restarts, *sizes, sample.tasks, sample.files]
-        print(f"| {' | '.join(f'{cell:,}' for cell in cells)} |", flush=True)
+        print_row(*cells)
 
     def _take(self, line: bytes) -> None:
         event, *what = json.loads(line)

@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -42,6 +43,24 @@ async def start_python(
         env=environment,
         start_new_session=True,
     )
+
+
+@asynccontextmanager
+async def serving_command(
+    log: Path, *arguments: str, ended_by: signal.Signals = signal.SIGKILL
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a command of CometMQ's that serves once it has printed a line, and end it by a signal."""
+    with log.open("ab") as errors:
+        process = await start_python("cometmq.cli.main", *arguments, stderr=errors)
+    assert process.stdout is not None
+    try:
+        line = await process.stdout.readline()
+        assert line.startswith(b"ready: "), f"{arguments} is not ready, see {log}: {line!r}"
+        yield process
+    finally:
+        if process.returncode is None:
+            process.send_signal(ended_by)
+        await process.wait()
 
 
 class Process:

@@ -46,6 +46,41 @@ class Acknowledgement(NamedTuple):
     time_s: float
 
 
+class Outcome(NamedTuple):
+    """What became of the messages in all cycles of a campaign.
+
+    Attributes:
+        lost: acknowledged messages that are gone.
+        oldest_lost_s: how long before the fault the oldest of them had been acknowledged.
+    """
+
+    cycles: int
+    acknowledged: int
+    stored: int
+    lost: int
+    oldest_lost_s: float
+
+    def __str__(self) -> str:
+        lost = f"{self.lost:,} lost, the oldest after {self.oldest_lost_s:.2f} s" if self.lost else "0 lost"
+        return f"of {self.acknowledged:,} acknowledged {lost}"
+
+
+def ages_of_lost(
+    acknowledged: Mapping[Place, Acknowledgement], stored: Mapping[Place, bytes], time_s: float
+) -> list[float]:
+    """Return how long before a fault at ``time_s`` each message had been acknowledged that is gone.
+
+    Raises AssertionError if another message is at the place of one.
+    """
+    ages = []
+    for place, one in acknowledged.items():
+        if place not in stored:
+            ages.append(time_s - one.time_s)
+        else:
+            assert stored[place] == one.body, f"another message is at {place}"
+    return ages
+
+
 def body_of(run: int, sender: int, number: int) -> bytes:
     """A body that cannot be mistaken for another, of any length up to 2,000 bytes."""
     text = b"%d/%d/%d;" % (run, sender, number)

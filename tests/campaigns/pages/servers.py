@@ -25,9 +25,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.campaigns.kit.options import add_numbers
+from tests.campaigns.kit.progress import tell
 from tests.campaigns.kit.traffic import (
     Acknowledgement,
     Place,
+    ages_of_lost,
     check_bodies,
     make_topics,
     read_on,
@@ -173,16 +175,15 @@ class Journey:
         with step(f"{len(self._acknowledged):,} acknowledged messages {when}: all there"):
             stored = asyncio.run(read_on(self._machine.name_server, {}))
             check_bodies(stored)
-            lost = [place for place, one in self._acknowledged.items() if stored.get(place) != one.body]
-            assert lost == [], f"{len(lost)} acknowledged messages are lost: {lost[:10]}"
+            lost = ages_of_lost(self._acknowledged, stored, time.monotonic())
+            assert lost == [], f"{len(lost)} acknowledged messages are lost, the oldest {max(lost):.0f} s ago"
 
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Print what was done, and how long it took."""
-    begin = time.monotonic()
+    """Print what was done once it is."""
     yield
-    print(f"{time.monotonic() - begin:6.1f} s  {title}", flush=True)
+    tell(title)
 
 
 def options(parser: ArgumentParser) -> None:

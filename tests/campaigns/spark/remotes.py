@@ -29,6 +29,7 @@ from fsspec import config, filesystem
 from pyspark.sql.datasource import InputPartition
 from tests.campaigns.kit.options import add_numbers, size_of
 from tests.campaigns.kit.processes import start_python
+from tests.campaigns.kit.progress import tell
 from tests.campaigns.kit.spark_workers import spark_workers
 from tests.campaigns.spark.remotes_driver import STORE, TARGET
 
@@ -83,7 +84,6 @@ class Campaign:
         self._folder = folder
         self._store = folder / "store"
         self._chance = chance
-        self._begin = time.monotonic()
         self._environment = {**os.environ, "FSSPEC_CONFIG_DIR": str(folder / "fsspec")}
         self._key = ""
         self._peak = 0
@@ -93,7 +93,7 @@ class Campaign:
         await asyncio.to_thread(self._make, size)
         async with self._server():
             await asyncio.to_thread(self._upload, [path for path in self._store.rglob("*") if path.is_file()])
-            self._tell("the store lies on S3")
+            tell("the store lies on S3")
             wrong = await self._filled(kills)
             wrong += await self._judged("verify", kills)
             wrong += await self._found(kills)
@@ -109,7 +109,7 @@ class Campaign:
                 self._key = f"k{number}"
                 store.append_messages(self._message(number + n) for n in range(AT_ONCE))
                 number += AT_ONCE
-        self._tell(f"{number:,} messages are stored")
+        tell(f"{number:,} messages are stored")
 
     def _message(self, number: int) -> Message:
         body = b"%016x" % number + self._chance.randbytes(BODY_BYTES // 3) + bytes(BODY_BYTES // 3 * 2)
@@ -151,7 +151,7 @@ class Campaign:
             target = target_of(TARGET.format(job), "")
             names = files_of(target) if job == "delta" else [file.name for file in target.files()]
             found = content(parquet_rows(TARGET.format(job), names))
-            self._tell(f"{job}: {found} in {len(names)} files; {result.pop('messages')} of the last run")
+            tell(f"{job}: {found} in {len(names)} files; {result.pop('messages')} of the last run")
             if found != expected[job == "archive"]:
                 wrong.append(f"{job}: {found}, not {expected[job == 'archive']}")
         return wrong
@@ -164,7 +164,7 @@ class Campaign:
         own = [there[name] for name in ("state", "messages", "bytes", "queues", "index_entries")]
         findings = sorted([str(one.path).removeprefix(str(self._store)), one.what] for one in alone.findings)
         told = sorted([one["path"].removeprefix(STORE), one["what"]] for one in there["findings"])
-        self._tell(f"{what}: {own}, {len(told)} findings")
+        tell(f"{what}: {own}, {len(told)} findings")
         return [] if (own, told) == (size, findings) else [f"{what}: {own} {told}, not {size} {findings}"]
 
     async def _found(self, kills: int) -> list[str]:
@@ -172,7 +172,7 @@ class Campaign:
         there = await self._run("find", kills)
         with StoreDirectory(self._store) as store:
             alone = [hit.record.physical_offset for hit in find(store, FindQuery(key=self._key))]
-        self._tell(f"find: {there}")
+        tell(f"find: {there}")
         return [] if there == [alone, alone] and alone else [f"find: {there}, not {alone} twice"]
 
     def _damage(self) -> None:
@@ -204,7 +204,7 @@ class Campaign:
         printed = await driver.stdout.read()
         await asyncio.gather(driver.wait(), watching)
         assert driver.returncode == 0, f"{job} ended with {driver.returncode}"
-        self._tell(f"{job} took {time.monotonic() - began:.0f} s, with its kills")
+        tell(f"{job} took {time.monotonic() - began:.0f} s, with its kills")
         return json.loads(printed.splitlines()[-1])
 
     async def _driver(self, job: str) -> Process:
@@ -255,9 +255,6 @@ class Campaign:
             for batch in reader.read(InputPartition(part.value)):
                 rows = zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
                 yield from (row for row in rows if row[0] < end)
-
-    def _tell(self, what: str) -> None:
-        print(f"{time.monotonic() - self._begin:4.0f} s  {what}", flush=True)
 
 
 def parquet_rows(address: str, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:

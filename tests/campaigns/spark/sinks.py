@@ -12,7 +12,6 @@ import os
 import random
 import signal
 import tempfile
-import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from tests.campaigns.kit.options import add_numbers
+from tests.campaigns.kit.progress import tell
 from tests.live import in_thread
 
 from cometmq.blocking import Producer, PullConsumer
@@ -61,7 +61,7 @@ def options(parser: ArgumentParser) -> None:
 
 def main(options: Namespace) -> list[str]:
     """Run the rounds and print what they found."""
-    begin, wrong = time.monotonic(), 0
+    wrong = 0
     with tempfile.TemporaryDirectory(prefix="cometmq-sinks-") as folder:
         root = Path(folder)
         with (
@@ -71,8 +71,7 @@ def main(options: Namespace) -> list[str]:
             campaign = Campaign(spark, live.name_server, root, options.rows)
             for number in range(options.rounds):
                 for name, found in campaign.round(number, options.seed + number).items():
-                    seconds = time.monotonic() - begin
-                    print(f"{seconds:4.0f} s  round {number + 1} {name}: {found}", flush=True)
+                    tell(f"round {number + 1} {name}: {found}")
                     wrong += found.lost + found.doubled
     return [f"{wrong} rows are lost or doubled"] if wrong else []
 

@@ -2,44 +2,37 @@
 
     python -m tests.campaigns streams [--kills 20] [--messages 1000000] [--seed N]
 
-Messages come in while a process with two streams (``query.py``) is killed with SIGKILL, Spark's Java with
-it, and started again from its checkpoints. Then both streams drain the topic with AvailableNow, which must
-end while more comes in; and again, when nothing does. In the end the rows in Parquet must be the topic's
+Messages come in while a process with two streams (``streams_query.py``) is killed with SIGKILL, Spark's Java
+with it, and started again from its checkpoints. Then both streams drain the topic with AvailableNow, which
+must end while more comes in; and again, when nothing does. In the end the rows in Parquet must be the topic's
 messages exactly, and so must be the copies in the other topic: the broker knows what is sent again by its
 key. No micro-batch may have been larger than its limit: messages for the one stream, bytes for the other.
 """
 
 import asyncio
 import json
-import os
 import random
 import signal
 import tempfile
-import time
 from argparse import ArgumentParser, Namespace
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import count
-from operator import lt
 from pathlib import Path
 from typing import Final
 
 from tests.campaigns.kit.options import add_numbers
-from tests.campaigns.kit.processes import start_python
+from tests.campaigns.kit.processes import serving_command
+from tests.campaigns.kit.progress import tell
 from tests.campaigns.spark import checkpoints
+from tests.campaigns.spark.streams_process import AT_ONCE, TOPICS, Streams, send_numbers
 from tests.campaigns.spark.streams_query import BYTES_MAX, COPIES, OFFSETS_MAX, ROWS
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Producer
-from cometmq.message import Message
 from cometmq.net.address import free_port
 
 QUEUES: Final = 4
-LOOK_S: Final = 0.05
 KILL_WITHIN_S: Final = 3.0
 """How long after a micro-batch a kill may come: long enough to hit any moment of the next one."""
-AT_ONCE: Final = 1_000
 TRICKLE_S: Final = 2.0
 """So often some messages come in while the streams drain."""
 
@@ -65,20 +58,18 @@ class Campaign:
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self._folder = folder
         self._chance = chance
-        self._begin = time.monotonic()
         self._within = dict.fromkeys((ROWS, COPIES), 0)
         port, namesrv_port = free_port(), free_port()
         self._name_server = f"127.0.0.1:{namesrv_port}"
         self._ports = ("--port", str(port), "--namesrv-port", str(namesrv_port))
+        self._streams = Streams(self._name_server, folder)
 
     async def run(self, kills: int, messages: int) -> tuple[int, dict[str, int]]:
-        """Kill the streams, then drain; give how many messages were sent, and what was made of them."""
-        broker = await start_python("cometmq.cli.main", "dev", "--store", str(self._store), *self._ports)
-        try:
-            assert broker.stdout is not None
-            await broker.stdout.readline()
+        """Kill the streams, then drain; return how many messages were sent, and what was made of them."""
+        command = ("dev", "--store", str(self._store), *self._ports)
+        async with serving_command(self._folder / "broker.log", *command, ended_by=signal.SIGTERM):
             async with TopicAdmin(self._name_server) as admin:
-                for topic in ("numbers", "copies"):
+                for topic in TOPICS:
                     await admin.create(topic, queues=QUEUES)
             numbers = [messages * part // (kills + 1) for part in range(kills + 2)]
             await self._send(0, numbers[1])
@@ -88,17 +79,14 @@ class Campaign:
                 await sending
                 self._tell(f"kill {kill + 1}")
             sent = await self._drain_while_more_comes(messages)
-            found: dict[str, int] = json.loads((await self._drain("--count")).splitlines()[-1])
+            found: dict[str, int] = json.loads((await self._streams.drain("--count")).splitlines()[-1])
             self._tell("drained")
             return sent, found
-        finally:
-            broker.terminate()
-            await broker.wait()
 
     def limits_passed(self) -> list[str]:
-        """Print how large the micro-batches were; give those limits that were not kept."""
-        rows = checkpoints.messages(self._checkpoint(ROWS))
-        copies = checkpoints.sizes(self._checkpoint(COPIES), self._store, "numbers")
+        """Print how large the micro-batches were; return those limits that were not kept."""
+        rows = checkpoints.messages(self._streams.checkpoint(ROWS))
+        copies = checkpoints.sizes(self._streams.checkpoint(COPIES), self._store, "numbers")
         print(f"killed within a micro-batch, which was repeated then: {self._within}")
         passed = []
         for stream, of_batches, unit, most in (
@@ -112,68 +100,32 @@ class Campaign:
                 passed.append(said)
         return passed
 
-    def seconds(self) -> float:
-        """Return how long it took up to now."""
-        return time.monotonic() - self._begin
-
     @property
     def _store(self) -> Path:
         return self._folder / "store"
 
-    def _checkpoint(self, stream: str) -> Path:
-        return self._folder / f"{stream}-checkpoint"
-
-    def _done(self) -> list[set[Path]]:
-        return [checkpoints.done(self._checkpoint(stream)) for stream in self._within]
-
     def _read(self, stream: str) -> int:
-        return int(checkpoints.ends(self._checkpoint(stream))[-1].sum())
+        return int(checkpoints.ends(self._streams.checkpoint(stream))[-1].sum())
 
     def _tell(self, what: str) -> None:
         read = ", ".join(f"{stream} {self._read(stream):,}" for stream in self._within)
-        print(f"{self.seconds():4.0f} s  {what}: read by {read}", flush=True)
+        tell(f"{what}: read by {read}")
 
     async def _send(self, begin: int, end: int) -> None:
-        """Send numbers, some at a time."""
         async with Producer(self._name_server) as producer:
-            for first in range(begin, end, AT_ONCE):
-                numbers = range(first, min(first + AT_ONCE, end))
-                await producer.send_many(Message("numbers", b"%08d" % number) for number in numbers)
+            await send_numbers(producer, range(begin, end))
 
     async def _run_and_kill(self) -> None:
         """Start the streams, let each make one micro-batch at least, and kill them."""
-        before = self._done()
-        async with self._query() as process:
-            while not all(map(lt, before, self._done())):
-                assert process.returncode is None, "the streams have failed"
-                await asyncio.sleep(LOOK_S)
+        async with self._streams.running() as process:
+            await self._streams.until_done(process)
             await asyncio.sleep(self._chance.uniform(0, KILL_WITHIN_S))
         for stream in self._within:
-            self._within[stream] += checkpoints.is_within_batch(self._checkpoint(stream))
-
-    async def _drain(self, *arguments: str) -> str:
-        """Run the streams until they have read all that is there; return what they print."""
-        async with self._query("--drain", *arguments) as process:
-            output, _ = await process.communicate()
-        assert process.returncode == 0, "the streams have failed"
-        return output.decode()
-
-    @asynccontextmanager
-    async def _query(self, *arguments: str) -> AsyncIterator[Process]:
-        """Start the streams; kill them, and Spark's Java with them, if they still run in the end."""
-        process = await start_python(
-            "tests.campaigns.spark.streams_query", self._name_server, str(self._folder), *arguments
-        )
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            self._within[stream] += checkpoints.is_within_batch(self._streams.checkpoint(stream))
 
     async def _drain_while_more_comes(self, sent: int) -> int:
-        """Drain, which must not wait for what comes meanwhile; give how many messages were sent in all."""
-        draining = asyncio.create_task(self._drain())
+        """Drain, which must not wait for what comes meanwhile; return how many messages were sent in all."""
+        draining = asyncio.create_task(self._streams.drain())
         for first in count(sent, AT_ONCE):
             await asyncio.wait([draining], timeout=TRICKLE_S)
             if draining.done():

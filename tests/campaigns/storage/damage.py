@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 
+from tests.campaigns.kit.progress import print_head, print_row
 from tests.campaigns.storage.damage_cases import (
     Case,
     Kind,
@@ -143,8 +144,7 @@ def _text(verdict: Verdict) -> str:
 def print_table(rows: Counter[Row], failures: dict[str, str], seconds: float) -> None:
     """Print what came out: kinds of files and damage, by verdict; then what no check can see, by field."""
     outcomes = [outcome.value for outcome in Outcome]
-    print(f"| file | damage | cases | {' | '.join(outcomes)} |")
-    print("|---" * (len(outcomes) + 3) + "|")
+    print_head("file", "damage", "cases", *outcomes)
     for kind in Kind:
         for how in ("flip", "cut"):
             counts = [
@@ -153,14 +153,14 @@ def print_table(rows: Counter[Row], failures: dict[str, str], seconds: float) ->
                 for outcome in outcomes
             ]  # fmt: skip
             if sum(counts):
-                print(f"| {kind.value} | {how} | {sum(counts)} | {' | '.join(map(str, counts))} |")
+                print_row(kind.value, how, sum(counts), *counts)
     fields: Counter[tuple[str, str]] = Counter()
     for (_, how, text), count in rows.items():
         if ": " in text:
             fields[text.partition(": ")[2], how] += count
-    print("\n| undetectable by the format | flips | cuts |\n|---|---|---|")
+    print_head("undetectable by the format", "flips", "cuts")
     for field in dict.fromkeys(field for (field, _), _ in fields.most_common()):
-        print(f"| {field} | {fields[field, 'flip']} | {fields[field, 'cut']} |")
+        print_row(field, fields[field, "flip"], fields[field, "cut"])
     total = sum(rows.values())
     print(
         f"\n{total} cases in {seconds:.0f} s, {1000 * seconds / max(total, 1):.1f} ms each; "

@@ -25,7 +25,9 @@ from tests.campaigns.kit.traffic import (
     SMALL,
     TOPICS,
     Acknowledgement,
+    Outcome,
     Place,
+    ages_of_lost,
     broker,
     check_bodies,
     make_topics,
@@ -48,16 +50,6 @@ FLUSH_WINDOW_S: Final = 0.9
 """The commit and flush intervals: what is older is on the disk …"""
 SLACK_S: Final = 3.0
 """… but for the time that syncs take on a busy machine."""
-
-
-class Outcome(NamedTuple):
-    """What a campaign has found; ``lost`` and ``oldest_lost_s`` as in ``kills.Outcome``."""
-
-    cycles: int
-    acknowledged: int
-    stored: int
-    lost: int
-    oldest_lost_s: float
 
 
 class Copy(NamedTuple):
@@ -95,7 +87,7 @@ def campaign(strategy: Strategy, seed: int, cycles: int) -> Iterator[Outcome]:
         with tempfile.TemporaryDirectory(prefix="cometmq-disk-") as folder:
             for copy in _copies_of_a_run(strategy, chance, min(COPIES_OF_A_RUN, cycles - done), Path(folder)):
                 found = _recover(strategy, copy, Path(folder) / "copy")
-                lost = _ages_of_lost(copy, found)
+                lost = ages_of_lost(copy.acknowledged, found, copy.time_s)
                 assert lost == [] or not strategy.is_sync, f"{strategy.name}: lost {len(lost)} messages"
                 assert max(lost, default=0) < FLUSH_WINDOW_S + SLACK_S, (
                     f"{strategy.name}: not flushed in time"
@@ -182,17 +174,6 @@ def _read_all(store: MessageStore, topic: str, queue_id: int) -> list[bytes]:
         assert records
         bodies += [record.body for record in records]
     return bodies
-
-
-def _ages_of_lost(copy: Copy, stored: dict[Place, bytes]) -> list[float]:
-    """Return how long before the copy each message had been acknowledged that is not on it."""
-    ages = []
-    for place, (body, time_s) in copy.acknowledged.items():
-        if place not in stored:
-            ages.append(copy.time_s - time_s)
-        else:
-            assert stored[place] == body, f"another message is at {place}"
-    return ages
 
 
 def _make_disk(image: Path, size: int) -> Path:

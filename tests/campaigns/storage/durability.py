@@ -14,6 +14,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
+from tests.campaigns.kit.progress import print_row
 from tests.campaigns.storage import disk_images, kills, power_loss
 from tests.campaigns.storage.strategies import STRATEGIES, Strategy
 
@@ -34,8 +35,8 @@ def options(parser: ArgumentParser) -> None:
 def main(options: Namespace) -> list[str]:
     """Run the campaigns; print each result as it comes, as a row of a Markdown table."""
     logging.disable(logging.CRITICAL)  # each loss of power is worth many warnings
-    _print_row(HEAD)
-    _print_row(["---"] * len(HEAD))
+    print_row(*HEAD)
+    print_row(*["---"] * len(HEAD))
     why_not = disk_images.why_not() if options.images else None
     for strategy in STRATEGIES:
         if options.only not in strategy.name:
@@ -45,24 +46,18 @@ def main(options: Namespace) -> list[str]:
         after_power_loss = NOTHING if strategy.is_sync else UNFLUSHED
         if options.kills:
             measured = _killed(strategy, options.seed, options.kills)
-            _print_row((*names, "process killed", *after_kill, measured))
+            print_row(*names, "process killed", *after_kill, measured)
         if options.states:
             measured = _lost_power(strategy, options.seed, options.states)
-            _print_row((*names, "power lost, recorded disk", *after_power_loss, measured))
+            print_row(*names, "power lost, recorded disk", *after_power_loss, measured)
         if options.images:
             measured = why_not or _disk_copied(strategy, options.seed, options.images)
-            _print_row((*names, "power lost, ext4", *after_power_loss, measured))
+            print_row(*names, "power lost, ext4", *after_power_loss, measured)
     return []
 
 
-def _print_row(cells: "tuple[str, ...] | list[str]") -> None:
-    print("|", " | ".join(cells), "|", flush=True)
-
-
 def _killed(strategy: Strategy, seed: int, cycles: int) -> str:
-    outcome = kills.campaign(strategy, seed, cycles)
-    lost = _lost(outcome.lost, outcome.oldest_lost_s)
-    return f"{cycles:,} kills: of {outcome.acknowledged:,} acknowledged {lost}"
+    return f"{cycles:,} kills: {kills.campaign(strategy, seed, cycles)}"
 
 
 def _lost_power(strategy: Strategy, seed: int, count: int) -> str:
@@ -78,9 +73,4 @@ def _lost_power(strategy: Strategy, seed: int, count: int) -> str:
 
 def _disk_copied(strategy: Strategy, seed: int, cycles: int) -> str:
     *_, outcome = disk_images.campaign(strategy, seed, cycles)
-    lost = _lost(outcome.lost, outcome.oldest_lost_s)
-    return f"{cycles:,} copies: of {outcome.acknowledged:,} acknowledged {lost}"
-
-
-def _lost(count: int, oldest_s: float) -> str:
-    return f"{count:,} lost, the oldest after {oldest_s:.2f} s" if count else "0 lost"
+    return f"{cycles:,} copies: {outcome}"

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 
 from tests.campaigns.kit.traffic import (
     Acknowledgement,
+    Outcome,
     Place,
+    ages_of_lost,
     broker,
     check_bodies,
     make_topics,
@@ -31,21 +33,6 @@ SLACK_S: Final = 1.0
 """… unless the machine was busy."""
 
 
-class Outcome(NamedTuple):
-    """What a campaign has found.
-
-    Attributes:
-        lost: acknowledged messages that are gone; never any without the transient store pool.
-        oldest_lost_s: how long before the kill the oldest of them had been acknowledged.
-    """
-
-    cycles: int
-    acknowledged: int
-    stored: int
-    lost: int
-    oldest_lost_s: float
-
-
 class Killed(NamedTuple):
     """A broker's end, and what it had acknowledged in its life."""
 
@@ -56,7 +43,7 @@ class Killed(NamedTuple):
 def campaign(strategy: Strategy, seed: int, cycles: int) -> Outcome:
     """Start a broker on one store and kill it under load, ``cycles`` times.
 
-    Raises AssertionError if a promise was broken.
+    Raises AssertionError if a promise was broken: only a transient store pool may lose anything.
     """
     chance = random.Random(seed)
     port, namesrv_port = free_port(), free_port()
@@ -73,7 +60,7 @@ def campaign(strategy: Strategy, seed: int, cycles: int) -> Outcome:
                     asyncio.run(make_topics(name_server))
                 stored |= asyncio.run(read_on(name_server, ends))
                 acknowledged += len(killed.acknowledged)
-                ages += _ages_of_lost(killed, stored)
+                ages += ages_of_lost(killed.acknowledged, stored, killed.time_s)
                 if cycle < cycles:
                     killed = _send_and_kill(name_server, process, cycle, chance.randint(1, ACKNOWLEDGED_MAX))
                 else:
@@ -97,14 +84,3 @@ def _send_and_kill(name_server: str, process: "subprocess.Popen[str]", run: int,
     asyncio.run(send_all_the_time(name_server, run, acknowledged, kill_in_time))
     assert process.wait(60) == -9
     return Killed(times[0], acknowledged)
-
-
-def _ages_of_lost(killed: Killed, stored: dict[Place, bytes]) -> list[float]:
-    """Return how long before the kill each message had been acknowledged that is gone."""
-    ages = []
-    for place, (body, time_s) in killed.acknowledged.items():
-        if place not in stored:
-            ages.append(killed.time_s - time_s)
-        else:
-            assert stored[place] == body, f"another message is at {place}"
-    return ages

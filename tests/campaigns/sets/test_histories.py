@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.campaigns.sets.partitions_history import Kind, Size, draw
+from tests.campaigns.sets.histories import Kind, Size, draw
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5))
