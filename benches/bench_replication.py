@@ -29,7 +29,7 @@ from rich.table import Table
 from tests.interop import jvm, peers
 from tests.interop.patience import wait_until
 from tests.interop.peers import Peer
-from tests.interop.test_replication import HA_STATUS, asked, ha_port
+from tests.kit.replication_peers import HA_STATUS, asked, ha_port
 
 from cometmq import kernels
 

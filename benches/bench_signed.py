@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm, peers
 from tests.interop.peers import Peer
-from tests.interop.test_mqadmin_access import OF_JAVA, SETTINGS
+from tests.kit.accounts import OF_JAVA, SETTINGS
 
 from cometmq import kernels
 from cometmq.net.connection import Connection

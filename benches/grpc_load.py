@@ -16,8 +16,8 @@ from typing import Final
 
 import uvloop
 from grpclib.client import Channel
+from tests.kit.grpc_clients import consumer
 from tests.proxy.conftest import GrpcClient, message_of, receive_request
-from tests.proxy.rpcs.test_sessions import consumer
 
 from cometmq import Message, Producer
 from cometmq.net.address import parse_address

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from benches.raw_batches import cpu_seconds
 from google.protobuf.duration_pb2 import Duration
 from grpclib.client import Channel
+from tests.kit.grpc_clients import producer
 from tests.proxy.conftest import GrpcClient, receive_request
-from tests.proxy.rpcs.test_sessions import producer
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.net.address import parse_address

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from tests.client.brokers import cluster
-from tests.client.test_loop_thread import FORKS, NOBODY, in_child
 from tests.client.transactions import GROUP, PATIENCE_S, HalfBroker, nobody_asks
+from tests.kit.programs import FORKS, NOBODY, in_child
 
 from cometmq.blocking import TransactionProducer
 from cometmq.client import SendStatus, TransactionState

@@ -1,29 +1,15 @@
 """What an installation without an extra says: one line with the remedy, wherever the missing part is met."""
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.kit.programs import TRY_ALL, without
 
 from cometmq.cli.main import COMMANDS, NEEDS
 from cometmq.errors import MissingExtra, SettingsError
 from cometmq.extras import PACKAGES, require
 
 ALL = {package for packages in PACKAGES.values() for package in packages}
-BLOCK = """if True:
-    import sys
-    class Absent:
-        def find_spec(self, name, path=None, target=None):
-            if name.partition(".")[0] in MISSING:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    for name in MISSING:
-        sys.modules[name] = None
-    sys.meta_path.insert(0, Absent())
-"""
 STORE = ("broker", "numpy")
 BROKER = ("broker", "numpy", "lark")
 SPARK = ("spark", "numpy", "pyspark", "pyarrow")
@@ -64,17 +50,6 @@ BASE = [
 ]
 
 
-TRY_ALL = """
-    import json
-    found = {}
-    for statement in STATEMENTS:
-        try:
-            exec(statement, {})
-            found[statement] = None
-        except BaseException as error:
-            found[statement] = [type(error).__name__, str(error)]
-    print(json.dumps(found))
-"""
 RUN_ALL = """
     import io, json
     from contextlib import redirect_stderr, redirect_stdout
@@ -89,15 +64,6 @@ RUN_ALL = """
                 found.append([ended.code, out.getvalue(), err.getvalue()])
     print(json.dumps(found))
 """
-
-
-def without(packages: Iterable[str], program: str, statements: Sequence[object]) -> Any:
-    """Run a program where some packages are not installed, and return what it prints."""
-    head = f"MISSING, STATEMENTS = {sorted(packages)!r}, {list(statements)!r}"
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{head}\n{BLOCK}{program}"], capture_output=True, text=True, check=True
-    )
-    return json.loads(ran.stdout)
 
 
 def test_clients_need_no_extra() -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.admin.test_survey import register_a_broker_that_is_gone
 from tests.fuzzed_broker import NAME, fuzzed_broker, nonsense
+from tests.kit.brokers import register_a_broker_that_is_gone
 from tests.live import BROKER, serving
 
 from cometmq.admin import browsing, messages

@@ -1,5 +1,5 @@
 import pytest
-from tests.cli.test_output import new_stored
+from tests.kit.messages import new_stored
 
 from cometmq.admin.readable import body_text, duration_text, excerpt_of, time_text
 from cometmq.format.compression import compress

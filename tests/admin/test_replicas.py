@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.fuzzed_broker import NAME, fuzzed_broker
+from tests.kit.controllers import master_names
 from tests.live import serving
 from tests.replication.conftest import caught_up, name_server, pair, running, slave, until
 from tests.store.conftest import new_message
@@ -65,7 +66,3 @@ def test_what_a_slave_lacks_has_seconds_only_while_it_is_sent_something() -> Non
     assert slow._replace(bytes_per_second=0).behind_s is None
     assert slow._replace(behind=10**400).behind_s is None
     assert slow._replace(behind=0, bytes_per_second=0).behind_s == 0
-
-
-def master_names(master: object) -> str:
-    return str(master._settings.broker.namesrv_addr)  # type: ignore[attr-defined]  # a broker keeps it to itself

@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-from tests.fuzzed_broker import NAME, fuzzed_broker, register
+from tests.fuzzed_broker import NAME, fuzzed_broker
+from tests.kit.brokers import register_a_broker_that_is_gone
 from tests.live import BROKER, serving
 
 from cometmq.admin import offsets, survey
-from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Producer, PullConsumer, TransactionProducer, TransactionState
 from cometmq.message import Message
-from cometmq.net.address import free_port
 
 
 async def test_lags_are_those_of_each_group(tmp_path: Path) -> None:
@@ -52,13 +51,6 @@ async def test_members_and_producers_are_there_while_they_run(tmp_path: Path) ->
             await producer.send(Message("Orders", b"x"))
             lines, troubles = await survey.producers(admin)
         assert [(line.group, line.broker_name) for line in lines] == [("shop", BROKER)] and troubles == []
-
-
-async def register_a_broker_that_is_gone(admin: ClusterAdmin, *topics: str) -> str:
-    """Register a broker that nobody reaches, with a queue of some topics; return its address."""
-    gone = f"127.0.0.1:{free_port()}"
-    await register(admin, "broker-gone", gone, *topics)
-    return gone
 
 
 async def test_a_broker_that_is_gone_is_a_trouble_and_the_others_are_surveyed(tmp_path: Path) -> None:

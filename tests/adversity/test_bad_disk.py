@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.adversity.conftest import AFTER, CALM, PATIENCE_S, QUEUES, Bystander, Scene, attacked, read
-from tests.adversity.test_bad_frames import assert_log_is_sound
-from tests.adversity.test_bad_messages import says
 from tests.broker.conftest import Client, bodies, pull_header
+from tests.kit.refusals import assert_log_is_sound, says
 from tests.live import SMALL, serving
 
 from cometmq.errors import StoreDamaged, StoreLocked

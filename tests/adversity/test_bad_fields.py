@@ -4,13 +4,13 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import pytest
 from tests.adversity.conftest import attacked
-from tests.adversity.test_bad_frames import assert_log_is_sound
 from tests.broker.conftest import Client
+from tests.kit.refusals import CODES, answer, assert_log_is_sound, kinds, plain
 
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG, Command
@@ -24,12 +24,6 @@ TOPICS = RequestCode.UPDATE_AND_CREATE_TOPIC_LIST
 GROUP = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
-TO_CLIENTS = (
-    RequestCode.CHECK_TRANSACTION_STATE,
-    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
-    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT,
-    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
-)
 
 GARBAGE_BODIES = (
     b"",
@@ -49,23 +43,6 @@ GARBAGE_BODIES = (
     b"x\x9c" + bytes(100),
     b"a=" + b"\\u12",
 )
-
-
-def kinds(field_type: Any) -> set[type]:
-    """Return the plain types that a header's field can hold."""
-    if field_type in (int, str, bool):
-        return {field_type}
-    return {kind for part in get_args(field_type) for kind in kinds(part)}
-
-
-def plain(header_type: type[Header]) -> dict[str, str]:
-    """Return fields with which a request can be read."""
-    values = {int: "0", bool: "false", str: "T"}
-    return {
-        field.encode_name: next(values[kind] for kind in (int, bool, str) if kind in kinds(field.type))
-        for field in msgspec.structs.fields(header_type)
-        if field.required
-    }
 
 
 def spoiled(header_type: type[Header]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -91,18 +68,6 @@ def odd(header_type: type[Header]) -> Iterator[dict[str, str]]:
             yield from (good | {field.encode_name: str(number)} for number in WILD)
     yield good | {f"x{number}": "y" for number in range(10_000)}
     yield good | {"x" * HUGE: "y"}
-
-
-async def answer(client: Client, code: int, ext_fields: dict[str, str], body: bytes = b"") -> Command:
-    answer = await client.connection.request(Command(code, ext_fields=ext_fields, body=body))
-    remark = answer.remark or ""
-    assert answer.is_response and len(remark) < 1_000, (code, ext_fields)
-    for word in ("Traceback", 'File "', "internal error", ".py"):
-        assert word not in remark, (code, ext_fields, remark)
-    return answer
-
-
-CODES = [code for code in REQUESTS if code not in TO_CLIENTS]
 
 
 async def test_a_field_that_is_missing_or_ill_typed_is_named(

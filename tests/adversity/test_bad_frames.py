@@ -6,8 +6,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from tests.adversity.conftest import LOGGED_MAX, Raw, attacked, read
+from tests.adversity.conftest import Raw, attacked, read
 from tests.broker.conftest import Client, pull_header, send_header
+from tests.kit.refusals import assert_log_is_sound
 
 from cometmq.wire.bodies import Heartbeat, encode
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -87,12 +88,6 @@ async def test_what_is_no_frame_ends_its_connection_and_no_other(
     told = [record for record in caplog.records if "closed the connection" in record.message]
     assert len(told) >= 2 * len(NO_FRAMES), "the log says of each why"
     assert_log_is_sound(caplog)
-
-
-def assert_log_is_sound(caplog: pytest.LogCaptureFixture) -> None:
-    """No failure of our own, and no text of a peer's that fills the log."""
-    assert [record for record in caplog.records if record.exc_info] == []
-    assert [record for record in caplog.records if len(record.message) > LOGGED_MAX] == []
 
 
 async def test_random_garbage_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.adversity.conftest import CALM, QUEUES, attacked, read
-from tests.adversity.test_bad_frames import assert_log_is_sound
 from tests.broker.conftest import bodies, pull_header, send_header
+from tests.kit.refusals import assert_log_is_sound, says
 
 from cometmq.client import PullConsumer
 from cometmq.errors import UndecodableBody
@@ -30,13 +30,6 @@ LARGE_FILES = {"mapped_file_size_commit_log": 16 * 1024 * 1024}
 FAR = (-1, -(2**31), -(2**63), 2**63 - 1, 10**6)
 V2 = RequestCode.SEND_MESSAGE_V2
 BATCH = RequestCode.SEND_BATCH_MESSAGE
-
-
-def says(answer: Command, code: ResponseCode, *words: str) -> bool:
-    """Return whether an answer has the code, and names all that it must."""
-    assert answer.code == code, answer
-    assert [word for word in words if word not in (answer.remark or "")] == [], answer
-    return True
 
 
 async def test_a_body_over_the_limit_is_illegal_and_one_at_it_is_not(tmp_path: Path) -> None:

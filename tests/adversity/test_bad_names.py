@@ -10,9 +10,8 @@ from typing import Final
 import msgspec
 import pytest
 from tests.adversity.conftest import attacked, paths
-from tests.adversity.test_bad_fields import CODES, answer, plain
-from tests.adversity.test_bad_frames import assert_log_is_sound
 from tests.broker.conftest import Client
+from tests.kit.refusals import CODES, answer, assert_log_is_sound, plain
 
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue

@@ -1,91 +1,22 @@
 """What is asked of a broker while the disk takes its time."""
 
 import asyncio
-import errno
-import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from threading import Event, current_thread, main_thread
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.broker.conftest import Bench, Client, bodies, deliver, pull_header, serving
+from tests.broker.conftest import Client, bodies, deliver, pull_header, serving
+from tests.kit.brokers import ColdDisk, cold_broker, until
 
 from cometmq.broker import reads as reads_module
 from cometmq.broker.reads import AT_ONCE_MAX, FETCHES_MAX, records_between
 from cometmq.format.java.java_hash import tags_code
-from cometmq.io.disk_file import DiskFile
-from cometmq.io.files import Disk, File
-from cometmq.io.mapped import MappedFile
-from cometmq.message import Buffer
 from cometmq.store.store import READ_THREADS
 from cometmq.wire import headers
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 PULL = RequestCode.PULL_MESSAGE
-
-
-class ColdFile(DiskFile):
-    """A file of which nothing is in memory."""
-
-    disk: "ColdDisk"
-
-    def read_ready(self, position: int, size: int) -> Buffer | None:
-        return None if self.disk.cold else super().read_ready(position, size)
-
-    def mapped(self) -> MappedFile | None:
-        return None if self.disk.cold else super().mapped()
-
-    def read(self, position: int, size: int) -> bytes:
-        if self.disk.cold:
-            assert current_thread() is not main_thread(), "the loop waits for the disk"
-            self.disk.asked.set()
-            assert self.disk.turns.wait(60)
-            if self.disk.broken:
-                raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.path))
-        return super().read(position, size)
-
-
-class ColdDisk(Disk):
-    """A disk that turns, or stands still: then who reads from it waits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cold = self.broken = False
-        self.turns, self.asked = Event(), Event()
-
-    def create(self, path: Path, size: int, *, durable: bool = True) -> File:
-        return self._cold(super().create(path, size, durable=durable))
-
-    def open(self, path: Path, *, writable: bool) -> File:
-        return self._cold(super().open(path, writable=writable))
-
-    def _cold(self, file: File) -> File:
-        assert isinstance(file, DiskFile)
-        cold = ColdFile(file.path, file._fd, self._pages)
-        cold.disk = self
-        return cold
-
-
-@asynccontextmanager
-async def cold_broker(root: Path, messages: int = 40) -> AsyncIterator[tuple[Bench, ColdDisk]]:
-    """A broker with messages in queue 0 of topic T, on a disk that stands still."""
-    disk = ColdDisk()
-    async with serving(root, files=disk) as bench:
-        for n in range(messages):
-            await bench.send("T", b"%d" % n, KEYS=f"k{n}")
-            bench.clock.advance(1_000)
-        disk.cold = True
-        yield bench, disk
-        disk.turns.set()
-
-
-async def until(bench: Bench, condition: Callable[[], bool]) -> None:
-    """Come back when it is so; each answer of the broker is a turn of its loop."""
-    while not condition():
-        await bench.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
 
 
 async def test_the_loop_serves_others_while_a_pull_waits_for_the_disk(tmp_path: Path) -> None:

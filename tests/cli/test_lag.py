@@ -1,10 +1,10 @@
 import asyncio
 
 import pytest
-from tests.admin.test_survey import register_a_broker_that_is_gone
 from tests.cli.conftest import Run
 from tests.consuming import hanging
 from tests.fuzzed_broker import NAME, fuzzed_broker
+from tests.kit.brokers import register_a_broker_that_is_gone
 from tests.live import BROKER, Live
 
 from cometmq.admin.offsets import GroupLag, QueueProgress

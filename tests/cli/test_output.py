@@ -1,9 +1,9 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.kit.messages import new_stored
 
 from cometmq.admin.readable import message_fields
 from cometmq.cli import output
@@ -15,21 +15,6 @@ from cometmq.cli.output import (
     print_table,
 )
 from cometmq.message import StoredMessage
-
-
-def new_stored(body: bytes = b"body", **changes: Any) -> StoredMessage:
-    values = dict.fromkeys(StoredMessage.__struct_fields__, 0) | {
-        "topic": "T",
-        "message_id": "m",
-        "offset_id": "o",
-        "tags": None,
-        "keys": ("a", "b"),
-        "properties": {"KEYS": "a b"},
-        "body": body,
-        "born_host": "127.0.0.1:1",
-        "store_host": "127.0.0.1:2",
-    }
-    return StoredMessage(**values | changes)
 
 
 def test_a_message_is_printed_as_json_with_all_that_it_has(capsys: pytest.CaptureFixture[str]) -> None:

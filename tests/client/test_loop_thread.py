@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.kit.programs import FORKS, NOBODY, in_child
 
 from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer, SimpleConsumer
 from cometmq.client.loop_thread import CLOSED, FORKED, SHARED_LOOP
@@ -16,8 +17,6 @@ from cometmq.io.clock import SystemClock
 from cometmq.message import Message, MessageQueue
 from cometmq.testing import EmbeddedBroker
 
-FORKS = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-NOBODY = "127.0.0.1:1"
 QUEUE = MessageQueue("Orders", "broker-a", 0)
 PATIENCE_S = 60
 
@@ -97,17 +96,6 @@ def test_what_the_loop_itself_runs_must_not_wait_for_it() -> None:
         with pytest.raises(NetworkError, match="no name server answers"):
             producer.queues("Orders")
     assert len(refused) == 2
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Run something in a forked process; return its exit code."""
-    if (pid := os.fork()) == 0:
-        try:
-            work()
-        except BaseException:  # noqa: BLE001 it must not go on as the test run
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 @FORKS

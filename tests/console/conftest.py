@@ -18,10 +18,21 @@ from cometmq.console.visit import Site
 from cometmq.console.visitors import Visitors
 from cometmq.console.workload import Workload
 from cometmq.testing.embedded_broker import EmbeddedBroker
+from cometmq.wire.acl import Credentials
 
 ORIGIN = "http://localhost:8090"
+ROOT = Credentials("root", "root-secret")
+FORM = {"user": ROOT.access_key, "secret": ROOT.secret_key}
+"""With which it signs in."""
 _TAG = re.compile(r"<[^>]+>")
 _TOKEN = re.compile(rf'name="{FORM_TOKEN}" value="([^"]+)"')
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[EmbeddedBroker]:
+    """Run a broker whose clients must sign as ``ROOT``."""
+    with EmbeddedBroker(credentials=ROOT) as broker:
+        yield broker
 
 
 def text_of(page: httpx.Response) -> str:

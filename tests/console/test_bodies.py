@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.test_output import new_stored
+from tests.kit.messages import new_stored
 
 from cometmq.admin.readable import excerpt_of
 from cometmq.console import bodies

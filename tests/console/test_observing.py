@@ -1,5 +1,5 @@
 import pytest
-from tests.console.test_visitors import ROOT, guarded
+from tests.console.conftest import ROOT
 
 from cometmq.client import PullConsumer
 from cometmq.client.credentials import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
@@ -8,8 +8,6 @@ from cometmq.console.settings import ConsoleSettings
 from cometmq.message import Message
 from cometmq.net.address import free_port
 from cometmq.testing.embedded_broker import EmbeddedBroker
-
-__all__ = ["guarded"]
 
 
 async def test_lags_are_observed_where_there_are_no_users(broker: EmbeddedBroker) -> None:

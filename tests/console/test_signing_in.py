@@ -1,13 +1,8 @@
-from tests.console.conftest import browsing, text_of
-from tests.console.test_visitors import ROOT, guarded
+from tests.console.conftest import FORM, browsing, text_of
 
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.signing_in import COOKIE
 from cometmq.testing.embedded_broker import EmbeddedBroker
-
-__all__ = ["guarded"]
-
-FORM = {"user": ROOT.access_key, "secret": ROOT.secret_key}
 
 
 async def test_pages_are_for_those_who_signed_in(guarded: EmbeddedBroker) -> None:

@@ -1,6 +1,5 @@
-from collections.abc import Iterator
-
 import pytest
+from tests.console.conftest import ROOT
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.console import visitors as module
@@ -8,16 +7,8 @@ from cometmq.console.settings import ConsoleSettings
 from cometmq.console.visitors import IDLE_MS_MAX, Visitor, Visitors
 from cometmq.errors import AccessError
 from cometmq.testing.embedded_broker import EmbeddedBroker
-from cometmq.wire.acl import Credentials
 
-ROOT = Credentials("root", "root-secret")
 USER = ROOT.access_key, ROOT.secret_key
-
-
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(credentials=ROOT) as broker:
-        yield broker
 
 
 async def test_a_user_of_the_cluster_signs_in_and_out(guarded: EmbeddedBroker) -> None:

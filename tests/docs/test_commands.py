@@ -4,18 +4,14 @@ They are parsed, not run: only the tutorial's are run (``test_tutorial.py``), an
 the tests of the command line.
 """
 
-import re
 import shlex
 from collections.abc import Iterator
 from itertools import dropwhile, groupby
 
 import click
 import pytest
-from tests.docs.test_pages import FENCED, PAGES, ROOT
+from tests.kit.pages import FENCED, PAGES, PROMPT, ROOT, parse
 
-from cometmq.cli.main import cli
-
-PROMPT = re.compile(r"^ *\$ ((?:.*\\\n)*.*)", re.MULTILINE)
 ENDS = frozenset({"&&", ";", "|", ">"})
 """What ends a command's words."""
 
@@ -30,16 +26,6 @@ def shown_on(page: str) -> Iterator[list[str]]:
                     name, *arguments = dropwhile(lambda word: "=" in word, of_command)
                     if not is_end and name.rpartition("/")[2] == "cometmq":
                         yield arguments
-
-
-def parse(words: list[str]) -> None:
-    """Parse a command's words. Raises click.UsageError for those that it does not take."""
-    command: click.Command = cli
-    context = command.make_context("cometmq", list(words))
-    while isinstance(command, click.Group):
-        name, found, words = command.resolve_command(context, [*context._protected_args, *context.args])
-        assert found is not None
-        command, context = found, found.make_context(name, list(words), parent=context)
 
 
 @pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in PAGES])

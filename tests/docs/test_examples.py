@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.testing.test_plugin import ASYNC, run_pytest
+from tests.kit.programs import ASYNC, run_pytest
 
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 from tests.broker.metrics.reference import REFERENCE, ReferenceFamily
-from tests.docs.test_pages import ROOT
+from tests.kit.pages import ROOT
 
 from cometmq.broker.metrics import families as of_broker
 from cometmq.metrics.exposition import FOLDED

@@ -15,9 +15,8 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from tests.docs.test_commands import parse
-from tests.docs.test_pages import ROOT
-from tests.docs.test_settings import CONF, conf
+from tests.kit.documented_settings import CONF, conf
+from tests.kit.pages import ROOT, parse
 
 from cometmq.broker import settings as broker_settings
 from cometmq.net.settings_file import read_file

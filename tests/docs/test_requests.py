@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 from msgspec.structs import fields
-from tests.docs.test_pages import ROOT
+from tests.kit.pages import ROOT
 
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.controller_requests import TO_CONTROLLERS

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import PATIENCE_S, Process
-from tests.docs.test_pages import FENCED, ROOT
-from tests.docs.test_tutorial import ANY_PORT, is_shown
+from tests.kit.pages import ANY_PORT, FENCED, ROOT, is_shown
 
 TYPED = re.compile(r"^\$ (.+\n(?:> .*\n)*)((?:(?!\$ ).*\n)*)", re.MULTILINE)
 SERVER = "cometmq dev "

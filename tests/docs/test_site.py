@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.docs.test_pages import PAGES, README, ROOT
+from tests.kit.pages import PAGES, README, ROOT
 
 from cometmq import admin
 

@@ -16,14 +16,12 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import COMMAND, PATIENCE_S, Process
-from tests.docs.test_pages import FENCED, NAME_SERVER, ROOT
+from tests.kit.pages import ANY_PORT, FENCED, NAME_SERVER, ROOT, is_shown
 
 from cometmq.admin.cluster import ClusterAdmin
 
 TYPED = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 NAMED = re.compile(r"# (\w+\.py)\n")
-PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
-ANY_PORT = ("--port", "0", "--namesrv-port", "0")
 
 
 class Reader:
@@ -85,13 +83,6 @@ async def until_topics_are_known(name_server: str) -> None:
     async with asyncio.timeout(PATIENCE_S), ClusterAdmin(name_server) as cluster:
         while not await cluster.topics():  # noqa: ASYNC110 a name server tells nobody what is new
             await asyncio.sleep(0.01)
-
-
-def is_shown(shown: str, printed: str) -> bool:
-    """Return whether a page shows what was printed."""
-    lines = PORT.sub("PORT", shown).splitlines(keepends=True)
-    pattern = "".join("(.*\n)*" if line == "…\n" else re.escape(line).replace("…", ".*") for line in lines)
-    return re.fullmatch(pattern, PORT.sub("PORT", printed)) is not None
 
 
 @pytest.mark.timeout(600)  # a dozen processes, on a machine that is busy

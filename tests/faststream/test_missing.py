@@ -1,6 +1,6 @@
 """Without FastStream."""
 
-from tests.test_extras import TRY_ALL, without
+from tests.kit.programs import TRY_ALL, without
 
 STATEMENT = "from cometmq.faststream import RocketMQBroker"
 

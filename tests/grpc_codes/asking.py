@@ -23,8 +23,8 @@ from tests.grpc_codes.case import (
     World,
 )
 from tests.interop.topics import create_topic
+from tests.kit.grpc_clients import consumer, producer
 from tests.proxy.conftest import GrpcClient, message_of, receive_request
-from tests.proxy.rpcs.test_sessions import consumer, producer
 
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin

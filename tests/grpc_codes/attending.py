@@ -16,7 +16,7 @@ from tests.grpc_codes.case import (
     with_illegal_topics,
     without_client_id,
 )
-from tests.proxy.rpcs.test_sessions import consumer, producer
+from tests.kit.grpc_clients import consumer, producer
 
 from cometmq.proxy import messaging_pb2 as pb
 

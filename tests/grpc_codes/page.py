@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from tests.docs.test_pages import ROOT as CHECKOUT
 from tests.grpc_codes.case import Case
 from tests.grpc_codes.differences import DIFFERENCES, number_of, rocketmqs
+from tests.kit.pages import ROOT as CHECKOUT
 
 from cometmq.proxy import messaging_pb2 as pb
 

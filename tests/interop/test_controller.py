@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.interop import peers
 from tests.interop.patience import PATIENCE_S, patient_clients
-from tests.replication.controller.test_running import RecordedRoles
+from tests.kit.controllers import RecordedRoles
 
 from cometmq.errors import NetworkError
 from cometmq.io.clock import SystemClock

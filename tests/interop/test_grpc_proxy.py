@@ -12,8 +12,8 @@ from tests.interop.groups import in_group
 from tests.interop.patience import PATIENCE_S
 from tests.interop.peers import Peer
 from tests.interop.topics import create_topic
+from tests.kit.grpc_clients import consumer
 from tests.proxy.conftest import GrpcClient, message_of, receive_request
-from tests.proxy.rpcs.test_sessions import consumer
 
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.groups import create

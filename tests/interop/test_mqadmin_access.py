@@ -11,22 +11,10 @@ import pytest
 from tests.interop import peers
 from tests.interop.jvm import Run
 from tests.interop.peers import Peer
+from tests.kit.accounts import OF_JAVA, SETTINGS
 
 pytestmark = pytest.mark.interop
 
-AUTH = "org.apache.rocketmq.auth"
-SETTINGS: dict[str, object] = {
-    "authenticationEnabled": "true",
-    "authorizationEnabled": "true",
-    "initAuthenticationUser": '{"username":"admin","password":"12345678"}',
-    "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"87654321"}',
-}
-OF_JAVA: dict[str, object] = {
-    "authenticationProvider": f"{AUTH}.authentication.provider.DefaultAuthenticationProvider",
-    "authenticationMetadataProvider": f"{AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
-    "authorizationProvider": f"{AUTH}.authorization.provider.DefaultAuthorizationProvider",
-    "authorizationMetadataProvider": f"{AUTH}.authorization.provider.LocalAuthorizationMetadataProvider",
-}
 
 # In this order; {broker} is the address of the broker, {other} that of the other one.
 COMMANDS = """\

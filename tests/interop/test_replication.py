@@ -5,7 +5,6 @@ import contextlib
 import json
 import re
 import signal
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,14 @@ from tests.console.conftest import browsing
 from tests.interop import peers, remoting
 from tests.interop.jvm import Run
 from tests.interop.patience import wait_until
+from tests.kit.replication_peers import BOTH, FILE, HA_STATUS, SLAVE, TOPIC_CONFIG, asked, ha_port
 
 from cometmq.console.settings import ConsoleSettings
 
 pytestmark = pytest.mark.interop
 
 COUNT = 10_000
-FILE = 1 << 20
 TOPIC = "Replicated"
-HA_STATUS, TOPIC_CONFIG = 907, 351
-BOTH: dict[str, object] = peers.PATIENT | {
-    "brokerName": "pair",
-    "mappedFileSizeCommitLog": FILE,
-    "haSendHeartbeatInterval": 1_000,
-}
-SLAVE: dict[str, object] = {"brokerRole": "SLAVE", "brokerId": 1, "slaveReadEnable": "true"}
 
 
 @pytest.mark.parametrize(("leads", "follows"), [("cometmq", "rocketmq"), ("rocketmq", "cometmq")])
@@ -130,10 +122,6 @@ def slave_of(namesrv: str, root: Path, name: str) -> contextlib.AbstractContextM
     return peers.START_BROKER[name](root / "slave", namesrv, settings, ended_by=signal.SIGKILL)
 
 
-def ha_port() -> dict[str, object]:
-    return {"haListenPort": peers.free_port()}
-
-
 def caught_up(master: peers.Peer) -> int:
     """Wait until the slave has acknowledged all; return the end of the log."""
     status: dict[str, Any] = {}
@@ -149,9 +137,3 @@ def caught_up(master: peers.Peer) -> int:
 
 def log_of(store: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted((store / "commitlog").glob("[0-9]*")))
-
-
-def asked(address: str, code: int, **fields: str) -> remoting.Answer:
-    host, _, port = address.partition(":")
-    with socket.create_connection((host, int(port))) as connection:
-        return remoting.ask(connection, remoting.frame(code, fields))

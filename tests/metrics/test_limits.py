@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from http.client import HTTPConnection, RemoteDisconnected
 
 import pytest
-from tests.metrics.test_endpoint import Scene
+from tests.kit.metrics_endpoint import Scene
 
 from cometmq.metrics.family import Family, FamilyKind
 from cometmq.metrics.limits import LIMITS, EndpointLimits

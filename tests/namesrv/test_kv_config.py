@@ -3,7 +3,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.broker.state.test_saved_entries import HeldDisk
+from tests.kit.stores import HeldDisk
 
 from cometmq.errors import StoreDamaged
 from cometmq.namesrv.kv_config import KvConfig, size_of

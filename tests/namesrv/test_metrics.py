@@ -1,7 +1,7 @@
 import asyncio
 
 from tests.broker.metrics.scraped import ask, scrape
-from tests.namesrv.test_name_server import Scene
+from tests.kit.name_servers import Scene
 
 from cometmq.metrics.limits import LIMITS
 from cometmq.namesrv.metrics import endpoint_of

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import pytest
-from tests.net.test_server import ECHO, RawPeer, Scene, echo, scene
+from tests.kit.raw_peers import ECHO, RawPeer, Scene, echo, scene
 
 from cometmq.net.guarded import Guarded
 from cometmq.net.newcomers import Crowd, CrowdedStream, NewcomerLimits

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 import pytest
-from tests.net.test_server import RawPeer, Scene, echo, scene
+from tests.kit.raw_peers import RawPeer, Scene, echo, scene
 
 from cometmq.net.session import PARTIAL_FRAME_MS_MAX, Session
 from cometmq.net.unfinished import LONG_FRAME_MIN, OVERTAKING_MS_MAX, STALLED_MS

@@ -1,9 +1,6 @@
 """Signatures and permissions of calls, judged by the users of a real broker."""
 
-import hashlib
-import hmac
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -11,8 +8,8 @@ from google.protobuf.message_factory import GetMessageClass
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
-from tests.proxy.conftest import GrpcClient, message_of, receive_request
-from tests.proxy.rpcs.test_sessions import consumer
+from tests.kit.grpc_clients import Guarded, consumer
+from tests.proxy.conftest import receive_request
 
 from cometmq.access.decision import Permission
 from cometmq.access.failures import FAILURES_MAX
@@ -36,39 +33,6 @@ from cometmq.wire.headers.access import AclFilterHeader, UserHeader
 from cometmq.wire.requests import Action, Resource
 
 ADMIN, SHOP = Credentials("admin", "admin-secret"), Credentials("shop", "shop-secret")
-TIME = "20261126T120000Z"
-
-
-class Guarded:
-    """A proxy that checks signatures; ``shop`` may send to topic T, and receive it in group G."""
-
-    embedded: EmbeddedBroker
-
-    def __init__(self, endpoint: str, channel: Channel) -> None:
-        self.endpoint = endpoint
-        self._channel = channel
-
-    def client(self, user: Credentials | None, *, upper: bool = False) -> GrpcClient:
-        metadata = {"x-mq-client-id": "c", "x-mq-date-time": TIME}
-        if user is not None:
-            signature = hmac.new(user.secret_key.encode(), TIME.encode(), hashlib.sha1).hexdigest()
-            signature = signature.upper() if upper else signature
-            metadata["authorization"] = (
-                f"MQv2-HMAC-SHA1 Credential={user.access_key}//Rocketmq, SignedHeaders=x-mq-date-time, "
-                f"Signature={signature}"
-            )
-        return GrpcClient(self._channel, metadata)
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator["Guarded"]:
-        """Open another connection."""
-        async with Channel(*parse_address(self.endpoint)) as channel:
-            yield Guarded(self.endpoint, channel)
-
-    async def send(self, user: Credentials | None, topic: str = "T", *, upper: bool = False) -> pb.Status:
-        request = pb.SendMessageRequest(messages=[message_of(topic)])
-        status: pb.Status = (await self.client(user, upper=upper).call("SendMessage", request)).status
-        return status
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-from collections.abc import AsyncIterator
-
 import pytest
+from tests.kit.grpc_clients import call_of, nothing
 from tests.proxy.conftest import key_of
 
 from cometmq.proxy import clients as proxy_clients
@@ -11,17 +10,8 @@ from cometmq.proxy.settings import ProxySettings
 from cometmq.proxy.transport import CLIENT_ID, Call, Exchange
 
 
-async def nothing() -> AsyncIterator[pb.TelemetryCommand]:
-    return
-    yield
-
-
 def stream() -> Exchange:
     return Exchange(nothing(), lambda _: None)
-
-
-def call_of(client_id: str, user: str = "") -> Call:
-    return Call({CLIENT_ID: client_id}, "127.0.0.1:1", user=user)
 
 
 def member(group: str) -> pb.Settings:

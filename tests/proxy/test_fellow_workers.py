@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from grpclib.client import Channel
+from tests.kit.grpc_clients import consumer
 from tests.proxy.conftest import Front, GrpcClient, key_of, receive_request
-from tests.proxy.rpcs.test_sessions import consumer
 
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy import renewals

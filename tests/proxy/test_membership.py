@@ -1,6 +1,6 @@
 import pytest
+from tests.kit.grpc_clients import members
 from tests.proxy.conftest import Front
-from tests.proxy.rpcs.test_sessions import members
 
 from cometmq.proxy import membership as membership_module
 from cometmq.proxy.membership import ProxyMembership

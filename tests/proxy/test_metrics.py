@@ -1,6 +1,6 @@
 from tests.broker.metrics.scraped import ask, scrape
+from tests.kit.grpc_clients import consumer, producer
 from tests.proxy.conftest import Front
-from tests.proxy.rpcs.test_sessions import consumer, producer
 
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.metrics import endpoint_of

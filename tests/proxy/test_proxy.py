@@ -6,8 +6,8 @@ import pytest
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
+from tests.kit.grpc_clients import producer
 from tests.proxy.conftest import Front, GrpcClient, message_of, receive_request
-from tests.proxy.rpcs.test_sessions import producer
 
 from cometmq.errors import SettingsError
 from cometmq.proxy import messaging_pb2 as pb

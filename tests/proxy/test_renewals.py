@@ -1,8 +1,8 @@
 import time
 
 import pytest
+from tests.kit.grpc_clients import STORED
 from tests.proxy.conftest import Front, key_of
-from tests.proxy.messages.test_received import STORED
 
 from cometmq.errors import NetworkError
 from cometmq.format.pop.names import RetryFlag

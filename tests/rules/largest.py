@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 from unittest.mock import patch
 
 import msgspec
-from tests.adversity.test_bad_fields import kinds, plain
 from tests.broker.conftest import Bench, serving
 from tests.broker.desk import USUAL, Wire
+from tests.kit.refusals import kinds, plain
 
 from cometmq.broker import client_calls
 from cometmq.broker.name_servers.topic_routes import _KnownRoute

@@ -13,12 +13,11 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message_factory import GetMessageClass
 from grpclib.client import Channel, Stream
 from grpclib.exceptions import GRPCError
-from tests.access.test_needs import BODIES, fields_with_names
 from tests.broker.auth.signing import ANN, ROOT, checking, client_of
 from tests.broker.conftest import Client
+from tests.kit.grpc_clients import Guarded, consumer, producer
+from tests.kit.request_bodies import BODIES, fields_with_names
 from tests.proxy.conftest import GrpcClient, message_of, receive_request
-from tests.proxy.rpcs.test_sessions import consumer, producer
-from tests.proxy.test_access import Guarded
 
 from cometmq.access.policies import Acl, PolicyEntry
 from cometmq.admin import access

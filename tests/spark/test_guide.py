@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.campaigns.spark.streams_query import TOO_SLOW
-from tests.docs.test_pages import NAME_SERVER, README, ROOT, SPARK, blocks_of
+from tests.kit.pages import NAME_SERVER, README, ROOT, SPARK, blocks_of
 from tests.live import BROKER, in_thread
 
 from cometmq.blocking import PullConsumer

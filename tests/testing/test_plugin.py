@@ -1,38 +1,16 @@
 """The plugin as its users have it: pytest in a process of its own."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.kit.programs import ASYNC, PLUGIN, run_pytest
 
 ROOT = Path(__file__).parents[2]
-PLUGIN = "cometmq.testing.plugin"
 NAMED = re.compile(r"^```python\n# (test_\w+\.py)\b[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ASYNC = (
-    *("-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto"),
-    *("-o", "asyncio_default_fixture_loop_scope=function"),
-)
 TEST = re.compile(r"^(?:async )?def test_", re.MULTILINE)
-PATIENCE_S = 100
-
-
-def run_pytest(directory: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run pytest as if the plugin, and no other, had been found by its entry point."""
-    pytest_alone = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*pytest_alone, "-p", PLUGIN, *arguments],
-        cwd=directory,
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
 
 
 def test_the_example_project_and_the_tests_of_the_guide_pass(tmp_path: Path) -> None:

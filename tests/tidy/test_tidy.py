@@ -199,6 +199,11 @@ def test_no_text_names_a_folder_of_one_machine() -> None:
     assert lines_that_match(r"""(?:^|[\s"'=(`:])/(?:work|root|home|Users|opt|usr|mnt|data)/""", TEXTS) == []
 
 
+def test_no_helper_is_taken_from_a_test_module() -> None:
+    """So that a test can be moved, and renamed: what tests share is in ``tests/kit`` and in ``conftest``."""
+    assert lines_that_match(r"^\s*from tests(\.\w+)*\.test_\w+ import", SCRIPTS) == []
+
+
 def test_each_package_says_what_it_is() -> None:
     silent = [
         path

@@ -7,8 +7,8 @@ from enum import Enum
 from itertools import repeat
 from typing import Final
 
-from tests.access.test_needs import TOPIC
 from tests.broker.conftest import send_header
+from tests.kit.request_bodies import TOPIC
 from tests.verdicts.cases import OTHER_TOPIC, SUBJECT_USER, Case, Places, wanted_sets
 from tests.verdicts.senders import (
     DISABLED_USER,

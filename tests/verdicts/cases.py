@@ -7,7 +7,7 @@ that it does not check. So these are cases of their own.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from tests.access.test_needs import BODIES, GROUP, TOPIC, fields_with_names
+from tests.kit.request_bodies import BODIES, GROUP, TOPIC, fields_with_names
 from tests.verdicts.senders import Sender, Wanted
 
 from cometmq.access.needs import NAMELESS

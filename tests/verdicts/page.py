@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from tests.access_settings import ADMIN
 from tests.broker.auth.signing import ROOT, checking
-from tests.docs.test_pages import ROOT as CHECKOUT
+from tests.kit.pages import ROOT as CHECKOUT
 from tests.verdicts.asking import WITH_POLICIES, Verdict, Verdicts, prepare, store_messages, verdicts
 from tests.verdicts.cases import Case, broker_cases, name_server_cases, wanted_sets
 from tests.verdicts.differences import DIFFERENCES, number_of, rocketmqs

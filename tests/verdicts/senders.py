@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from tests.access.test_needs import GROUP, TOPIC
+from tests.kit.request_bodies import GROUP, TOPIC
 
 from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.broker.admin.test_store import QUICK, remove_expired
 from tests.broker.conftest import Bench, Client, GatedDisk, bodies, pull_header, serving
 from tests.broker.pops import popped
-from tests.docs.test_pages import ROOT
+from tests.kit.brokers import QUICK, remove_expired
+from tests.kit.pages import ROOT
 
 from cometmq.broker.admin.live_settings import CHANGEABLE, load_changes, with_saved_changes
 from cometmq.broker.settings import BrokerSettings, Settings, known_names

@@ -2,10 +2,9 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.broker.admin.test_statistics import sample
 from tests.broker.conftest import BROKER, Bench, pull_header, serving
 from tests.broker.pops import ack, popped
-from tests.broker.test_reads import until
+from tests.kit.brokers import sample, until
 
 from cometmq.broker.admin import progress
 from cometmq.message import MessageQueue

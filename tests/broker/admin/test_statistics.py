@@ -8,9 +8,9 @@ import pytest
 from tests.broker.conftest import Bench, deliver, pull_header, serving
 from tests.broker.halves import records
 from tests.broker.pops import ack, popped
+from tests.kit.brokers import sample
 
 from cometmq.broker.admin import statistics
-from cometmq.broker.admin.statistics import SAMPLE_MS
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -22,12 +22,6 @@ PULL = RequestCode.PULL_MESSAGE
 CLUSTER = "DefaultCluster"
 NOTHING = {"avgpt": 0.0, "sum": 0, "tps": 0.0}
 SIZES = {"mapped_file_size_consume_queue": 20 * 10_000}
-
-
-async def sample(bench: Bench, count: int = 1) -> None:
-    for _ in range(count):
-        bench.clock.advance(SAMPLE_MS)
-        await bench.parts.statistics.sample()
 
 
 async def view(bench: Bench, name: str, key: str) -> Command:

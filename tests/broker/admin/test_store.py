@@ -1,20 +1,15 @@
-import os
 from pathlib import Path
-from typing import Any
 
 from tests.broker.conftest import Bench, serving
+from tests.kit.brokers import QUICK, remove_expired
 
-from cometmq.format import layout
 from cometmq.format.host import pack_host
 from cometmq.store import NewMessage
-from cometmq.store.settings import StoreSettings
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import CreateTopicHeader, TopicHeader
 from cometmq.wire.headers.admin import QueueWritesHeader
 
 HOST = pack_host("127.0.0.1", 10911)
-QUICK: dict[str, Any] = {"mapped_file_size_commit_log": 8_192, "file_reserved_time": 0}
-ROUND_MS = StoreSettings().flush_consume_queue_thorough_interval
 
 
 async def change(bench: Bench, topic: str, queues: int) -> None:
@@ -27,21 +22,6 @@ async def change(bench: Bench, topic: str, queues: int) -> None:
         filter_type="SINGLE_TAG",
     )
     assert (await bench.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).code == ResponseCode.SUCCESS
-
-
-async def remove_expired(bench: Bench) -> None:
-    """Vouch for all that the store has, then ask for what has expired to be removed."""
-    store = bench.store
-    store.wait_flushed().result()
-    bench.clock.advance(ROUND_MS)
-    paths, time = store.tick(), store.dispatched_time
-    store.sync_files(paths)
-    store.vouch(time)
-    for path in layout.commitlog_dir(store.root).iterdir():
-        os.utime(path, (0, 0))
-    answer = await bench.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)
-    assert answer.code == ResponseCode.SUCCESS
-    store.retention.run()
 
 
 def append_to_unknown(bench: Bench, topic: str, body: bytes = b"") -> None:

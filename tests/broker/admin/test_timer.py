@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.conftest import serving
-from tests.broker.timed.test_timed_messages import pass_time, send
+from tests.kit.timed_messages import pass_time, send
 
 from cometmq.broker.admin import timer
 from cometmq.format.java import fastjson

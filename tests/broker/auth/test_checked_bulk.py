@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.broker.auth.signing import ANN, ROOT
 from tests.broker.desk import ROOT as DIRECTORY
 from tests.broker.desk import USUAL, Desk, binary_frame, desk, framed, json_frame
-from tests.broker.requests.test_pull_rows import PUSH, heartbeat
 from tests.kernels.querying import BY_KEY
+from tests.kit.pull_frames import PUSH, heartbeat
 
 from cometmq import kernels
 from cometmq.access.directory import Directory

@@ -4,9 +4,9 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.access.test_needs import BODIES, fields_with_names
 from tests.broker.auth.signing import ANN, ROOT, allow, checking, client_of
 from tests.broker.conftest import Client, bodies, pull_header, send_header
+from tests.kit.request_bodies import BODIES, fields_with_names
 
 from cometmq.access.needs import NAMELESS
 from cometmq.access.users import UserStatus

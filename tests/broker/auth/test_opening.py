@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.auth.test_plain_acl import account, put, users_of
+from tests.kit.accounts import account, put, users_of
 
 from cometmq.access.users import User, UserType
 from cometmq.broker.auth.opening import open_users

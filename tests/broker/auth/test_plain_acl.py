@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.broker.auth.test_simple_yaml import SAMPLE
+from tests.kit.accounts import SAMPLE, account, put, users_of
 
 from cometmq.access.decision import Permission, decide
 from cometmq.access.directory import Directory
@@ -45,22 +45,6 @@ accounts:
 """
 READ = ["Sub", "Get"]
 BOTH = ["Pub", "Sub", "Get"]
-
-
-def put(home: Path, text: str, name: str = "plain_acl.yml") -> Path:
-    """Write a file of accounts, so that it differs from the one before it."""
-    path = home / "conf" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
-def account(name: str, *lines: str, secret: str = "12345678") -> str:
-    return "\n".join([f"- accessKey: {name}", f"  secretKey: {secret}", *(f"  {line}" for line in lines), ""])
-
-
-def users_of(directory: Directory) -> list[str]:
-    return [user.name for user in directory.users()]
 
 
 def test_the_delivered_file_is_migrated_as_rocketmq_does_it(

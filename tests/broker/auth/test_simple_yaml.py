@@ -6,36 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.kit.accounts import SAMPLE
 
 from cometmq.broker.auth.simple_yaml import DEPTH_MAX, loads
 from cometmq.errors import FormatError
 
-SAMPLE = """\
-# Licensed to the Apache Software Foundation (ASF) under one or more
-
-globalWhiteRemoteAddresses:
-  - 10.10.103.*
-  - 192.168.0.{1,2}   # two of them
-
-accounts:
-  - accessKey: RocketMQ
-    secretKey: 12345678
-    whiteRemoteAddress:
-    admin: false
-    defaultTopicPerm: DENY
-    topicPerms:
-      - topicA=DENY
-      - topicB=PUB|SUB
-      # the group should convert to retry topic
-    groupPerms:
-    - groupA=DENY
-
-  - accessKey: rocketmq2
-    secretKey: "a # b: \\"c\\""
-    whiteRemoteAddress: '*'
-    # if it is admin, it could access all resources
-    admin: true
-"""
 SAMPLE_READ = {
     "globalWhiteRemoteAddresses": ["10.10.103.*", "192.168.0.{1,2}"],
     "accounts": [

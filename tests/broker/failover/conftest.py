@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.broker.conftest import SMALL, Client
 from tests.interop.ports import free_port
+from tests.kit.controllers import MEMBERS, Controller
 from tests.replication.conftest import until
-from tests.replication.controller.test_client import MEMBERS, Controller
 
 from cometmq.broker.broker import Broker
 from cometmq.broker.failover.switching import SwitchingBroker

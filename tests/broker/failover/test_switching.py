@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.broker.conftest import SMALL, bodies, pull_header
 from tests.broker.failover.conftest import running, started, switching, tell, until_role
+from tests.kit.controllers import controllers
 from tests.replication.conftest import client_of, log_bytes, name_server, until
-from tests.replication.controller.test_client import controllers
 from tests.store.conftest import new_message
 
 from cometmq.broker.failover.switching import SwitchingBroker

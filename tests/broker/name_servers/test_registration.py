@@ -1,11 +1,10 @@
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.kit.brokers import ADDRESS, name_server, publish, registered
 
 from cometmq.broker.name_servers import registration
 from cometmq.broker.name_servers.registration import NameServers
@@ -23,37 +22,6 @@ from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicRou
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import GetRouteHeader, RegisterBrokerResponseHeader, fields
-
-ADDRESS = "127.0.0.1:10911"
-
-
-@asynccontextmanager
-async def name_server(port: int = 0) -> AsyncIterator[NameServer]:
-    server = NameServer(port=port)
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop()
-
-
-@asynccontextmanager
-async def registered(
-    directory: Path, *addresses: str, permission: int = 6
-) -> AsyncIterator[tuple[Topics, NameServers]]:
-    settings = BrokerSettings.of(
-        broker_name="broker-a", namesrv_addr=";".join(addresses), broker_permission=permission
-    )
-    topics = Topics(
-        JsonTable(Disk(), directory / "topics.json"), ManualClock(), boot_topics(settings), auto_create=True
-    )
-    name_servers = NameServers(topics, settings, ADDRESS)
-    name_servers.begin()
-    await name_servers.wait_known()
-    try:
-        yield topics, name_servers
-    finally:
-        await name_servers.stop()
 
 
 async def test_a_change_in_the_moment_of_the_stop_does_not_hold_it_up(tmp_path: Path) -> None:
@@ -77,13 +45,6 @@ async def wait_for_route(server: str, topic: str) -> TopicRoute:
         while (found := await route(server, topic)) is None:
             continue
     return found
-
-
-async def publish(topics: Topics, *names: str) -> None:
-    published = asyncio.Event()
-    topics.when_published(names, lambda _: published.set())
-    assert not published.is_set()
-    await published.wait()
 
 
 async def test_all_name_servers_know_the_broker_when_it_has_started_and_not_when_it_has_stopped(

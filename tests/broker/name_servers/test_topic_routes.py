@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.conftest import Client
-from tests.broker.name_servers.test_registration import name_server, publish, registered
+from tests.kit.brokers import name_server, publish, registered
 
 from cometmq.broker.name_servers import topic_routes
 from cometmq.broker.name_servers.topic_routes import TopicRoutes

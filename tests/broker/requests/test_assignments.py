@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests import live
 from tests.broker.conftest import Bench, Client, serving
-from tests.broker.name_servers.test_registration import name_server
+from tests.kit.brokers import name_server
 
 from cometmq.broker.name_servers.registration import NameServers
 from cometmq.broker.settings import BrokerSettings

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 from tests.broker.desk import ROOT, USUAL, desk, json_frame
-from tests.broker.requests.test_pull_rows import heartbeat, pull, send
 from tests.kernels.acking import ack_frame
 from tests.kernels.querying import by_id, by_key
+from tests.kit.pull_frames import heartbeat, pull, send
 
 from cometmq import kernels
 from cometmq.broker.requests import bulk

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.conftest import Bench, Client, serving
-from tests.broker.state.test_saved_entries import HeldDisk
+from tests.kit.stores import HeldDisk
 
 from cometmq.broker.state.producers import SILENCE_MS_MAX
 from cometmq.wire.bodies import (

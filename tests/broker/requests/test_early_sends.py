@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.broker.conftest import Client, bodies, send_header, serving
-from tests.broker.state.test_saved_entries import HeldDisk
+from tests.kit.stores import HeldDisk
 
 from cometmq.broker.requests import early_sends
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.broker.conftest import bodies, serving
 from tests.broker.desk import ROOT, TOPICS, USUAL, Desk, Result, binary_frame, desk, framed, json_frame
 from tests.broker.desk import both as both_of
-from tests.broker.requests.test_pull_rows import heartbeat, pull
+from tests.kit.pull_frames import heartbeat, pull
 
 from cometmq import kernels
 from cometmq.format import layout

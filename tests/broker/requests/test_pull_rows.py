@@ -13,7 +13,6 @@ from tests.broker.conftest import SYNC, Nobody, bodies, pull_header
 from tests.broker.desk import (
     ROOT,
     TOPICS,
-    USUAL,
     Desk,
     Result,
     binary_frame,
@@ -21,6 +20,7 @@ from tests.broker.desk import (
     json_frame,
 )
 from tests.broker.desk import both as both_of
+from tests.kit.pull_frames import LITE, PULL, PUSH, VERSION, heartbeat, pull, send
 
 from cometmq import kernels
 from cometmq.broker.requests.pull_rows import BYTES_MAX, IfNothing, PullRow
@@ -33,52 +33,19 @@ from cometmq.kernels.pulls.plain import row_of
 from cometmq.net.server import Server, Session
 from cometmq.store.read.bulk_reads import BYTES_MIN
 from cometmq.testing.memory_disk import MemoryDisk
-from cometmq.wire.bodies import ConsumerData, Heartbeat, MessageModel, tag_subscription
-from cometmq.wire.bodies import encode as encode_body
+from cometmq.wire.bodies import MessageModel
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import Command, SerializeType, encode
 from cometmq.wire.headers import ResetOffsetHeader
 from cometmq.wire.headers import fields as fields_of
 
-PULL, LITE = RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE
 FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
 GROUPS = ["cg", "other"]
-VERSION = 7
 LARGE: dict[str, Any] = {"mapped_file_size_commit_log": 1 << 20}
 
-PUSH = {
-    "queueId": "0",
-    "maxMsgNums": "32",
-    "sysFlag": "3",
-    "suspendTimeoutMillis": "15000",
-    "bname": "broker-a",
-    "queueOffset": "0",
-    "commitOffset": "0",
-    "requestSource": "0",
-    "topic": "TopicA",
-    "subVersion": str(VERSION),
-    "consumerGroup": "cg",
-    "maxMsgBytes": "262144",
-    "expressionType": "TAG",
-}
-"""What the Java push consumer asks."""
 LITE_PULL = PUSH | {"sysFlag": "22", "subscription": "*", "subVersion": "0", "maxMsgBytes": "2147483647"}
 """What the Java lite pull consumer asks."""
-
-
-def heartbeat(*groups: str, tags: str = "*", version: int = VERSION, **changes: Any) -> bytes:
-    subscriptions = [tag_subscription(topic, tags, version) for topic in TOPICS]
-    consumers = [ConsumerData(group, subscriptions=subscriptions, **changes) for group in groups]
-    return encode(Command(RequestCode.HEART_BEAT, 5, body=encode_body(Heartbeat("c", consumers=consumers))))
-
-
-def send(queue_id: int = 0, topic: str = "TopicA", tag: str = "TagA", body: bytes = b"body") -> bytes:
-    return json_frame(USUAL | {"b": topic, "e": str(queue_id), "i": f"UNIQ_KEY\1k1\2TAGS\1{tag}\2"}, 3, body)
-
-
-def pull(opaque: int = 1, frame: Callable[..., bytes] = json_frame, **changes: str) -> bytes:
-    return frame(PUSH | changes, opaque, b"", code=PULL)
 
 
 def reset(group: str, topic: str = "TopicA") -> bytes:

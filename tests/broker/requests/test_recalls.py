@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.broker.conftest import SYNC, Bench, GatedDisk, send_header, serving
 from tests.broker.halves import records
-from tests.broker.timed.test_timed_messages import TIMER, delivered, pass_time
+from tests.kit.timed_messages import TIMER, delivered, pass_time
 
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import properties

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.broker.conftest import SYNC, Bench, Client, GatedDisk, bodies, pull_header, send_header, serving
 from tests.broker.desk import ROOT, TOPICS, USUAL, Desk, Wire, binary_frame, both, desk, json_frame
-from tests.kernels.sends.test_compiled import BATCH, frames, spelled
+from tests.kit.send_frames import BATCH, frames, spelled
 
 from cometmq import kernels
 from cometmq.errors import StoreNotWritable

@@ -1,14 +1,12 @@
 """Entries that are changed in the loop and written in a thread."""
 
 import asyncio
-import errno
-import os
 import threading
 from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from tests.broker.conftest import WAIT_S
+from tests.kit.stores import HeldDisk
 
 from cometmq.broker.state import saved_entries, table_files
 from cometmq.broker.state.saved_entries import Change, SavedEntries, when_all_known
@@ -20,26 +18,6 @@ from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.bodies import Body, TopicConfig, TopicTable
 
 PATH = Path("/store/config/topics.json")
-
-
-class HeldDisk(MemoryDisk):
-    """A disk whose saves wait for a gate, and can be refused."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.gate.set()
-        self.saved: list[Path] = []
-        self.threads: set[threading.Thread] = set()
-        self.refuses = False
-
-    def save(self, path: Path, data: bytes) -> None:
-        assert self.gate.wait(WAIT_S)
-        self.threads.add(threading.current_thread())
-        if self.refuses:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        self.saved.append(path)
-        super().save(path, data)
 
 
 def entries_on(disk: MemoryDisk | Disk, path: Path = PATH) -> SavedEntries[TopicConfig]:

@@ -1,12 +1,23 @@
 """Popped messages that nobody acknowledges come back, at their time, once, over stops and kills."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.conftest import SYNC, Bench, GatedDisk, serving
-from tests.broker.halves import records
+from tests.broker.conftest import SYNC, GatedDisk, serving
+from tests.kit.pops import (
+    INVISIBLE_MS,
+    RETRY,
+    REVIVE,
+    acknowledge,
+    begin,
+    bodies,
+    pass_time,
+    pop,
+    quiet,
+    returned,
+    rounds,
+)
 
 from cometmq.broker.state.pop.handles import HandlePoint
 from cometmq.broker.timed.revive import BEHIND_TIMER_MS
@@ -14,90 +25,9 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.pop.names import REVIVE_GROUP
-from cometmq.format.pop.offset_info import parse_begin_offsets, parse_offsets
-from cometmq.format.pop.receipt import ReceiptHandle
-from cometmq.format.record import Record
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import AckHeader, ChangeInvisibleHeader, DeleteGroupHeader, PopHeader
-
-INVISIBLE_MS = 5_000
-RETRY = "%RETRY%g_T"
-REVIVE = "rmq_sys_REVIVE_LOG_DefaultCluster"
-
-
-async def pass_time(bench: Bench, ms: int, step_ms: int = 500) -> None:
-    """Advance the time step by step, as the broker sees it."""
-    for passed in range(0, ms, step_ms):
-        bench.clock.advance(min(step_ms, ms - passed))
-        await rounds(bench)
-
-
-async def rounds(bench: Bench) -> None:
-    """Deliver and revive what is due, and wait until it can be read."""
-    timed, revive, store = bench.parts.timed_messages, bench.parts.revive, bench.store
-    while True:
-        while timed.wait_ms() == 0:
-            await timed.round()
-        while revive.wait_ms() == 0:
-            await revive.round()
-        if store.dispatched_offset == store.written_offset:
-            return
-        await asyncio.wrap_future(store.wait_flushed())
-        await asyncio.sleep(0)
-
-
-async def pop(
-    bench: Bench, count: int = 32, invisible_ms: int = INVISIBLE_MS, queue_id: int = 0
-) -> list[ReceiptHandle]:
-    """Pop messages of T for the group g, and return their handles."""
-    header = PopHeader("g", "T", queue_id, count, invisible_ms, 0, bench.clock.now_ms(), 0)
-    answer = await bench.ask(RequestCode.POP_MESSAGE, header)
-    if answer.code != ResponseCode.SUCCESS:
-        return []
-    named = answer.ext_fields
-    begins = parse_begin_offsets(named["startOffsetInfo"])
-    return [
-        ReceiptHandle(
-            begins[flag, queue],
-            int(named["popTime"]),
-            int(named["invisibleTime"]),
-            int(named["reviveQid"]),
-            flag,
-            "broker-a",
-            queue,
-            offset,
-        )
-        for (flag, queue), offsets in parse_offsets(named["msgOffsetInfo"]).items()
-        for offset in offsets
-    ]
-
-
-async def acknowledge(bench: Bench, handle: ReceiptHandle) -> None:
-    header = AckHeader("g", "T", handle.queue_id, str(handle), handle.offset)
-    answer = await bench.ask(RequestCode.ACK_MESSAGE, header)
-    assert answer.code == ResponseCode.SUCCESS, answer
-
-
-async def begin(bench: Bench, *bodies: bytes) -> None:
-    """Load the timer, and send messages to T."""
-    await bench.parts.timed_messages.load()
-    for body in bodies:
-        answer = await bench.send("T", body, KEYS="k", TAGS="a")
-        assert answer.code == ResponseCode.SUCCESS, answer
-
-
-def returned(bench: Bench) -> list[Record]:
-    return records(bench, RETRY, 0)
-
-
-def bodies(bench: Bench) -> list[bytes]:
-    return [record.body for record in returned(bench)]
-
-
-def quiet(**settings: Any) -> dict[str, Any]:
-    """Return settings by which no pop reads the retry topic."""
-    return {"pop_from_retry_probability": 0} | settings
 
 
 async def test_what_is_not_acknowledged_comes_back_when_its_time_is_over_and_not_before(

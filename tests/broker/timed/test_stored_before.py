@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.broker.conftest import Bench, serving
 from tests.broker.halves import records
-from tests.broker.timed.test_revive import (
+from tests.kit.pops import (
     INVISIBLE_MS,
     RETRY,
     REVIVE,

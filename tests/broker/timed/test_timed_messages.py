@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.broker.conftest import Bench, GatedDisk, serving
+from tests.broker.conftest import GatedDisk, serving
 from tests.broker.halves import end, prepare, records
+from tests.kit.timed_messages import TIMER, delivered, pass_time, send
 
 from cometmq.broker.state.pop.handles import HandlePoint
 from cometmq.broker.timed.timed_messages import LOOK_AGAIN_MS, MADE_BEFORE_MS, SETTLING_MS
@@ -20,26 +21,6 @@ from cometmq.store.append import Appended, NewMessage
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import SendBackHeader, TopicHeader
-
-TIMER = "rmq_sys_wheel_timer"
-
-
-async def send(bench: Bench, body: bytes = b"x", topic: str = "T", **named: str) -> None:
-    answer = await bench.send(topic, body, queue_id=2, **named)
-    assert answer.code == ResponseCode.SUCCESS, answer
-
-
-async def pass_time(bench: Bench, ms: int) -> None:
-    """Advance the time second by second, as the broker sees it."""
-    timed = bench.parts.timed_messages
-    for passed in range(0, ms + 1, 1_000):
-        bench.clock.advance(min(1_000, ms - passed))
-        while timed.wait_ms() == 0:
-            await timed.round()
-
-
-def delivered(bench: Bench, topic: str = "T") -> list[bytes]:
-    return [message.body for message in records(bench, topic, 2)]
 
 
 async def test_a_message_comes_when_it_is_due(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.broker.conftest import Bench, serving
-from tests.broker.timed.test_timed_messages import delivered, pass_time
+from tests.kit.timed_messages import delivered, pass_time
 
 from cometmq.format.timer import wheel as timer_wheel
 from cometmq.testing.memory_disk import MemoryDisk

@@ -8,7 +8,7 @@ from enum import Enum
 from struct import pack
 from typing import Final, NamedTuple
 
-from tests.access.test_needs import BODIES, fields_with_names
+from tests.kit.request_bodies import BODIES, fields_with_names
 
 from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, Credentials, signed_fields
 from cometmq.wire.bodies import encode as encode_body

@@ -9,8 +9,8 @@ from typing import Final
 
 from tests.campaigns.pages.server_page import script, steps, typed
 from tests.campaigns.pages.systemd import Systemd
-from tests.docs.test_pages import ROOT
 from tests.interop.ports import HOST, free_port
+from tests.kit.pages import ROOT
 
 ADDRESS: Final = "10.0.0.5"
 """Of the page's machine."""

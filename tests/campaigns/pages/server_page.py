@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
-from tests.docs.test_commands import PROMPT
-from tests.docs.test_pages import FENCED, ROOT
+from tests.kit.pages import FENCED, PROMPT, ROOT
 
 PAGE: Final = ROOT / "docs" / "guide" / "server.md"
 SYSTEMCTL: Final = "systemctl"

@@ -27,7 +27,7 @@ from tests.campaigns.kit.options import add_numbers, size_of
 from tests.campaigns.sets.replicas_comparison import first_difference, numbers_in, queues_of, rebuilt_queues
 from tests.campaigns.sets.replicas_load import TOPICS, Load
 from tests.interop import peers
-from tests.interop.test_replication import BOTH, HA_STATUS, SLAVE, asked, ha_port
+from tests.kit.replication_peers import BOTH, HA_STATUS, SLAVE, asked, ha_port
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.store.settings import from_properties

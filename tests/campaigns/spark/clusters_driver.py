@@ -15,10 +15,10 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from tests.conftest import GOLDEN, unpack
+from tests.kit.stores import GOLDEN as SETTINGS
+from tests.kit.stores import contents
 from tests.live import in_thread
 from tests.log_rows import plain_rows
-from tests.store.recovery.test_rebuild import GOLDEN as SETTINGS
-from tests.store.recovery.test_rebuild import contents
 
 from cometmq.spark import session
 from cometmq.spark.jobs.rebuild.rebuild import rebuild

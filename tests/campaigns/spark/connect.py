@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.find_spark_home import _find_spark_home
 from tests.campaigns.spark.standalone import HOST, environment, started
-from tests.docs.test_pages import NAME_SERVER, ROOT, blocks_of, printed_by
+from tests.kit.pages import NAME_SERVER, ROOT, blocks_of, printed_by
 from tests.live import in_thread
 
 from cometmq.net.address import free_port

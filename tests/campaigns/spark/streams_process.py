@@ -48,7 +48,7 @@ class Streams:
             await process.wait()
 
     async def drain(self, *arguments: str) -> str:
-        """Let them read all that is there, and end; return what they print."""
+        """Run them until they have read all that is there; return what they print."""
         async with self.running("--drain", *arguments) as process:
             output, _ = await process.communicate()
         assert process.returncode == 0, self.said

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from tests.cli.conftest import Process, Ran, Run
 from tests.interop.ports import free_port
-from tests.replication.controller.test_client import MEMBERS, controllers
+from tests.kit.controllers import MEMBERS, controllers
 
 from cometmq.cli.serve.commands import NAME_SERVER_PORT
 from cometmq.net.connection import Connection

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
-from tests.spark.jobs.report.test_charts import topic_report, volume
-from tests.spark.jobs.report.test_page import with_hot
+from tests.kit.reports import topic_report, volume, with_hot
 
 from cometmq.spark.jobs.report.hot import HOT_MIN, KEY_SHARE, KEY_TIMES, QUEUE_TIMES, HotQueue
 from cometmq.spark.jobs.report.lags import Lag

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 from msgspec.structs import replace
-from tests.client.producer.test_request import HEADER
+from tests.kit.messages import HEADER
 
 from cometmq.client.producer.replies import PendingReplies
 from cometmq.errors import HeaderError, NetworkError, UndecodableBody

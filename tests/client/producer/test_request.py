@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.kit.messages import ASKED, HEADER, stored
 
 from cometmq.client.producer import outgoing
 from cometmq.client.producer.request import UNKNOWN_OFFSET, received_reply, reply_of, reply_topic, request_of
@@ -13,29 +14,8 @@ from cometmq.format.checksum import body_crc
 from cometmq.format.compression import compress
 from cometmq.format.sys_flag import CompressionType, compressed_with
 from cometmq.message import Message, StoredMessage
-from cometmq.wire.headers import PushReplyHeader
 
 READY = outgoing.single(Message("Prices", b"how much?", "t", ("k",), {"color": "red"}), "ID")
-ASKED = {"CORRELATION_ID": "42", "REPLY_TO_CLIENT": "10.0.0.1@asker", "TTL": "3000"}
-HEADER = PushReplyHeader(
-    producer_group="g",
-    topic="c_REPLY_TOPIC",
-    default_topic="TBW102",
-    default_topic_queue_count=4,
-    queue_id=3,
-    sys_flag=0,
-    born_time=1_000,
-    flag=5,
-    born_host="10.0.0.2:1234",
-    store_host="10.0.0.3:10911",
-    store_time=2_000,
-    properties=properties.encode(ASKED | {"UNIQ_KEY": "ID", "TAGS": "t", "KEYS": "k  l"}).decode(),
-    reconsume_times=1,
-)
-
-
-def stored(**named: str) -> StoredMessage:
-    return replace(received_reply(HEADER, b"x", 0), topic="Prices", properties=named)
 
 
 def named(ready: outgoing.Outgoing) -> dict[str, str]:

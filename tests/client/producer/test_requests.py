@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.client.brokers import Broker, cluster
-from tests.client.producer.test_request import HEADER, stored
+from tests.kit.messages import HEADER, stored
 
 from cometmq.client import Producer, TransactionProducer
 from cometmq.client.producer.hooks import Attempt

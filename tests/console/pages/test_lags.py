@@ -1,14 +1,10 @@
-from tests.console.conftest import browsing
-from tests.console.test_signing_in import FORM
-from tests.console.test_visitors import guarded
+from tests.console.conftest import FORM, browsing
 
 from cometmq.console.observing import Observations
 from cometmq.console.pages.lags import LINES_MAX
 from cometmq.console.settings import ConsoleSettings
 from cometmq.message import MessageQueue
 from cometmq.testing.embedded_broker import EmbeddedBroker
-
-__all__ = ["guarded"]
 
 
 def observed(queues: int) -> Observations:

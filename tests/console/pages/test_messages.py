@@ -4,9 +4,9 @@ import tracemalloc
 from collections.abc import AsyncGenerator
 
 import pytest
-from tests.cli.test_output import new_stored
 from tests.console.conftest import Browser, text_of
 from tests.fuzzed_broker import fuzzed_broker, nonsense
+from tests.kit.messages import new_stored
 
 from cometmq import blocking
 from cometmq.admin import messages as admin_messages

@@ -1,5 +1,5 @@
-from tests.admin.test_survey import register_a_broker_that_is_gone
 from tests.console.conftest import Browser
+from tests.kit.brokers import register_a_broker_that_is_gone
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import PullConsumer

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from tests.admin.test_replicas import master_names
 from tests.console.conftest import Browser, browsing
+from tests.kit.controllers import master_names
 from tests.replication.conftest import caught_up, name_server, pair, slave, until
 from tests.store.conftest import new_message
 

@@ -1,14 +1,11 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.console.conftest import Browser, browsing, text_of
-from tests.console.test_visitors import ROOT, guarded
+from tests.console.conftest import ROOT, Browser, browsing, text_of
 
 from cometmq.console.observing import Observations
 from cometmq.console.settings import ConsoleSettings
 from cometmq.testing.embedded_broker import EmbeddedBroker
-
-__all__ = ["guarded"]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.pulls.test_plain_choice import BEGIN, file_of
+from tests.kit.chosen_records import BEGIN, file_of
 
 from cometmq.format.queue_entry import pack
 from cometmq.kernels.pulls.rows import (

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.kernels.pulling import Reader, binary_frame, json_frame
-from tests.kernels.pulls.test_plain_choice import BEGIN, ROOM, Chosen, record_of
+from tests.kit.chosen_records import BEGIN, ROOM, Chosen, record_of
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE, pack

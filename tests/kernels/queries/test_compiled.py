@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.kernels.index_files import File, keys_of
-from tests.kernels.pulls.test_plain_choice import BEGIN
-from tests.kernels.queries.test_rows import CONSTANTS, HASH, SLOTS, record_of
 from tests.kernels.querying import ROOM, Reader, all_of, frame, new_rows
+from tests.kit.chosen_records import BEGIN
+from tests.kit.index_rows import CONSTANTS, HASH, SLOTS, record_of
 
 from cometmq.format.index import ENTRY_SIZE, IndexEntry
 from cometmq.kernels import plain

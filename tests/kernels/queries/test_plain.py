@@ -1,8 +1,8 @@
 """The plain operations on queries: what they read though the compiled ones leave it, and rows of commands."""
 
 import pytest
-from tests.kernels.queries.test_rows import record_of
 from tests.kernels.querying import BY_KEY, Reader, by_id, by_key, new_rows
+from tests.kit.index_rows import record_of
 
 from cometmq.format.dispatch import KeyKind
 from cometmq.format.record import read_head

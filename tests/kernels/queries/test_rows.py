@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.index_files import File, keys_of
-from tests.kernels.pulls.test_plain_choice import BEGIN
 from tests.kernels.querying import Reader, all_of, by_id, by_key
+from tests.kit.chosen_records import BEGIN
+from tests.kit.index_rows import BY_ID, BY_KEY, CONSTANTS, ENTRIES, HASH, SLOTS, record_of
 
 from cometmq.format.dispatch import KeyKind, has_key
 from cometmq.format.index import ENTRY_SIZE, IndexEntry
-from cometmq.format.java.java_hash import index_key_hash
-from cometmq.format.record import MAGIC_V1, MAGIC_V2, Record, decode, encode
+from cometmq.format.record import MAGIC_V1, MAGIC_V2, decode
 from cometmq.kernels import plain
 from cometmq.kernels.ops import PAGE_SIZE
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
@@ -25,21 +25,15 @@ from cometmq.kernels.queries.rows import (
     HOPS_MAX,
     QueryOps,
     QueryState,
-    constants_of,
     hash_query,
 )
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import Command, SerializeType
 from cometmq.wire.frame import encode as encode_frame
-from cometmq.wire.template import NumbersTemplate
 
 ANSWERED, FOUND, LEFT, LOOKING = QueryState.ANSWERED, QueryState.FOUND, QueryState.LEFT, QueryState.LOOKING
 MISSING, NOTHING = QueryState.MISSING, QueryState.NOTHING
-SLOTS, ENTRIES = 5, 200
-HASH = index_key_hash("T", "k1")
 SECOND = 1_000
-BY_ID, BY_KEY = NumbersTemplate(None, ()), NumbersTemplate(None, ("a", "b"))
-CONSTANTS = constants_of((BY_ID, ()), (BY_KEY, (7, 8)))
 
 
 def test_constants_lie_side_by_side() -> None:
@@ -188,23 +182,6 @@ class Answers:
         self.next, self.end, self.why = ops.answer(rows, CONSTANTS, answers, file, confirm_offset, first, 0)
         self.frames: list[Command] = FrameReader().receive_data(answers[: self.end].tobytes())
         self.states = rows.states[: rows.count].tolist()
-
-
-def record_of(
-    number: int,
-    position: int,
-    *,
-    host: int = 8,
-    body: bytes = b"body",
-    topic: str = "T",
-    properties: bytes = b"KEYS\1k1\2",
-    magic: int = MAGIC_V1,
-) -> bytes:
-    """Encode a record that has the topic and the key of ``by_key``."""
-    record = Record(
-        topic, body, properties, 0, number, BEGIN + position, 0, 0, 1, bytes(host), 2, bytes(host)
-    )
-    return encode(record._replace(magic=magic))
 
 
 FIRST = record_of(0, 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.kernels.pulls.test_plain_choice import BEGIN, LONG, record_of
+from tests.kit.chosen_records import BEGIN, LONG, record_of
 
 from cometmq.format.checksum import Crc
 from cometmq.format.scan import is_message as plain_is_message

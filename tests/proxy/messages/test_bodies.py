@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 from msgspec.structs import replace
-from tests.proxy.messages.test_received import STORED
+from tests.kit.grpc_clients import STORED
 
 from cometmq.format.compression import compress
 from cometmq.format.stored import with_readable_body

@@ -1,33 +1,12 @@
 from typing import Any
 
 from msgspec.structs import replace
+from tests.kit.grpc_clients import STORED
 from tests.proxy.conftest import message_of
 
-from cometmq.message import StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.messages.received import received_message, timestamp_of
 from cometmq.proxy.messages.sent import properties_of
-
-STORED = StoredMessage(
-    topic="T",
-    queue_id=3,
-    queue_offset=7,
-    physical_offset=100,
-    message_id="ID",
-    offset_id="OFFSET",
-    tags="red",
-    keys=("k", "l"),
-    properties={"mine": "1", "UNIQ_KEY": "ID", "TAGS": "red", "KEYS": "k l", "__SHARDINGKEY": "g"},
-    body=b"body",
-    flag=0,
-    sys_flag=0,
-    born_time=1005,
-    born_host="10.0.0.1:5",
-    store_time=2000,
-    store_host="10.0.0.2:6",
-    reconsume_times=2,
-    body_crc=0,
-)
 
 
 def test_a_client_receives_all_that_is_known_of_a_message() -> None:

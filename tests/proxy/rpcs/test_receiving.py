@@ -3,29 +3,15 @@ import zlib
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from tests.kit.grpc_clients import pop_is_held
 from tests.proxy.conftest import Front, receive_request
 
 from cometmq import Producer
-from cometmq.admin.cluster import ClusterAdmin
 from cometmq.message import Message
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.http2.unsent import Recipient
 from cometmq.proxy.rpcs import receiving
 from cometmq.proxy.settings import ProxySettings
-from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import parse
-from cometmq.wire.headers.pop import PollingInfoHeader, PollingInfoResponseHeader
-
-
-async def pop_is_held(front: Front, group: str, topic: str) -> None:
-    """Wait until the broker holds a pop."""
-    header = PollingInfoHeader(group, topic, -1)
-    async with ClusterAdmin(front.broker.name_server) as admin:
-        (address,) = (await admin.masters()).values()
-        held = 0
-        while not held:
-            answer = await admin.ask(address, RequestCode.POLLING_INFO, header)
-            held = parse(PollingInfoResponseHeader, answer.ext_fields).polling_count
 
 
 async def test_a_held_receive_ends_with_the_message(front: Front) -> None:

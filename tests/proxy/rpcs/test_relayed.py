@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from grpclib.client import Stream
+from tests.kit.grpc_clients import call_of, consumer, nothing
 from tests.proxy.conftest import Front
-from tests.proxy.rpcs.test_sessions import consumer
-from tests.proxy.test_clients import call_of, nothing
 
 from cometmq.access.decision import Permission
 from cometmq.admin import groups, messages

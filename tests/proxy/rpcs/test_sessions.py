@@ -5,31 +5,11 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
+from tests.kit.grpc_clients import consumer, members, pop_is_held, producer
 from tests.proxy.conftest import Front, key_of, receive_request
-from tests.proxy.rpcs.test_receiving import pop_is_held
 
-from cometmq.admin.cluster import ClusterAdmin
-from cometmq.client.answer import successful
-from cometmq.errors import RemoteError
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.clients import SILENT_S_MAX
-from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.group import ConsumerIds
-from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import ConsumerGroupHeader
-
-
-def consumer(group: str = "G", topic: str = "T", kind: pb.ClientType = pb.SIMPLE_CONSUMER) -> pb.Settings:
-    entry = pb.SubscriptionEntry(
-        topic=pb.Resource(name=topic), expression=pb.FilterExpression(type=pb.TAG, expression="*")
-    )
-    subscription = pb.Subscription(group=pb.Resource(name=group), subscriptions=[entry])
-    return pb.Settings(client_type=kind, subscription=subscription)
-
-
-def producer(*topics: str) -> pb.Settings:
-    publishing = pb.Publishing(topics=[pb.Resource(name=topic) for topic in topics])
-    return pb.Settings(client_type=pb.PRODUCER, publishing=publishing)
 
 
 async def answer_to(front: Front, settings: pb.Settings) -> pb.TelemetryCommand:
@@ -39,19 +19,6 @@ async def answer_to(front: Front, settings: pb.Settings) -> pb.TelemetryCommand:
     (answer,) = answers
     assert isinstance(answer, pb.TelemetryCommand)
     return answer
-
-
-async def members(front: Front, group: str) -> list[str]:
-    """Return the members of a group at the broker."""
-    async with ClusterAdmin(front.broker.name_server) as admin:
-        (address,) = (await admin.masters()).values()
-        try:
-            answer = await admin.ask(
-                address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group)
-            )
-        except RemoteError:
-            return []
-        return decode(ConsumerIds, successful(answer).body).ids
 
 
 async def test_a_producers_settings_are_merged(front: Front) -> None:

@@ -2,8 +2,8 @@ import asyncio
 from typing import cast
 
 import pytest
+from tests.kit.grpc_clients import call_of, nothing
 from tests.proxy.conftest import Front
-from tests.proxy.test_clients import call_of, nothing
 
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.errors import RemoteError

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.replication.controller.test_client import MEMBERS, OWN, Controller, controllers
+from tests.kit.controllers import MEMBERS, OWN, Controller, RecordedRoles, controllers
 
 from cometmq.errors import NetworkError, StoreDamaged
 from cometmq.io.clock import ManualClock
@@ -14,55 +14,12 @@ from cometmq.net.client import Connections
 from cometmq.replication.controller.client import ControllerClient
 from cometmq.replication.controller.identity import IdApplication, IdentityFiles
 from cometmq.replication.controller.in_sync_set import InSyncSet, Proposal
-from cometmq.replication.controller.life import AskReplicas, BrokerLife, MasterNews
+from cometmq.replication.controller.life import AskReplicas, BrokerLife
 from cometmq.replication.controller.running import ControlledBroker
 from cometmq.replication.epochs import EpochEntry
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import BrokerHeartbeatHeader
 
 ALONE, BOTH = frozenset({1}), frozenset({1, 2})
-
-
-class RecordedRoles:
-    """Records what a broker was told to be.
-
-    Attributes:
-        patience_s: how long to wait for that.
-    """
-
-    patience_s = 60.0
-
-    def __init__(self) -> None:
-        self.said: list[tuple[object, ...]] = []
-        self.changed = asyncio.Event()
-        self.error: Exception | None = None
-
-    def record(self, *said: object) -> None:
-        self.said.append(said)
-        self.changed.set()
-
-    async def become_master(self, news: MasterNews, *, stays: bool) -> None:
-        if self.error is not None:
-            raise self.error
-        self.record("master", news.epoch, stays)
-
-    async def become_slave(self, news: MasterNews, *, stays: bool) -> None:
-        self.record("slave", news.address, news.epoch, stays)
-
-    async def settle_set(self, in_sync: frozenset[int], set_epoch: int) -> None:
-        self.record("set", in_sync, set_epoch)
-
-    async def unfence(self) -> None:
-        self.record("serves")
-
-    def heartbeat(self, broker_id: int) -> BrokerHeartbeatHeader:
-        return BrokerHeartbeatHeader(*MEMBERS[:1], OWN, MEMBERS[1], broker_id=broker_id)
-
-    async def until(self, *said: object) -> None:
-        while said not in self.said:
-            self.changed.clear()
-            async with asyncio.timeout(self.patience_s):
-                await self.changed.wait()
 
 
 @dataclass

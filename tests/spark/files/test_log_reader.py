@@ -13,7 +13,8 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
-from tests.log_rows import Row, plain_rows
+from tests.kit.stores import as_rows
+from tests.log_rows import plain_rows
 
 from cometmq.errors import StoreDamaged
 from cometmq.spark.files.log_end import LogEnd
@@ -26,19 +27,6 @@ from cometmq.store import MessageStore
 
 STORE_TIME_AT = 56
 """Of a record whose hosts are IPv4."""
-
-
-def as_rows(batches: list[pa.RecordBatch]) -> list[Row]:
-    """Return Arrow's rows in the form of ``plain_rows``."""
-    table = pa.Table.from_batches(batches)
-    for index, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            ms = table.column(index).cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
-            table = table.set_column(index, field.name, ms)
-    return [
-        row | ({"properties": dict(row["properties"])} if "properties" in row else {})
-        for row in table.to_pylist()
-    ]
 
 
 def read(options: ReadOptions) -> list[pa.RecordBatch]:

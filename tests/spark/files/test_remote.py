@@ -19,10 +19,10 @@ import pytest
 from fsspec import config, filesystem
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from pyspark.sql import DataFrameReader, SparkSession
-from tests.docs.test_pages import ROOT, blocks_of
+from tests.kit.pages import ROOT, blocks_of
+from tests.kit.stores import as_rows
 from tests.large_bucket import LargeBucket
 from tests.log_rows import plain_rows
-from tests.spark.files.test_log_reader import as_rows
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
-from tests.docs.test_pages import ROOT, blocks_of
+from tests.kit.pages import ROOT, blocks_of
 from tests.spark.live.conftest import Topics
 
 from cometmq.spark import started

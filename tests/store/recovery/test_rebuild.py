@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.kit.stores import GOLDEN, contents
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.errors import SettingsError, StoreDamaged, StoreLocked
@@ -18,20 +19,7 @@ from cometmq.store import StoreSettings
 from cometmq.store.recovery.rebuild import BUILD_DIRECTORY, rebuild
 from cometmq.testing.memory_disk import MemoryDisk
 
-GOLDEN = StoreSettings(
-    mapped_file_size_commit_log=1_048_576,
-    mapped_file_size_consume_queue=6_000,
-    max_hash_slot_num=1_000,
-    max_index_num=4_000,
-)
 FIRST = layout.commitlog_path(ROOT, 0)
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    """All files under a directory."""
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
-    }
 
 
 def derived(disk: MemoryDisk) -> dict[Path, bytes]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.kit.stores import FIRST, numbers
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.errors import StoreDamaged
@@ -15,8 +16,6 @@ from cometmq.store import MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.testing.recorded_disk import RecordedDisk
 
-FIRST = layout.commitlog_path(ROOT, 0)
-
 
 def filled(open_store: OpenStore, count: int = 40) -> MessageStore:
     """A store with one queue of ``count`` messages, some hundred bytes each."""
@@ -24,17 +23,6 @@ def filled(open_store: OpenStore, count: int = 40) -> MessageStore:
     for n in range(count):
         store.append([new_message(body=b"%03d" % n * 30, keys=f"k{n}")])
     return store
-
-
-def numbers(store: MessageStore) -> list[int]:
-    """The numbers of the messages that can be read."""
-    found: list[int] = []
-    offset = store.min_queue_offset("Orders", 0)
-    while offset < store.max_queue_offset("Orders", 0):
-        result = store.get("Orders", 0, offset)
-        found += [int(decode(record).body[:3]) for record in result.records]
-        offset = result.next_offset
-    return found
 
 
 def damaged(disk: MemoryDisk, path: Path, position: int, data: bytes) -> MemoryDisk:

@@ -5,8 +5,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.kit.stores import FIRST, numbers
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
-from tests.store.recovery.test_recover import FIRST, numbers
 
 from cometmq.errors import StoreError, StoreLocked
 from cometmq.format import layout

@@ -1,8 +1,6 @@
 """Acknowledgements: what is stored of them, and how each is answered."""
 
 import asyncio
-import base64
-import json
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -26,6 +24,7 @@ from tests.broker.pops import (
     popped,
     stored,
 )
+from tests.kit.pops import ack_batch, entry
 
 from cometmq.broker.requests.pop import acks as acks_module
 from cometmq.broker.state.pop.handles import point_of
@@ -51,28 +50,6 @@ async def prepare(bench: Bench, count: int = 1, queue_id: int = 3, **changes: An
     for n in range(count):
         assert (await bench.send("T", b"%d" % n, queue_id)).code == ResponseCode.SUCCESS
     return await popped(bench, **changes)
-
-
-async def ack_batch(bench: Bench, *entries: dict[str, Any], broker: str = "broker-a") -> Command:
-    body = json.dumps({"brokerName": broker, "acks": entries}).encode()
-    return await bench.ask(RequestCode.BATCH_ACK_MESSAGE, body=body)
-
-
-def entry(message: Handed, bits: int, **changes: Any) -> dict[str, Any]:
-    handle = message.handle
-    data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-    values = {
-        "c": "g",
-        "t": "T",
-        "r": str(int(handle.retry_flag)),
-        "so": handle.begin_offset,
-        "q": handle.queue_id,
-        "rq": handle.revive_queue_id,
-        "pt": handle.pop_time_ms,
-        "it": handle.invisible_ms,
-        "b": base64.b64encode(data).decode(),
-    }
-    return values | changes
 
 
 async def test_an_acknowledgement_is_stored_as_rocketmq_stores_it(serve: Serve, tmp_path: Path) -> None:

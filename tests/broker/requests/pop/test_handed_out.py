@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.broker.conftest import Bench, GatedDisk, serving
 from tests.broker.halves import records
 from tests.broker.pops import INVISIBLE_MS, ack, change, popped
-from tests.broker.timed.test_revive import REVIVE, begin, pass_time, pop
+from tests.kit.pops import REVIVE, begin, pass_time, pop
 
 from cometmq.broker.requests.pop.handed_out import MARGIN_MS, restore_left, restore_offsets
 from cometmq.broker.settings import BrokerSettings

@@ -17,10 +17,8 @@ from tests.broker.pops import (
     popped,
     stored,
 )
-from tests.broker.requests.pop.test_acks import ack_batch, entry
-from tests.broker.requests.pop.test_notification import HAS, HAS_NOT, header
-from tests.broker.requests.pop.test_notification import ask as notify
-from tests.broker.requests.pop.test_waiting import POLL_MS, answered, held, topic, turns
+from tests.kit.pops import HAS, HAS_NOT, POLL_MS, ack_batch, answered, entry, header, held, topic, turns
+from tests.kit.pops import ask as notify
 
 from cometmq.broker.requests.pop.in_order import ATTEMPT_ID_LENGTH_MAX
 from cometmq.format.pop.names import RetryFlag

@@ -1,40 +1,16 @@
 from pathlib import Path
-from typing import Any
 
-from tests.broker.conftest import Bench, Client, serving
+from tests.broker.conftest import Client, serving
 from tests.broker.pops import come_back, pop_header, popped
-from tests.broker.requests.pop.test_waiting import POLL_MS, topic, turns
+from tests.kit.pops import HAS, HAS_NOT, NOTIFICATION, POLL_MS, ask, header, topic, turns
 
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import (
-    NotificationHeader,
     NotificationResponseHeader,
     PollingInfoHeader,
     PollingInfoResponseHeader,
     parse,
 )
-
-NOTIFICATION = RequestCode.NOTIFICATION
-
-
-def header(bench: Bench, **changes: Any) -> NotificationHeader:
-    values: dict[str, Any] = {
-        "consumer_group": "g",
-        "topic": "T",
-        "queue_id": -1,
-        "poll_time": 0,
-        "born_time": bench.clock.now_ms(),
-    }
-    return NotificationHeader(**values | changes)
-
-
-async def ask(bench: Bench, **changes: Any) -> NotificationResponseHeader:
-    answer = await bench.ask(NOTIFICATION, header(bench, **changes))
-    assert answer.code == ResponseCode.SUCCESS
-    return parse(NotificationResponseHeader, answer.ext_fields)
-
-
-HAS, HAS_NOT = NotificationResponseHeader(True), NotificationResponseHeader(False)
 
 
 async def test_a_notification_tells_whether_a_pop_would_find_messages(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 from tests.broker.conftest import Bench, bodies, serving
 from tests.broker.pops import come_back, committed, popped, stored
-from tests.broker.requests.pop.test_waiting import topic
+from tests.kit.pops import topic
 
 from cometmq.format.record import decode_many
 from cometmq.wire.codes import RequestCode, ResponseCode

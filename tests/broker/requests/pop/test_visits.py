@@ -17,7 +17,7 @@ from tests.broker.pops import (
     pop_header,
     popped,
 )
-from tests.broker.test_reads import cold_broker, until
+from tests.kit.brokers import cold_broker, until
 
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.testing.memory_disk import MemoryDisk

@@ -1,46 +1,15 @@
 """Pops that are held: what wakes them, what they are answered with then, and what wakes nobody."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from tests.broker.conftest import Bench, Client, bodies, pull_header, serving
-from tests.broker.pops import NOTHING, come_back, committed, handed, pop, pop_header, popped
+from tests.broker.conftest import Client, bodies, pull_header, serving
+from tests.broker.pops import NOTHING, come_back, committed, handed, pop, popped
+from tests.kit.pops import POLL_MS, answered, held, topic, turns
 
 from cometmq.broker.requests.pop.waiting import MARGIN_MS, POLL_MS_MAX
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command
 from cometmq.wire.headers import ResetOffsetHeader, TopicHeader
-
-POLL_MS = 15_000
-POP = RequestCode.POP_MESSAGE
-
-
-async def held(client: Client, **changes: Any) -> "asyncio.Future[Command]":
-    """Pop, and return when the broker has the pop."""
-    answer = client.ask_later(POP, pop_header(**{"poll_time": POLL_MS} | changes))
-    await client.ask(RequestCode.GET_BROKER_CONFIG)
-    return answer
-
-
-async def turns(count: int = 5) -> None:
-    """Run the loop for some turns."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
-async def answered(answers: "Sequence[asyncio.Future[Command]]", count: int) -> None:
-    """Wait until so many are answered, and let the loop work: no other one may be."""
-    while sum(answer.done() for answer in answers) < count:
-        waiting = [answer for answer in answers if not answer.done()]
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    await turns()
-
-
-async def topic(bench: Bench, name: str = "T") -> None:
-    bench.parts.topics.find_or_create(name, 4)
-    await bench.parts.topics.settled()
 
 
 async def test_a_pop_that_finds_nothing_is_answered_when_a_message_comes(tmp_path: Path) -> None:

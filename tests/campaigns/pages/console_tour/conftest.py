@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.campaigns.pages.console_tour.contents import Contents, living
 from tests.campaigns.pages.console_tour.tour import PATIENCE_MS, PICTURES, Tour, touring
 from tests.cli.conftest import Process
-from tests.console.test_visitors import ROOT
+from tests.console.conftest import ROOT
 from tests.interop import peers
 
 from cometmq.testing.embedded_broker import EmbeddedBroker

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
+from tests.kit.stores import GOLDEN, contents
 from tests.log_rows import plain_rows
-from tests.store.recovery.test_rebuild import GOLDEN, contents
 
 from cometmq.errors import SettingsError, StoreLocked
 from cometmq.format import layout

@@ -1,4 +1,6 @@
-from cometmq.spark.jobs.report.buckets import HOUR_MS, NO_BUCKETS, Buckets
+from tests.kit.reports import FOUR_HOURS, HOUR, report, topic_report, volume
+
+from cometmq.spark.jobs.report.buckets import HOUR_MS, NO_BUCKETS
 from cometmq.spark.jobs.report.charts import (
     CHARTED_MAX,
     QUEUE_CHARTS_MAX,
@@ -9,45 +11,7 @@ from cometmq.spark.jobs.report.charts import (
     charts,
 )
 from cometmq.spark.jobs.report.hot import HotQueue
-from cometmq.spark.jobs.report.report import Report, Spread, TopicReport, Volume
-
-HOUR = 1_769_850_000_000
-"""2026-01-31 09:00 UTC."""
-FOUR_HOURS = Buckets(HOUR, HOUR_MS, 4)
-
-
-def volume(
-    topic: str = "orders", hour: int = 0, queue_id: int = 0, messages: int = 2, p99: int = 3
-) -> Volume:
-    return Volume(
-        store="a/store",
-        topic=topic,
-        queue_id=queue_id,
-        bucket=HOUR + hour * HOUR_MS,
-        messages=messages,
-        bytes=100 * messages,
-        body_bytes=Spread(1, 2, 3, 4),
-        latency_ms=Spread(-7, 1, p99, 300),
-    )
-
-
-def topic_report(topic: str = "orders", *hot_queues: HotQueue) -> TopicReport:
-    return TopicReport(
-        topic=topic,
-        messages=2,
-        bytes=200,
-        body_bytes=Spread(1, 2, 3, 4),
-        latency_ms=Spread(1, 2, 3, 4),
-        keys=0,
-        duplicate_keys=0,
-        repeated_ids=0,
-        hot_keys=[],
-        hot_queues=list(hot_queues),
-    )
-
-
-def report(volumes: list[Volume], topics: list[TopicReport], buckets: Buckets = FOUR_HOURS) -> Report:
-    return Report(["a/store"], volumes, topics, buckets=buckets)
+from cometmq.spark.jobs.report.report import Report
 
 
 def test_queues_are_taken_together_and_topics_too() -> None:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.spark.jobs.report.test_charts import FOUR_HOURS, HOUR, report, topic_report, volume
+from tests.kit.reports import FOUR_HOURS, HOUR, report, topic_report, volume, with_hot
 
 from cometmq.spark.jobs.report.buckets import HOUR_MS
 from cometmq.spark.jobs.report.charts import CHARTED_MAX, HOT_SHOWN_MAX
 from cometmq.spark.jobs.report.hot import HotQueue
 from cometmq.spark.jobs.report.lags import Lag
 from cometmq.spark.jobs.report.page import HOT_QUEUES_MAX, name_of, names_of, page
-from cometmq.spark.jobs.report.report import KeyCount, Report, TopicReport
+from cometmq.spark.jobs.report.report import KeyCount, Report
 
 VOID = {"br", "meta", "wbr"}
 CELLS = {"h2", "p", "td", "th"}
@@ -66,12 +66,6 @@ class Reader(HTMLParser):
         """The JSON in the page, which is a script of its own."""
         (script,) = (script for script in self.scripts if script.startswith('{"buckets"'))
         return json.loads(script)
-
-
-def with_hot(topic: TopicReport, *hot_keys: KeyCount) -> TopicReport:
-    return TopicReport(
-        **{name: getattr(topic, name) for name in topic.__struct_fields__} | {"hot_keys": list(hot_keys)}
-    )
 
 
 def timed(report: Report, first: int = HOUR, last: int = HOUR + 4 * HOUR_MS - 1) -> Report:

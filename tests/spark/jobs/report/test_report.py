@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.docs.test_pages import NAME_SERVER, ROOT, blocks_of
+from tests.kit.pages import NAME_SERVER, ROOT, blocks_of
+from tests.kit.reports import EPOCH, plain_measures
 from tests.live import in_thread
 from tests.log_rows import plain_rows
-from tests.spark.jobs.report.test_measures import EPOCH, plain_measures
 from tests.spark.live.conftest import Topics
 
 from cometmq import blocking

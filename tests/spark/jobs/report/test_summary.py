@@ -1,4 +1,4 @@
-from tests.spark.jobs.report.test_charts import FOUR_HOURS, HOUR, topic_report, volume
+from tests.kit.reports import FOUR_HOURS, HOUR, topic_report, volume
 
 from cometmq.spark.jobs.report.buckets import HOUR_MS, SECOND_MS, Buckets
 from cometmq.spark.jobs.report.lags import Lag
