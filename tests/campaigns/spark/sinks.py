@@ -11,6 +11,7 @@ round every attempt makes other rows, as ``rand()`` may: there each row must be 
 import os
 import random
 import signal
+import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -21,6 +22,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import DataFrame, SparkSession
 from tests.campaigns.kit.options import add_numbers
 from tests.campaigns.kit.progress import tell
@@ -61,6 +63,7 @@ def options(parser: ArgumentParser) -> None:
 
 def main(options: Namespace) -> list[str]:
     """Run the rounds and print what they found."""
+    register_pickle_by_value(sys.modules[__name__])  # it is not where executors look for modules
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="cometmq-sinks-") as folder:
         root = Path(folder)
