@@ -8,15 +8,13 @@ what is in a pool.
 
 import itertools
 import sys
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tests.campaigns.storage.power_loss import (
-    KEYS,
     PLACES,
     ROOT,
     SMALL,
@@ -25,13 +23,10 @@ from tests.campaigns.storage.power_loss import (
     Mark,
     Outcome,
     Sent,
-    as_read,
-    has_key,
-    read_from,
+    check,
 )
 from tests.campaigns.storage.strategies import Strategy
 
-from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import MessageStore, NewMessage
 from cometmq.store.reading import Run
@@ -115,16 +110,11 @@ class BusyLife(Life):
         self.deleting: UnderWay | None = None
         super().__init__(strategy, disk, before, chance, now_ms, number)
 
-    def after_cut(self, moment: int, disk: RecordedDisk) -> tuple[Self, Outcome]:
-        """Recover a state that was left after so many operations of this life."""
-        mark = self.marks[bisect_right(self.marks, moment, key=lambda mark: mark.moment) - 1]
+    def known_after(self, moment: int) -> tuple[Any, ...]:
+        """Return the settings, and the deletions that are over after so many operations, or are not."""
         ended = [one._replace(begin=0, end=0) for one in self.deletions if one.end <= moment]
         unsure = [one._replace(begin=0) for one in self.deletions if one.begin <= moment < one.end]
-        now_ms = self.clock.now_ms() + self.chance.choice((0, 1_000))
-        life = type(self)(
-            self.strategy, disk, mark, self.chance, now_ms, self.number, self.odd, ended, unsure
-        )
-        return life, Outcome(mark.acknowledged, max(mark.acknowledged - len(life.sent), 0))
+        return self.odd, ended, unsure
 
     def live(self, steps: int) -> None:
         """Run some steps, and stop."""
@@ -240,30 +230,10 @@ class BusyLife(Life):
         self.store = MessageStore.open(
             ROOT, self.settings, files=self.disk, clock=self.clock, run_soon=run_soon
         )
-        self.sent = self._check(safe_offset)
-        self.mark()
-
-    def _check(self, safe_offset: int) -> list[Sent]:
-        """Check all that the store serves; give what it has, or had, of what was sent."""
-        store, begin = self.store, self.store.min_offset
-        assert (store.recovered.damages, store.recovered.gaps) == ([], [])
-        kept = [one for one in self.sent if one.end <= store.written_offset]
-        assert kept == self.sent[: len(kept)]
-        assert all(one.end > safe_offset for one in self.sent[len(kept) :]), "lost what was promised"
-        alive = {topic: self._alive_from(topic, kept) for topic, _ in PLACES}
-        for topic, queue_id in PLACES:
-            place = [one for one in kept if (one.message.topic, one.message.queue_id) == (topic, queue_id)]
-            expected = [one for one in place if one.at.physical_offset >= alive[topic]]
-            assert [one.at.queue_offset for one in expected] == list(range(len(expected)))
-            assert store.max_queue_offset(topic, queue_id) == len(expected)
-            there = [as_read(*one) for one in expected if one.at.physical_offset >= begin]
-            assert read_from(store, topic, queue_id, store.min_queue_offset(topic, queue_id)) == there
-        for topic, key in itertools.product(alive, KEYS):
-            found = [decode(record).body for record in store.query(topic, key, 64).records]
-            keyed = [one for one in kept if has_key(one.message, topic, key)]
-            assert found == [one.message.body for one in keyed if one.at.physical_offset >= begin][-64:]
+        begin = self.store.min_offset
+        self.sent = check(self.store, self.sent, safe_offset, begin=begin, alive_from=self._alive_from)
         self.unsure = []
-        return kept
+        self.mark()
 
     def _alive_from(self, topic: str, kept: list[Sent]) -> int:
         """Return where a topic's messages begin; note a deletion that has come to its end."""
@@ -326,7 +296,7 @@ def _recover_a_life(strategy: Strategy, chance: Random) -> Iterator[Outcome]:
         disk = disks[is_kill]
         if is_kill:
             disk._life = life.disk._life
-        later, outcome = life.after_cut(moment, disk)
+        later, outcome = life.after(moment, disk)
         assert not (is_kill and outcome.lost) or strategy.has_pool
         later.live(STEPS_AFTER if chance.random() < GOES_ON else 0)
         yield outcome
