@@ -40,9 +40,9 @@ CAMPAIGNS: Final = {
     "clusters": "spark.clusters",
     "servers": "pages.servers",
     "dists": "pages.dists",
-    "console-tour": "pages.console_tour.campaign",
+    "console": "pages.console_tour.campaign",
     "console-sheets": "pages.console_tour.sheets",
-    "report-pages": "pages.report_pages",
+    "report": "pages.report",
 }
 """By their names the modules, below this package.
 

@@ -1,7 +1,6 @@
 """The log of a slave: appended by whole records, equal to the master's, and readable like it."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.broker.conftest import SMALL
+from tests.kit.received_logs import FILE, ROOT, log_of, store_on
 from tests.store.conftest import new_message
 
 from cometmq.errors import LogDiverged, StoreNotWritable
@@ -23,29 +23,10 @@ from cometmq.store.store import MessageStore
 from cometmq.store.upkeep.dispatch import Arrival
 from cometmq.testing.memory_disk import MemoryDisk
 
-ROOT = Path("/disk/store")
-FILE = 16 * 1024
-
-
-@contextmanager
-def store_on(disk: MemoryDisk, **changes: Any) -> Iterator[MessageStore]:
-    own = StoreSettings(**SMALL | {"mapped_file_size_commit_log": FILE} | changes)
-    with MessageStore.open(ROOT, own, files=disk, clock=ManualClock()) as store:
-        yield store
-
 
 def fill(store: MessageStore, count: int = 60) -> None:
     for number in range(count):
         store.append([new_message("T", number % 3, b"%d" % number * 100, tags="A", keys=f"k{number}")])
-
-
-def log_of(store: MessageStore, begin: int = 0) -> list[tuple[int, bytes]]:
-    """Return the log in stretches, one for each file."""
-    found, offset = [], begin
-    while (data := run(store.readings.log_bytes(offset, FILE))) is not None:
-        found.append((offset, bytes(data)))
-        offset += len(data)
-    return found
 
 
 def bodies_of(store: MessageStore) -> list[bytes]:

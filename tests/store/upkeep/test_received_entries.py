@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kit.received_logs import FILE, ROOT, log_of, store_on
 from tests.store.conftest import new_message
-from tests.store.test_received_log import FILE, ROOT, log_of, store_on
 
 from cometmq import kernels
 from cometmq.format import layout

@@ -1,6 +1,6 @@
 """Each page of the console, visited by Chromium: it must look right, and do what it offers.
 
-    python -m tests.campaigns console-tour
+    python -m tests.campaigns console
 
 Needs Debian's package ``chromium``. Pictures of all pages are kept in ``build/console-tour``.
 """

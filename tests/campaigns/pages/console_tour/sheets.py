@@ -2,7 +2,7 @@
 
     python -m tests.campaigns console-sheets
 
-The pictures that ``console-tour`` has left are put together by the same browser, four in one, and go to
+The pictures that ``console`` has left are put together by the same browser, four in one, and go to
 ``docs/guide/images/views``; the page is ``docs/guide/console-views.md``. What is long is cut off.
 """
 
@@ -58,7 +58,7 @@ QUALITY: Final = 60
 PAGE: Final = """# The console's views
 
 Each view of the [console](console.md): light and dark, in a wide window and in a narrow one. The tests that
-visit it with Chromium take the pictures (`make campaign NAME=console-tour`), and `make campaign
+visit it with Chromium take the pictures (`make campaign NAME=console`), and `make campaign
 NAME=console-sheets` puts them here.
 """
 

@@ -1,6 +1,6 @@
 """Report pages of three stores, to be looked at: one topic, fifty topics, hot keys and queues.
 
-    python -m tests.campaigns report-pages [DIRECTORY]
+    python -m tests.campaigns report [DIRECTORY]
 
 Whoever changes the page looks at each: wide and narrow, light and dark, and as it is printed.
 """
