@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -75,9 +75,11 @@ class Streams:
         return [checkpoints.done(self.checkpoint(stream)) for stream in (ROWS, COPIES)]
 
 
-async def send_numbers(producer: Producer, numbers: range, queues: Iterable[MessageQueue] = ()) -> None:
-    """Send numbers, some at a time, to some queues or to all of the topic."""
-    chosen = list(queues) or await producer.queues(TOPICS[0])
+async def send_numbers(producer: Producer, numbers: range, queues: Sequence[MessageQueue] = ()) -> None:
+    """Send numbers, some at a time, to some queues, or to any of the topic."""
     for begin in range(0, len(numbers), AT_ONCE):
         messages = [Message(TOPICS[0], b"%08d" % number) for number in numbers[begin : begin + AT_ONCE]]
-        await producer.send_many(messages, lambda message: chosen[int(message.body) % len(chosen)])
+        if queues:
+            await producer.send_many(messages, lambda message: queues[int(message.body) % len(queues)])
+        else:
+            await producer.send_many(messages)
