@@ -8,7 +8,7 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command
 
 
-class Shared:
+class SharedParts:
     refused_requests = 0
 
 
@@ -18,7 +18,7 @@ class Peer:
     user = ""
 
     def __init__(self) -> None:
-        self.shared = Shared()
+        self.shared = SharedParts()
         self.sent: list[Command] = []
         self.refused = 0
         self.closed = False

@@ -16,7 +16,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.flow import LIMITS, FlowLimits
 from cometmq.net.listening import cannot_listen, listen
 from cometmq.net.newcomers import NewcomerLimits, Newcomers
-from cometmq.net.session import IDLE_MS_MAX, Counts, Session, Shared
+from cometmq.net.session import IDLE_MS_MAX, Counts, Session, SharedParts
 from cometmq.net.tls.server import ServerTls
 from cometmq.net.turn import BulkHandler, RequestHandler, Turn
 from cometmq.net.unfinished import UnfinishedFrames
@@ -69,7 +69,7 @@ class Server:
         self.sessions: set[Session] = set()
         self.turn = turn = Turn(handler, self.sessions, limits, clock, late_ms)
         self.unfinished = UnfinishedFrames(limits.unfinished_total_max, clock, lambda: turn.is_full)
-        self.shared = Shared(
+        self.shared = SharedParts(
             turn,
             self.unfinished,
             clock,

@@ -92,7 +92,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(slots=True)
-class Shared:
+class SharedParts:
     """What the sessions of a server share.
 
     Attributes:
@@ -137,7 +137,7 @@ class Session(asyncio.Protocol):
     peer: tuple[str, int]
     born_host: bytes
 
-    def __init__(self, shared: Shared, on_lost: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, shared: SharedParts, on_lost: Callable[[], None] = lambda: None) -> None:
         self.attributes: dict[str, Any] = {}
         self.closed = False
         self.shared = shared
