@@ -188,4 +188,4 @@ class RecordedRoles:
 
 
 def master_names(master: object) -> str:
-    return str(master._settings.broker.namesrv_addr)  # type: ignore[attr-defined]  # a broker keeps it to itself
+    return str(master._settings.broker.network.namesrv_addr)  # type: ignore[attr-defined]  # a broker keeps it to itself
