@@ -137,7 +137,7 @@ def test_all_files_count_and_the_names_of_groups_lose_their_retry_prefix(tmp_pat
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("accounts: [", "plain_acl.yml: line 1: a bracket that begins here is not closed"),
+        ("accounts: [", "plain_acl.yml: line 1: expected the node content, but found"),
         ("accounts:\n- accessKey: a\n", "missing required field `secretKey` - at `$.accounts[0]`"),
         ("accounts:\n" + account("a", "admin: perhaps"), "`$.accounts[0].admin`"),
         ("accounts:\n" + account("a", "topicPerm: [T=PUB]"), "unknown field `topicPerm`"),
@@ -162,7 +162,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_name_and_place(
 
 
 def test_no_password_is_in_an_error(tmp_path: Path) -> None:
-    for text in ("*hidden", "hid: den", "'hidden", '"hid\\xden"', "[hidden", "{hidden: x, hidden: x}"):
+    for text in ("*hidden", "hid: den", "'hidden", '"hid\\qden"', "[hidden", "{hidden: x, hidden: x}"):
         put(tmp_path, f"accounts:\n{account('a', secret=text)}")
         with pytest.raises(SettingsError) as refused:
             read_accounts(tmp_path)

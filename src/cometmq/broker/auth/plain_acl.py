@@ -26,8 +26,8 @@ from cometmq.access.directory import Directory
 from cometmq.access.faults import fault_of_pattern
 from cometmq.access.policies import Acl, Decision, Pattern, PolicyEntry
 from cometmq.access.users import User, UserType
-from cometmq.broker.auth import simple_yaml
 from cometmq.errors import FormatError, SettingsError
+from cometmq.extras import require
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.io.regular import regular_stat
 from cometmq.logs import get_logger
@@ -223,6 +223,9 @@ def read_accounts(home: Path) -> list[Account]:
 
 def _read(path: Path) -> AccountFile:
     """Read one file, and check all permissions in it. Raises SettingsError."""
+    require("broker", str(path), "yaml")
+    from cometmq.broker.auth import simple_yaml  # noqa: PLC0415 - it imports PyYAML, which few brokers need
+
     try:
         regular_stat(path)
         plain = simple_yaml.loads(path.read_text(encoding="utf-8"))
