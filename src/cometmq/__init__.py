@@ -66,33 +66,14 @@ __all__ = [
     "TransactionState",
 ]
 
-_HOMES: Final = {
+_HOMES: Final = dict.fromkeys(__all__, "cometmq.client") | {
     "CometMQError": "cometmq.errors",
-    "Consumer": "cometmq.client.consumer.consumer",
     "Credentials": "cometmq.wire.acl",
-    "DeadLetter": "cometmq.client.handling.outcome",
     "Deduplicator": "cometmq.client.idempotence",
-    "Limits": "cometmq.cluster.process_queue",
-    "LitePullConsumer": "cometmq.client.consumer.lite_pull",
-    "Lookup": "cometmq.client.lookup",
     "Message": "cometmq.message",
     "MessageQueue": "cometmq.message",
-    "Model": "cometmq.client.consumer.consumer",
-    "Producer": "cometmq.client.producer.producer",
-    "PullConsumer": "cometmq.client.consumer.pull",
-    "PullOptions": "cometmq.client.handling.pulling",
-    "PullStatus": "cometmq.client.requests.queue_requests",
-    "Pulled": "cometmq.client.requests.queue_requests",
-    "Retry": "cometmq.client.handling.outcome",
-    "SendResult": "cometmq.client.producer.send_result",
-    "SendStatus": "cometmq.client.producer.send_result",
-    "SimpleConsumer": "cometmq.client.consumer.simple",
-    "Start": "cometmq.client.handling.start",
     "StoredMessage": "cometmq.message",
     "TLS": "cometmq.net.tls.client",
-    "TransactionProducer": "cometmq.client.producer.transaction_producer",
-    "TransactionResult": "cometmq.client.producer.transaction",
-    "TransactionState": "cometmq.client.producer.transaction",
 }
 
 __getattr__ = lazy.importer(__name__, _HOMES)

@@ -41,6 +41,12 @@ WAITS = {"asyncio.timeout": 0, "asyncio.wait_for": 1}
 """Which argument says for how long; of methods called ``wait`` and ``result`` it is the first."""
 TESTED_ALONE_FROM = 61
 """Lines of a module from which it has a test file of its name; shorter ones may be tested with a user."""
+UNREAD = ("broker", "kernels", "store")
+"""The packages that still have calls with ``*(a, b, c)`` and long lists of imported names."""
+NAMES_MAX = 12
+LONG_IMPORTS = {
+    "replication/controller/running.py": "the instructions it carries out; a life has their name",
+}
 PARTS = [f"broker/{folder}/parts.py" for folder in ("admin", "requests", "state")]
 UNTESTED = {
     "errors.py": "declarations only; every raise is tested where it is raised",
@@ -165,6 +171,35 @@ def test_tests_wait_so_long_that_only_a_fault_makes_it_longer(facts: Facts) -> N
         if path in TESTS and GUARDS_S.start <= seconds < GUARDS_S.stop
     ]
     assert short == []
+
+
+def test_arguments_are_given_one_by_one() -> None:
+    """Not as ``*(a, b, c)``, which has the formatter keep them on one line and the reader count them."""
+    unpacked = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in read_sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and any(isinstance(one, ast.Starred) and isinstance(one.value, ast.Tuple) for one in node.args)
+    ]
+    assert unpacked == []
+
+
+def read_sources() -> list[Path]:
+    return [path for path in SOURCES if not any(PACKAGE / name in path.parents for name in UNREAD)]
+
+
+def test_where_many_names_are_needed_their_module_is_imported() -> None:
+    """As ``h`` of ``headers``; the ``__init__`` of a package lists what it exports."""
+    long = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in read_sources()
+        if path.name != "__init__.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and len(node.names) > NAMES_MAX
+    }
+    assert long - set(LONG_IMPORTS) == set()
+    assert set(LONG_IMPORTS) - long == set(), "no longer an exception"
 
 
 def test_a_broad_except_gives_its_reason(facts: Facts) -> None:

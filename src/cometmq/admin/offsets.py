@@ -220,8 +220,13 @@ async def progress_of(cluster: ClusterAdmin, group: str, topic: str | None = Non
 def _progress(queue: MessageQueue, at: ConsumeOffset) -> QueueProgress:
     has_committed = at.begin is None
     return QueueProgress(
-        *(*queue, at.broker_offset, at.consumer_offset if has_committed else 0, at.pull_offset),
-        *(at.last_time, at.popped or 0, has_committed),
+        *queue,
+        max_offset=at.broker_offset,
+        committed=at.consumer_offset if has_committed else 0,
+        pulled=at.pull_offset,
+        last_time=at.last_time,
+        popped=at.popped or 0,
+        has_committed=has_committed,
         begin=None if at.begin == NOT_KNOWN else at.begin,
     )
 

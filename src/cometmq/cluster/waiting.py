@@ -140,8 +140,11 @@ class TimerTopic:
         """Return what waits, as far as it is read."""
         held = [
             WaitingMessages(
-                *(WaitingKind.POPPED, normal_topic(point.topic, point.group), point.group),
-                *(point.revive_time_ms, len(left)),
+                kind=WaitingKind.POPPED,
+                topic=normal_topic(point.topic, point.group),
+                group=point.group,
+                due_ms=point.revive_time_ms,
+                message_count=len(left),
             )
             for point, left in self._popped.values()
             if left

@@ -15,6 +15,7 @@ from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
 from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, TEXTS_BYTES_MAX, KvConfig, WhenSaved, size_of
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, RouteTable
+from cometmq.wire import headers as h
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import (
     Body,
@@ -32,28 +33,6 @@ from cometmq.wire.bodies import (
 from cometmq.wire.bodies.body import LIMITS, BodyType
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import (
-    AddWritePermResponseHeader,
-    BrokerHeader,
-    BrokerHeartbeatHeader,
-    BrokerMemberGroupHeader,
-    BrokerNameHeader,
-    ClusterHeader,
-    ConfigKeyHeader,
-    DeleteTopicInNamesrvHeader,
-    GetConfigResponseHeader,
-    GetRouteHeader,
-    NamespaceHeader,
-    NoFields,
-    PutConfigHeader,
-    QueryDataVersionResponseHeader,
-    RegisterBrokerHeader,
-    RegisterBrokerResponseHeader,
-    TopicHeader,
-    WipeWritePermResponseHeader,
-    fields,
-    parse,
-)
 from cometmq.wire.requests import TO_NAME_SERVERS
 
 Registering = Generator[Callable[[], Registration] | None, Registration | None, Command]
@@ -134,7 +113,7 @@ class NameServerRequests:
         if answer is None:
             remark = f" request type {command.code} not supported"
             return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
-        return answer(command, parse(TO_NAME_SERVERS[RequestCode(command.code)].header, command.ext_fields))
+        return answer(command, h.parse(TO_NAME_SERVERS[RequestCode(command.code)].header, command.ext_fields))
 
     def change_config(self, command: Command, when_saved: WhenSaved) -> Command | None:
         """Start the change of a request of CONFIG_CHANGES; return the response if it is refused.
@@ -144,7 +123,7 @@ class NameServerRequests:
         if command.code == RequestCode.UPDATE_NAMESRV_CONFIG:
             return self._change_settings(command, when_saved)
         if command.code == RequestCode.PUT_KV_CONFIG:
-            header = parse(PutConfigHeader, command.ext_fields)
+            header = h.parse(h.PutConfigHeader, command.ext_fields)
             if header.namespace == ORDER_TOPIC_CONFIG and self._has_too_many_queues(header.value):
                 remark = (
                     f"order {header.value[:80]!r}: at most {self._limits.route_queues} queues are possible "
@@ -161,7 +140,7 @@ class NameServerRequests:
                 return response(command, ResponseCode.INVALID_PARAMETER, remark)
             self._kv_config.put(header.namespace, header.key, header.value, when_saved)
         else:
-            key = parse(ConfigKeyHeader, command.ext_fields)
+            key = h.parse(h.ConfigKeyHeader, command.ext_fields)
             self._kv_config.delete(key.namespace, key.key, when_saved)
         return None
 
@@ -172,7 +151,7 @@ class NameServerRequests:
 
         It yields None, or a function to run in a thread, whose result must be sent. Raises like ``answer``.
         """
-        header = parse(RegisterBrokerHeader, command.ext_fields)
+        header = h.parse(h.RegisterBrokerHeader, command.ext_fields)
         if header.body_crc and header.body_crc != body_crc(command.body):
             return response(command, ResponseCode.SYSTEM_ERROR, "crc32 not match")
         body = Registration()
@@ -190,44 +169,45 @@ class NameServerRequests:
             )
             _log.info("broker %s registered with %d topics", where, len(body.table.topics))
         if registered.displaced is not None:
+            moved = f"was at {registered.displaced}, and is at {header.broker_addr} from now on"
             _log.warning(
-                "broker %s (%d) was at %s, and is at %s from now on, as %s has registered it: if both are "
-                "running they have the same name, or a stranger takes its place, which --users prevents",
-                *(header.broker_name, header.broker_id, registered.displaced, header.broker_addr, source),
+                "broker %s (%d) %s, as %s has registered it: if both are running they have the same name, "
+                "or a stranger takes its place, which --users prevents",
+                header.broker_name,
+                header.broker_id,
+                moved,
+                source,
             )
         if left_out := registered.left_out:
-            _log.warning(
-                "broker %s: %d topics are left out: %s%s",
-                *(header.broker_name, len(left_out), "; ".join(left_out[:LEFT_OUT_SHOWN_MAX])),
-                "; …" if len(left_out) > LEFT_OUT_SHOWN_MAX else "",
-            )
+            shown = "; ".join(left_out[:LEFT_OUT_SHOWN_MAX]) + "; …" * (len(left_out) > LEFT_OUT_SHOWN_MAX)
+            _log.warning("broker %s: %d topics are left out: %s", header.broker_name, len(left_out), shown)
         return response(
             command,
-            ext_fields=fields(
-                RegisterBrokerResponseHeader(registered.ha_server_addr, registered.master_addr)
+            ext_fields=h.fields(
+                h.RegisterBrokerResponseHeader(registered.ha_server_addr, registered.master_addr)
             ),
             body=self._kv_config.body(ORDER_TOPIC_CONFIG) or b"",
         )
 
-    def _unregister(self, command: Command, header: BrokerHeader) -> Command:
+    def _unregister(self, command: Command, header: h.BrokerHeader) -> Command:
         self._routes.unregister(header)
         _log.info("broker %.80r at %.80r unregistered", header.broker_name, header.broker_addr)
         return response(command)
 
-    def _heartbeat(self, command: Command, header: BrokerHeartbeatHeader) -> Command:
+    def _heartbeat(self, command: Command, header: h.BrokerHeartbeatHeader) -> Command:
         self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
         return response(command)
 
-    def _data_version(self, command: Command, header: BrokerHeader) -> Command:
+    def _data_version(self, command: Command, header: h.BrokerHeader) -> Command:
         theirs = self.decode_body(DataVersion, command) if command.body else None
         ours = self._routes.data_version(header.cluster_name, header.broker_addr)
         self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
-        changed = QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
-        return response(command, ext_fields=fields(changed), body=encode(ours) if ours else b"")
+        changed = h.QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
+        return response(command, ext_fields=h.fields(changed), body=encode(ours) if ours else b"")
 
     # NameServerRequests of clients and brokers.
 
-    def _route(self, command: Command, header: GetRouteHeader) -> Command:
+    def _route(self, command: Command, header: h.GetRouteHeader) -> Command:
         route = self._routes.route(header.topic)
         if route is None:
             return response(command, ResponseCode.TOPIC_NOT_EXIST, self._no_route(header.topic))
@@ -246,51 +226,51 @@ class NameServerRequests:
         hint = f"; did you mean {nearest}?" if nearest else "."
         return remark + f"{count} {'topic is' if count == 1 else 'topics are'} known here{hint}"
 
-    def _cluster_info(self, command: Command, _: NoFields) -> Command:
+    def _cluster_info(self, command: Command, _: h.NoFields) -> Command:
         return response(command, body=encode(self._routes.cluster_info()))
 
-    def _member_group(self, command: Command, header: BrokerMemberGroupHeader) -> Command:
+    def _member_group(self, command: Command, header: h.BrokerMemberGroupHeader) -> Command:
         broker = self._routes.broker(header.broker_name)
         members = BrokerMembers(broker.addrs if broker else {}, header.broker_name, header.cluster_name)
         return response(command, body=encode(BrokerMemberGroup(members)))
 
-    def _topics(self, command: Command, _: NoFields) -> Command:
+    def _topics(self, command: Command, _: h.NoFields) -> Command:
         return _names(command, self._routes.topics())
 
-    def _topics_of_cluster(self, command: Command, header: ClusterHeader) -> Command:
+    def _topics_of_cluster(self, command: Command, header: h.ClusterHeader) -> Command:
         return _names(command, self._routes.topics(header.cluster))
 
-    def _system_topics(self, command: Command, _: NoFields) -> Command:
+    def _system_topics(self, command: Command, _: h.NoFields) -> Command:
         info = self._routes.cluster_info()
         names = [name for cluster, brokers in info.clusters.items() for name in (cluster, *brokers)]
         addr = next((addr for broker in info.brokers.values() for addr in broker.addrs.values()), None)
         return _names(command, names, addr)
 
-    def _unit_topics(self, command: Command, _: NoFields) -> Command:
+    def _unit_topics(self, command: Command, _: h.NoFields) -> Command:
         return _names(command, self._routes.topics_with_flags(wanted=UNIT_FLAG))
 
-    def _unit_subscription_topics(self, command: Command, _: NoFields) -> Command:
+    def _unit_subscription_topics(self, command: Command, _: h.NoFields) -> Command:
         return _names(command, self._routes.topics_with_flags(wanted=UNIT_SUBSCRIPTION_FLAG))
 
-    def _unit_subscription_only_topics(self, command: Command, _: NoFields) -> Command:
+    def _unit_subscription_only_topics(self, command: Command, _: h.NoFields) -> Command:
         topics = self._routes.topics_with_flags(wanted=UNIT_SUBSCRIPTION_FLAG, unwanted=UNIT_FLAG)
         return _names(command, topics)
 
     # Changes by operators.
 
-    def _wipe_write_perm(self, command: Command, header: BrokerNameHeader) -> Command:
+    def _wipe_write_perm(self, command: Command, header: h.BrokerNameHeader) -> Command:
         name = header.broker_name
         count = self._routes.set_writable(name, writable=False)
         _log.info("broker %.80r: %d topics can no longer be written to", name, count)
-        return response(command, ext_fields=fields(WipeWritePermResponseHeader(count)))
+        return response(command, ext_fields=h.fields(h.WipeWritePermResponseHeader(count)))
 
-    def _add_write_perm(self, command: Command, header: BrokerNameHeader) -> Command:
+    def _add_write_perm(self, command: Command, header: h.BrokerNameHeader) -> Command:
         name = header.broker_name
         count = self._routes.set_writable(name, writable=True)
         _log.info("broker %.80r: %d topics can be written to again", name, count)
-        return response(command, ext_fields=fields(AddWritePermResponseHeader(count)))
+        return response(command, ext_fields=h.fields(h.AddWritePermResponseHeader(count)))
 
-    def _add_topic(self, command: Command, header: TopicHeader) -> Command:
+    def _add_topic(self, command: Command, header: h.TopicHeader) -> Command:
         queues = self.decode_body(_TopicQueues, command).queues if command.body else []
         if not self._routes.add_topic(header.topic, queues):
             _log.warning(
@@ -298,18 +278,18 @@ class NameServerRequests:
             )
         return response(command)
 
-    def _delete_topic(self, command: Command, header: DeleteTopicInNamesrvHeader) -> Command:
+    def _delete_topic(self, command: Command, header: h.DeleteTopicInNamesrvHeader) -> Command:
         self._routes.delete_topic(header.topic, header.cluster_name or None)
         return response(command)
 
-    def _get_config(self, command: Command, header: ConfigKeyHeader) -> Command:
+    def _get_config(self, command: Command, header: h.ConfigKeyHeader) -> Command:
         value = self._kv_config.get(header.namespace, header.key)
         if value is None:
             remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
             return response(command, ResponseCode.QUERY_NOT_FOUND, remark)
-        return response(command, ext_fields=fields(GetConfigResponseHeader(value)))
+        return response(command, ext_fields=h.fields(h.GetConfigResponseHeader(value)))
 
-    def _config_table(self, command: Command, header: NamespaceHeader) -> Command:
+    def _config_table(self, command: Command, header: h.NamespaceHeader) -> Command:
         namespace = header.namespace
         body = self._kv_config.body(namespace)
         if body is None:
@@ -317,7 +297,7 @@ class NameServerRequests:
             return response(command, ResponseCode.QUERY_NOT_FOUND, remark)
         return response(command, body=body)
 
-    def _get_settings(self, command: Command, _: NoFields) -> Command:
+    def _get_settings(self, command: Command, _: h.NoFields) -> Command:
         return response(command, body=settings_text.encode(self._settings))
 
     def _change_settings(self, command: Command, when_saved: WhenSaved) -> Command | None:

@@ -12,6 +12,7 @@ has the permission for what the request does.
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from cometmq.wire import headers as h
 from cometmq.wire.bodies import (
     AssignmentRequest,
     BatchAckRequest,
@@ -27,77 +28,6 @@ from cometmq.wire.bodies.access import AclInfo, UserInfo
 from cometmq.wire.bodies.controller import SyncStateSet
 from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import (
-    AckHeader,
-    AddWritePermResponseHeader,
-    BrokerHeader,
-    BrokerHeartbeatHeader,
-    BrokerMemberGroupHeader,
-    BrokerNameHeader,
-    ChangeInvisibleHeader,
-    ChangeInvisibleResponseHeader,
-    CheckTransactionStateHeader,
-    CloneOffsetHeader,
-    ClusterHeader,
-    ConfigKeyHeader,
-    ConsumeDirectlyHeader,
-    ConsumerGroupHeader,
-    CreateTopicHeader,
-    DeleteGroupHeader,
-    DeleteTopicInNamesrvHeader,
-    EndTransactionHeader,
-    GetAllGroupConfigHeader,
-    GetAllGroupConfigResponseHeader,
-    GetAllTopicConfigHeader,
-    GetAllTopicConfigResponseHeader,
-    GetBrokerConfigResponseHeader,
-    GetConfigResponseHeader,
-    GetConsumeStatsHeader,
-    GetEarliestStoreTimeHeader,
-    GetEarliestStoreTimeResponseHeader,
-    GetMaxOffsetHeader,
-    GetMinOffsetHeader,
-    GetRouteHeader,
-    GroupHeader,
-    Header,
-    HeartbeatResponseHeader,
-    NamespaceHeader,
-    NoFields,
-    NotificationHeader,
-    NotificationResponseHeader,
-    OffsetResponseHeader,
-    PeekHeader,
-    PollingInfoHeader,
-    PollingInfoResponseHeader,
-    PopHeader,
-    PopResponseHeader,
-    ProducerGroupHeader,
-    PullHeader,
-    PullResponseHeader,
-    PushReplyHeader,
-    PutConfigHeader,
-    QueryConsumeQueueHeader,
-    QueryConsumerOffsetHeader,
-    QueryDataVersionResponseHeader,
-    QueryMessageHeader,
-    QueryMessageResponseHeader,
-    RecallHeader,
-    RecallResponseHeader,
-    RegisterBrokerHeader,
-    RegisterBrokerResponseHeader,
-    ResetOffsetHeader,
-    RunningInfoHeader,
-    SearchOffsetHeader,
-    SendBackHeader,
-    SendHeader,
-    SendHeaderV2,
-    SendResponseHeader,
-    TopicHeader,
-    UnregisterClientHeader,
-    UpdateConsumerOffsetHeader,
-    ViewMessageHeader,
-    WipeWritePermResponseHeader,
-)
 from cometmq.wire.headers.access import (
     AclFilterHeader,
     DeleteAclHeader,
@@ -162,8 +92,8 @@ class Request(NamedTuple):
         body: the type of the request's body; None if it has none, or one that is not JSON.
     """
 
-    header: type[Header] = NoFields
-    answer: type[Header] = NoFields
+    header: type[h.Header] = h.NoFields
+    answer: type[h.Header] = h.NoFields
     access: tuple[Access, ...] = ()
     body: type[Body] | None = None
 
@@ -188,166 +118,172 @@ _SUB_OR_GET: Final = (_topic(Action.SUB, Action.GET), _group(Action.SUB, Action.
 _CLUSTER_GET: Final = (Access(Resource.CLUSTER, (Action.GET,)),)
 _CLUSTER_UPDATE: Final = (Access(Resource.CLUSTER, (Action.UPDATE,)),)
 
-SENDS: Final[dict[int, type[SendHeader]]] = {
-    RequestCode.SEND_MESSAGE: SendHeader,
-    RequestCode.SEND_MESSAGE_V2: SendHeaderV2,
-    RequestCode.SEND_BATCH_MESSAGE: SendHeaderV2,
+SENDS: Final[dict[int, type[h.SendHeader]]] = {
+    RequestCode.SEND_MESSAGE: h.SendHeader,
+    RequestCode.SEND_MESSAGE_V2: h.SendHeaderV2,
+    RequestCode.SEND_BATCH_MESSAGE: h.SendHeaderV2,
 }
 """The requests that store producers' messages, of which brokers handle many at a time, and their headers."""
 
 TO_BROKERS: Final = {
-    RequestCode(code): Request(header, SendResponseHeader, _PUB) for code, header in SENDS.items()
+    RequestCode(code): Request(header, h.SendResponseHeader, _PUB) for code, header in SENDS.items()
 } | {
-    RequestCode.SEND_REPLY_MESSAGE: Request(SendHeader, SendResponseHeader, _PUB),
-    RequestCode.SEND_REPLY_MESSAGE_V2: Request(SendHeaderV2, SendResponseHeader, _PUB),
-    RequestCode.RECALL_MESSAGE: Request(RecallHeader, RecallResponseHeader, _PUB),
-    RequestCode.END_TRANSACTION: Request(EndTransactionHeader, NoFields, _PUB),
-    RequestCode.PULL_MESSAGE: Request(PullHeader, PullResponseHeader, _PULL),
-    RequestCode.LITE_PULL_MESSAGE: Request(PullHeader, PullResponseHeader, _PULL),
-    RequestCode.CONSUMER_SEND_MSG_BACK: Request(SendBackHeader, NoFields, (_group(Action.SUB),)),
+    RequestCode.SEND_REPLY_MESSAGE: Request(h.SendHeader, h.SendResponseHeader, _PUB),
+    RequestCode.SEND_REPLY_MESSAGE_V2: Request(h.SendHeaderV2, h.SendResponseHeader, _PUB),
+    RequestCode.RECALL_MESSAGE: Request(h.RecallHeader, h.RecallResponseHeader, _PUB),
+    RequestCode.END_TRANSACTION: Request(h.EndTransactionHeader, h.NoFields, _PUB),
+    RequestCode.PULL_MESSAGE: Request(h.PullHeader, h.PullResponseHeader, _PULL),
+    RequestCode.LITE_PULL_MESSAGE: Request(h.PullHeader, h.PullResponseHeader, _PULL),
+    RequestCode.CONSUMER_SEND_MSG_BACK: Request(h.SendBackHeader, h.NoFields, (_group(Action.SUB),)),
     RequestCode.QUERY_MESSAGE: Request(
-        QueryMessageHeader, QueryMessageResponseHeader, (_topic(Action.SUB, Action.GET),)
+        h.QueryMessageHeader, h.QueryMessageResponseHeader, (_topic(Action.SUB, Action.GET),)
     ),
-    RequestCode.VIEW_MESSAGE_BY_ID: Request(ViewMessageHeader, NoFields, _TOPIC_GET),
-    RequestCode.QUERY_CONSUMER_OFFSET: Request(QueryConsumerOffsetHeader, OffsetResponseHeader, _SUB_OR_GET),
+    RequestCode.VIEW_MESSAGE_BY_ID: Request(h.ViewMessageHeader, h.NoFields, _TOPIC_GET),
+    RequestCode.QUERY_CONSUMER_OFFSET: Request(
+        h.QueryConsumerOffsetHeader, h.OffsetResponseHeader, _SUB_OR_GET
+    ),
     RequestCode.UPDATE_CONSUMER_OFFSET: Request(
-        UpdateConsumerOffsetHeader,
-        NoFields,
+        h.UpdateConsumerOffsetHeader,
+        h.NoFields,
         (_topic(Action.SUB, Action.UPDATE), _group(Action.SUB, Action.UPDATE)),
     ),
-    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: Request(SearchOffsetHeader, OffsetResponseHeader, _TOPIC_GET),
-    RequestCode.GET_MAX_OFFSET: Request(GetMaxOffsetHeader, OffsetResponseHeader, _TOPIC_GET),
-    RequestCode.GET_MIN_OFFSET: Request(GetMinOffsetHeader, OffsetResponseHeader, _TOPIC_GET),
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: Request(h.SearchOffsetHeader, h.OffsetResponseHeader, _TOPIC_GET),
+    RequestCode.GET_MAX_OFFSET: Request(h.GetMaxOffsetHeader, h.OffsetResponseHeader, _TOPIC_GET),
+    RequestCode.GET_MIN_OFFSET: Request(h.GetMinOffsetHeader, h.OffsetResponseHeader, _TOPIC_GET),
     RequestCode.GET_EARLIEST_MSG_STORETIME: Request(
-        GetEarliestStoreTimeHeader, GetEarliestStoreTimeResponseHeader, _TOPIC_GET
+        h.GetEarliestStoreTimeHeader, h.GetEarliestStoreTimeResponseHeader, _TOPIC_GET
     ),
-    RequestCode.QUERY_CONSUME_QUEUE: Request(QueryConsumeQueueHeader, NoFields, _BOTH_GET),
-    RequestCode.HEART_BEAT: Request(NoFields, HeartbeatResponseHeader, _SUB, Heartbeat),
-    RequestCode.UNREGISTER_CLIENT: Request(UnregisterClientHeader, NoFields, (_group(Action.SUB),)),
+    RequestCode.QUERY_CONSUME_QUEUE: Request(h.QueryConsumeQueueHeader, h.NoFields, _BOTH_GET),
+    RequestCode.HEART_BEAT: Request(h.NoFields, h.HeartbeatResponseHeader, _SUB, Heartbeat),
+    RequestCode.UNREGISTER_CLIENT: Request(h.UnregisterClientHeader, h.NoFields, (_group(Action.SUB),)),
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: Request(
-        ConsumerGroupHeader, NoFields, (_group(Action.SUB, Action.GET),)
+        h.ConsumerGroupHeader, h.NoFields, (_group(Action.SUB, Action.GET),)
     ),
-    RequestCode.LOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
-    RequestCode.UNLOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
-    RequestCode.CHECK_CLIENT_CONFIG: Request(NoFields, NoFields, (_group(Action.SUB),), ClientConfigCheck),
-    RequestCode.QUERY_ASSIGNMENT: Request(NoFields, NoFields, _SUB, AssignmentRequest),
-    RequestCode.POP_MESSAGE: Request(PopHeader, PopResponseHeader, _SUB),
-    RequestCode.ACK_MESSAGE: Request(AckHeader, NoFields, _SUB),
-    RequestCode.BATCH_ACK_MESSAGE: Request(NoFields, NoFields, _SUB, BatchAckRequest),
+    RequestCode.LOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, LockRequest),
+    RequestCode.UNLOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, LockRequest),
+    RequestCode.CHECK_CLIENT_CONFIG: Request(
+        h.NoFields, h.NoFields, (_group(Action.SUB),), ClientConfigCheck
+    ),
+    RequestCode.QUERY_ASSIGNMENT: Request(h.NoFields, h.NoFields, _SUB, AssignmentRequest),
+    RequestCode.POP_MESSAGE: Request(h.PopHeader, h.PopResponseHeader, _SUB),
+    RequestCode.ACK_MESSAGE: Request(h.AckHeader, h.NoFields, _SUB),
+    RequestCode.BATCH_ACK_MESSAGE: Request(h.NoFields, h.NoFields, _SUB, BatchAckRequest),
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME: Request(
-        ChangeInvisibleHeader, ChangeInvisibleResponseHeader, _SUB
+        h.ChangeInvisibleHeader, h.ChangeInvisibleResponseHeader, _SUB
     ),
-    RequestCode.PEEK_MESSAGE: Request(PeekHeader, PopResponseHeader, _SUB),
-    RequestCode.NOTIFICATION: Request(NotificationHeader, NotificationResponseHeader, _SUB),
-    RequestCode.POLLING_INFO: Request(PollingInfoHeader, PollingInfoResponseHeader, _BOTH_GET),
+    RequestCode.PEEK_MESSAGE: Request(h.PeekHeader, h.PopResponseHeader, _SUB),
+    RequestCode.NOTIFICATION: Request(h.NotificationHeader, h.NotificationResponseHeader, _SUB),
+    RequestCode.POLLING_INFO: Request(h.PollingInfoHeader, h.PollingInfoResponseHeader, _BOTH_GET),
     # Sent by operators to a broker.
-    RequestCode.UPDATE_AND_CREATE_TOPIC: Request(CreateTopicHeader, NoFields, (_topic(Action.CREATE),)),
+    RequestCode.UPDATE_AND_CREATE_TOPIC: Request(h.CreateTopicHeader, h.NoFields, (_topic(Action.CREATE),)),
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: Request(
-        NoFields, NoFields, (_topic(Action.CREATE),), TopicConfigs
+        h.NoFields, h.NoFields, (_topic(Action.CREATE),), TopicConfigs
     ),
-    RequestCode.DELETE_TOPIC_IN_BROKER: Request(TopicHeader, NoFields, (_topic(Action.DELETE),)),
-    RequestCode.GET_TOPIC_CONFIG: Request(TopicHeader, NoFields, _TOPIC_GET),
+    RequestCode.DELETE_TOPIC_IN_BROKER: Request(h.TopicHeader, h.NoFields, (_topic(Action.DELETE),)),
+    RequestCode.GET_TOPIC_CONFIG: Request(h.TopicHeader, h.NoFields, _TOPIC_GET),
     RequestCode.GET_ALL_TOPIC_CONFIG: Request(
-        GetAllTopicConfigHeader, GetAllTopicConfigResponseHeader, _CLUSTER_GET
+        h.GetAllTopicConfigHeader, h.GetAllTopicConfigResponseHeader, _CLUSTER_GET
     ),
-    RequestCode.GET_TOPIC_STATS_INFO: Request(TopicHeader, NoFields, _TOPIC_GET),
-    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: Request(TopicHeader, NoFields, _TOPIC_GET),
+    RequestCode.GET_TOPIC_STATS_INFO: Request(h.TopicHeader, h.NoFields, _TOPIC_GET),
+    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: Request(h.TopicHeader, h.NoFields, _TOPIC_GET),
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: Request(access=_CLUSTER_GET),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Request(
-        NoFields, NoFields, (_group(Action.UPDATE),), GroupConfig
+        h.NoFields, h.NoFields, (_group(Action.UPDATE),), GroupConfig
     ),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Request(
-        NoFields, NoFields, (_group(Action.UPDATE),), GroupConfigList
+        h.NoFields, h.NoFields, (_group(Action.UPDATE),), GroupConfigList
     ),
-    RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: Request(GroupForbiddenHeader, NoFields, _BOTH_UPDATE),
-    RequestCode.DELETE_SUBSCRIPTIONGROUP: Request(DeleteGroupHeader, NoFields, (_group(Action.DELETE),)),
-    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Request(GroupHeader, NoFields, _GROUP_GET),
+    RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: Request(GroupForbiddenHeader, h.NoFields, _BOTH_UPDATE),
+    RequestCode.DELETE_SUBSCRIPTIONGROUP: Request(h.DeleteGroupHeader, h.NoFields, (_group(Action.DELETE),)),
+    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Request(h.GroupHeader, h.NoFields, _GROUP_GET),
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Request(
-        GetAllGroupConfigHeader, GetAllGroupConfigResponseHeader, _CLUSTER_GET
+        h.GetAllGroupConfigHeader, h.GetAllGroupConfigResponseHeader, _CLUSTER_GET
     ),
-    RequestCode.GET_ALL_CONSUMER_OFFSET: Request(AllOffsetsHeader, NoFields, _CLUSTER_GET),
+    RequestCode.GET_ALL_CONSUMER_OFFSET: Request(AllOffsetsHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.GET_ALL_DELAY_OFFSET: Request(access=_CLUSTER_GET),
-    RequestCode.GET_CONSUMER_CONNECTION_LIST: Request(ConsumerGroupHeader, NoFields, _GROUP_GET),
-    RequestCode.GET_PRODUCER_CONNECTION_LIST: Request(ProducerGroupHeader, NoFields, _CLUSTER_GET),
-    RequestCode.GET_CONSUME_STATS: Request(GetConsumeStatsHeader, NoFields, _BOTH_GET),
-    RequestCode.GET_BROKER_CONSUME_STATS: Request(BrokerConsumeStatsHeader, NoFields, _CLUSTER_GET),
-    RequestCode.QUERY_CONSUME_TIME_SPAN: Request(GroupTopicHeader, NoFields, _BOTH_GET),
-    RequestCode.QUERY_CORRECTION_OFFSET: Request(CorrectionOffsetHeader, NoFields, _BOTH_GET),
-    RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: Request(GroupSubscriptionHeader, NoFields, _BOTH_GET),
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: Request(h.ConsumerGroupHeader, h.NoFields, _GROUP_GET),
+    RequestCode.GET_PRODUCER_CONNECTION_LIST: Request(h.ProducerGroupHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.GET_CONSUME_STATS: Request(h.GetConsumeStatsHeader, h.NoFields, _BOTH_GET),
+    RequestCode.GET_BROKER_CONSUME_STATS: Request(BrokerConsumeStatsHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.QUERY_CONSUME_TIME_SPAN: Request(GroupTopicHeader, h.NoFields, _BOTH_GET),
+    RequestCode.QUERY_CORRECTION_OFFSET: Request(CorrectionOffsetHeader, h.NoFields, _BOTH_GET),
+    RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: Request(GroupSubscriptionHeader, h.NoFields, _BOTH_GET),
     RequestCode.GET_ALL_PRODUCER_INFO: Request(access=_CLUSTER_GET),
-    RequestCode.QUERY_TOPICS_BY_CONSUMER: Request(GroupHeader, NoFields, _GROUP_GET),
-    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Request(ResetOffsetHeader, NoFields, _BOTH_UPDATE),
-    RequestCode.CLONE_GROUP_OFFSET: Request(CloneOffsetHeader, NoFields, _BOTH_UPDATE),
-    RequestCode.GET_CONSUMER_RUNNING_INFO: Request(RunningInfoHeader, NoFields, _GROUP_GET),
-    RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(ConsumeDirectlyHeader, NoFields, _SUB),
-    RequestCode.SET_MESSAGE_REQUEST_MODE: Request(NoFields, NoFields, _BOTH_UPDATE, MessageModeRequest),
+    RequestCode.QUERY_TOPICS_BY_CONSUMER: Request(h.GroupHeader, h.NoFields, _GROUP_GET),
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Request(h.ResetOffsetHeader, h.NoFields, _BOTH_UPDATE),
+    RequestCode.CLONE_GROUP_OFFSET: Request(h.CloneOffsetHeader, h.NoFields, _BOTH_UPDATE),
+    RequestCode.GET_CONSUMER_RUNNING_INFO: Request(h.RunningInfoHeader, h.NoFields, _GROUP_GET),
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(h.ConsumeDirectlyHeader, h.NoFields, _SUB),
+    RequestCode.SET_MESSAGE_REQUEST_MODE: Request(h.NoFields, h.NoFields, _BOTH_UPDATE, MessageModeRequest),
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: Request(access=_CLUSTER_GET),
-    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Request(ConsumerStatusHeader, NoFields, _BOTH_GET),
-    RequestCode.RESUME_CHECK_HALF_MESSAGE: Request(ResumeCheckHeader, NoFields, (_topic(Action.UPDATE),)),
+    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Request(ConsumerStatusHeader, h.NoFields, _BOTH_GET),
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: Request(ResumeCheckHeader, h.NoFields, (_topic(Action.UPDATE),)),
     RequestCode.GET_TIMER_CHECK_POINT: Request(access=_CLUSTER_GET),
     RequestCode.GET_TIMER_METRICS: Request(access=_CLUSTER_GET),
-    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: Request(QueueWritesHeader, NoFields, _TOPIC_GET),
+    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: Request(QueueWritesHeader, h.NoFields, _TOPIC_GET),
     RequestCode.TRIGGER_DELETE_FILES: Request(access=_CLUSTER_UPDATE),
     RequestCode.DELETE_EXPIRED_COMMITLOG: Request(access=_CLUSTER_UPDATE),
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: Request(access=_CLUSTER_UPDATE),
     RequestCode.CLEAN_UNUSED_TOPIC: Request(access=_CLUSTER_UPDATE),
-    RequestCode.GET_BROKER_CONFIG: Request(NoFields, GetBrokerConfigResponseHeader, _CLUSTER_GET),
+    RequestCode.GET_BROKER_CONFIG: Request(h.NoFields, h.GetBrokerConfigResponseHeader, _CLUSTER_GET),
     RequestCode.UPDATE_BROKER_CONFIG: Request(access=_CLUSTER_UPDATE),
     RequestCode.GET_BROKER_RUNTIME_INFO: Request(access=_CLUSTER_GET),
-    RequestCode.VIEW_BROKER_STATS_DATA: Request(StatisticHeader, NoFields, _CLUSTER_GET),
+    RequestCode.VIEW_BROKER_STATS_DATA: Request(StatisticHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.GET_BROKER_HA_STATUS: Request(access=_CLUSTER_GET),
     RequestCode.GET_BROKER_EPOCH_CACHE: Request(access=_CLUSTER_GET),
-    RequestCode.NOTIFY_BROKER_ROLE_CHANGED: Request(MasterHeader, NoFields, _CLUSTER_UPDATE, SyncStateSet),
-    RequestCode.AUTH_CREATE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE, UserInfo),
-    RequestCode.AUTH_UPDATE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE, UserInfo),
-    RequestCode.AUTH_DELETE_USER: Request(UserHeader, NoFields, _CLUSTER_UPDATE),
-    RequestCode.AUTH_GET_USER: Request(UserHeader, NoFields, _CLUSTER_GET),
-    RequestCode.AUTH_LIST_USER: Request(UserFilterHeader, NoFields, _CLUSTER_GET),
-    RequestCode.AUTH_CREATE_ACL: Request(SubjectHeader, NoFields, _CLUSTER_UPDATE, AclInfo),
-    RequestCode.AUTH_UPDATE_ACL: Request(SubjectHeader, NoFields, _CLUSTER_UPDATE, AclInfo),
-    RequestCode.AUTH_DELETE_ACL: Request(DeleteAclHeader, NoFields, _CLUSTER_UPDATE),
-    RequestCode.AUTH_GET_ACL: Request(SubjectHeader, NoFields, _CLUSTER_GET),
-    RequestCode.AUTH_LIST_ACL: Request(AclFilterHeader, NoFields, _CLUSTER_GET),
+    RequestCode.NOTIFY_BROKER_ROLE_CHANGED: Request(MasterHeader, h.NoFields, _CLUSTER_UPDATE, SyncStateSet),
+    RequestCode.AUTH_CREATE_USER: Request(UserHeader, h.NoFields, _CLUSTER_UPDATE, UserInfo),
+    RequestCode.AUTH_UPDATE_USER: Request(UserHeader, h.NoFields, _CLUSTER_UPDATE, UserInfo),
+    RequestCode.AUTH_DELETE_USER: Request(UserHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.AUTH_GET_USER: Request(UserHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_LIST_USER: Request(UserFilterHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_CREATE_ACL: Request(SubjectHeader, h.NoFields, _CLUSTER_UPDATE, AclInfo),
+    RequestCode.AUTH_UPDATE_ACL: Request(SubjectHeader, h.NoFields, _CLUSTER_UPDATE, AclInfo),
+    RequestCode.AUTH_DELETE_ACL: Request(DeleteAclHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.AUTH_GET_ACL: Request(SubjectHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_LIST_ACL: Request(AclFilterHeader, h.NoFields, _CLUSTER_GET),
 }
 """The requests to brokers."""
 
 TO_CLIENTS: Final = {
-    RequestCode.CHECK_TRANSACTION_STATE: Request(CheckTransactionStateHeader),
-    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: Request(ConsumerGroupHeader),
-    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: Request(PushReplyHeader),
-    RequestCode.GET_CONSUMER_RUNNING_INFO: Request(RunningInfoHeader),
-    RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(ConsumeDirectlyHeader),
+    RequestCode.CHECK_TRANSACTION_STATE: Request(h.CheckTransactionStateHeader),
+    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: Request(h.ConsumerGroupHeader),
+    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: Request(h.PushReplyHeader),
+    RequestCode.GET_CONSUMER_RUNNING_INFO: Request(h.RunningInfoHeader),
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(h.ConsumeDirectlyHeader),
     RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: Request(ConsumerStatusHeader),
 }
 """The requests of brokers to clients."""
 
 TO_NAME_SERVERS: Final = {
-    RequestCode.PUT_KV_CONFIG: Request(PutConfigHeader, NoFields, _CLUSTER_UPDATE),
-    RequestCode.GET_KV_CONFIG: Request(ConfigKeyHeader, GetConfigResponseHeader, _CLUSTER_GET),
-    RequestCode.DELETE_KV_CONFIG: Request(ConfigKeyHeader, NoFields, _CLUSTER_UPDATE),
-    RequestCode.GET_KVLIST_BY_NAMESPACE: Request(NamespaceHeader, NoFields, _CLUSTER_GET),
-    RequestCode.REGISTER_BROKER: Request(RegisterBrokerHeader, RegisterBrokerResponseHeader, _CLUSTER_UPDATE),
-    RequestCode.UNREGISTER_BROKER: Request(BrokerHeader, NoFields, _CLUSTER_UPDATE),
-    RequestCode.QUERY_DATA_VERSION: Request(BrokerHeader, QueryDataVersionResponseHeader, _CLUSTER_GET),
-    RequestCode.BROKER_HEARTBEAT: Request(BrokerHeartbeatHeader, NoFields, _CLUSTER_UPDATE),
-    RequestCode.GET_BROKER_MEMBER_GROUP: Request(BrokerMemberGroupHeader, NoFields, _CLUSTER_GET),
+    RequestCode.PUT_KV_CONFIG: Request(h.PutConfigHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.GET_KV_CONFIG: Request(h.ConfigKeyHeader, h.GetConfigResponseHeader, _CLUSTER_GET),
+    RequestCode.DELETE_KV_CONFIG: Request(h.ConfigKeyHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.GET_KVLIST_BY_NAMESPACE: Request(h.NamespaceHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.REGISTER_BROKER: Request(
+        h.RegisterBrokerHeader, h.RegisterBrokerResponseHeader, _CLUSTER_UPDATE
+    ),
+    RequestCode.UNREGISTER_BROKER: Request(h.BrokerHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.QUERY_DATA_VERSION: Request(h.BrokerHeader, h.QueryDataVersionResponseHeader, _CLUSTER_GET),
+    RequestCode.BROKER_HEARTBEAT: Request(h.BrokerHeartbeatHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.GET_BROKER_MEMBER_GROUP: Request(h.BrokerMemberGroupHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.GET_ROUTEINFO_BY_TOPIC: Request(
-        GetRouteHeader, NoFields, (_topic(Action.PUB, Action.SUB, Action.GET),)
+        h.GetRouteHeader, h.NoFields, (_topic(Action.PUB, Action.SUB, Action.GET),)
     ),
     RequestCode.GET_BROKER_CLUSTER_INFO: Request(access=_CLUSTER_GET),
     RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Request(access=_CLUSTER_GET),
-    RequestCode.GET_TOPICS_BY_CLUSTER: Request(ClusterHeader, NoFields, _CLUSTER_GET),
+    RequestCode.GET_TOPICS_BY_CLUSTER: Request(h.ClusterHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: Request(access=_CLUSTER_GET),
     RequestCode.GET_UNIT_TOPIC_LIST: Request(access=_CLUSTER_GET),
     RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: Request(access=_CLUSTER_GET),
     RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: Request(access=_CLUSTER_GET),
-    RequestCode.REGISTER_TOPIC_IN_NAMESRV: Request(TopicHeader, NoFields, _CLUSTER_UPDATE),
-    RequestCode.DELETE_TOPIC_IN_NAMESRV: Request(DeleteTopicInNamesrvHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.REGISTER_TOPIC_IN_NAMESRV: Request(h.TopicHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: Request(h.DeleteTopicInNamesrvHeader, h.NoFields, _CLUSTER_UPDATE),
     RequestCode.WIPE_WRITE_PERM_OF_BROKER: Request(
-        BrokerNameHeader, WipeWritePermResponseHeader, _CLUSTER_UPDATE
+        h.BrokerNameHeader, h.WipeWritePermResponseHeader, _CLUSTER_UPDATE
     ),
     RequestCode.ADD_WRITE_PERM_OF_BROKER: Request(
-        BrokerNameHeader, AddWritePermResponseHeader, _CLUSTER_UPDATE
+        h.BrokerNameHeader, h.AddWritePermResponseHeader, _CLUSTER_UPDATE
     ),
     RequestCode.UPDATE_NAMESRV_CONFIG: Request(access=_CLUSTER_UPDATE),
     RequestCode.GET_NAMESRV_CONFIG: Request(access=_CLUSTER_GET),

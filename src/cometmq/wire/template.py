@@ -110,7 +110,11 @@ class ResponseTemplate:
         marks = [f"\N{SECTION SIGN}{number}" for number in range(len(self._names))]
         fields = dict(zip(self._names, marks, strict=True)) | self._constants
         sample = Command(
-            *(ResponseCode.SUCCESS, _SENTINEL_OPAQUE, RESPONSE_FLAG), remark=self._remark, ext_fields=fields
+            ResponseCode.SUCCESS,
+            opaque=_SENTINEL_OPAQUE,
+            flag=RESPONSE_FLAG,
+            remark=self._remark,
+            ext_fields=fields,
         )
         rest = encode(sample)[_PREFIX.size :].decode()
         pieces = []

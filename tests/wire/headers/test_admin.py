@@ -2,52 +2,32 @@ from collections.abc import Callable
 
 import pytest
 
-from cometmq.wire.headers.admin import (
-    BrokerConsumeStatsHeader,
-    ConsumerStatusHeader,
-    CorrectionOffsetHeader,
-    CreateTopicHeader,
-    DeleteGroupHeader,
-    GetAllGroupConfigHeader,
-    GetAllGroupConfigResponseHeader,
-    GetAllTopicConfigHeader,
-    GetAllTopicConfigResponseHeader,
-    GetBrokerConfigResponseHeader,
-    GetConsumeStatsHeader,
-    GroupForbiddenHeader,
-    GroupHeader,
-    GroupSubscriptionHeader,
-    GroupTopicHeader,
-    QueueWritesHeader,
-    ResumeCheckHeader,
-    StatisticHeader,
-    TopicHeader,
-)
+from cometmq.wire.headers import admin as h
 from cometmq.wire.headers.fields import Header
 
 
 @pytest.mark.parametrize(
     ("header", "java_name"),
     [
-        (CreateTopicHeader, "CreateTopicRequestHeader"),
-        (TopicHeader, "GetTopicConfigRequestHeader"),
-        (GetAllTopicConfigHeader, "GetAllTopicConfigRequestHeader"),
-        (GetAllTopicConfigResponseHeader, "GetAllTopicConfigResponseHeader"),
-        (GetBrokerConfigResponseHeader, "GetBrokerConfigResponseHeader"),
-        (GetAllGroupConfigHeader, "GetAllSubscriptionGroupRequestHeader"),
-        (GetAllGroupConfigResponseHeader, "GetAllSubscriptionGroupResponseHeader"),
-        (DeleteGroupHeader, "DeleteSubscriptionGroupRequestHeader"),
-        (GetConsumeStatsHeader, "GetConsumeStatsRequestHeader"),
-        (GroupHeader, "GetSubscriptionGroupConfigRequestHeader"),
-        (BrokerConsumeStatsHeader, "GetConsumeStatsInBrokerHeader"),
-        (ConsumerStatusHeader, "GetConsumerStatusRequestHeader"),
-        (CorrectionOffsetHeader, "QueryCorrectionOffsetHeader"),
-        (GroupForbiddenHeader, "UpdateGroupForbiddenRequestHeader"),
-        (GroupSubscriptionHeader, "QuerySubscriptionByConsumerRequestHeader"),
-        (GroupTopicHeader, "QueryConsumeTimeSpanRequestHeader"),
-        (QueueWritesHeader, "CheckRocksdbCqWriteProgressRequestHeader"),
-        (ResumeCheckHeader, "ResumeCheckHalfMessageRequestHeader"),
-        (StatisticHeader, "ViewBrokerStatsDataRequestHeader"),
+        (h.CreateTopicHeader, "CreateTopicRequestHeader"),
+        (h.TopicHeader, "GetTopicConfigRequestHeader"),
+        (h.GetAllTopicConfigHeader, "GetAllTopicConfigRequestHeader"),
+        (h.GetAllTopicConfigResponseHeader, "GetAllTopicConfigResponseHeader"),
+        (h.GetBrokerConfigResponseHeader, "GetBrokerConfigResponseHeader"),
+        (h.GetAllGroupConfigHeader, "GetAllSubscriptionGroupRequestHeader"),
+        (h.GetAllGroupConfigResponseHeader, "GetAllSubscriptionGroupResponseHeader"),
+        (h.DeleteGroupHeader, "DeleteSubscriptionGroupRequestHeader"),
+        (h.GetConsumeStatsHeader, "GetConsumeStatsRequestHeader"),
+        (h.GroupHeader, "GetSubscriptionGroupConfigRequestHeader"),
+        (h.BrokerConsumeStatsHeader, "GetConsumeStatsInBrokerHeader"),
+        (h.ConsumerStatusHeader, "GetConsumerStatusRequestHeader"),
+        (h.CorrectionOffsetHeader, "QueryCorrectionOffsetHeader"),
+        (h.GroupForbiddenHeader, "UpdateGroupForbiddenRequestHeader"),
+        (h.GroupSubscriptionHeader, "QuerySubscriptionByConsumerRequestHeader"),
+        (h.GroupTopicHeader, "QueryConsumeTimeSpanRequestHeader"),
+        (h.QueueWritesHeader, "CheckRocksdbCqWriteProgressRequestHeader"),
+        (h.ResumeCheckHeader, "ResumeCheckHalfMessageRequestHeader"),
+        (h.StatisticHeader, "ViewBrokerStatsDataRequestHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(

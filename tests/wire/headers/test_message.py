@@ -2,43 +2,27 @@ from collections.abc import Callable
 
 import pytest
 
+from cometmq.wire.headers import message as h
 from cometmq.wire.headers.fields import Header, fields, parse
-from cometmq.wire.headers.message import (
-    CheckTransactionStateHeader,
-    EndTransactionHeader,
-    PullFlag,
-    PullHeader,
-    PullResponseHeader,
-    PushReplyHeader,
-    QueryMessageHeader,
-    QueryMessageResponseHeader,
-    RecallHeader,
-    RecallResponseHeader,
-    SendBackHeader,
-    SendHeader,
-    SendHeaderV2,
-    SendResponseHeader,
-    ViewMessageHeader,
-)
 
 
 @pytest.mark.parametrize(
     ("header", "java_name"),
     [
-        (SendHeader, "SendMessageRequestHeader"),
-        (SendHeaderV2, "SendMessageRequestHeaderV2"),
-        (SendResponseHeader, "SendMessageResponseHeader"),
-        (PullHeader, "PullMessageRequestHeader"),
-        (PullResponseHeader, "PullMessageResponseHeader"),
-        (QueryMessageHeader, "QueryMessageRequestHeader"),
-        (QueryMessageResponseHeader, "QueryMessageResponseHeader"),
-        (ViewMessageHeader, "ViewMessageRequestHeader"),
-        (SendBackHeader, "ConsumerSendMsgBackRequestHeader"),
-        (EndTransactionHeader, "EndTransactionRequestHeader"),
-        (CheckTransactionStateHeader, "CheckTransactionStateRequestHeader"),
-        (PushReplyHeader, "ReplyMessageRequestHeader"),
-        (RecallHeader, "RecallMessageRequestHeader"),
-        (RecallResponseHeader, "RecallMessageResponseHeader"),
+        (h.SendHeader, "SendMessageRequestHeader"),
+        (h.SendHeaderV2, "SendMessageRequestHeaderV2"),
+        (h.SendResponseHeader, "SendMessageResponseHeader"),
+        (h.PullHeader, "PullMessageRequestHeader"),
+        (h.PullResponseHeader, "PullMessageResponseHeader"),
+        (h.QueryMessageHeader, "QueryMessageRequestHeader"),
+        (h.QueryMessageResponseHeader, "QueryMessageResponseHeader"),
+        (h.ViewMessageHeader, "ViewMessageRequestHeader"),
+        (h.SendBackHeader, "ConsumerSendMsgBackRequestHeader"),
+        (h.EndTransactionHeader, "EndTransactionRequestHeader"),
+        (h.CheckTransactionStateHeader, "CheckTransactionStateRequestHeader"),
+        (h.PushReplyHeader, "ReplyMessageRequestHeader"),
+        (h.RecallHeader, "RecallMessageRequestHeader"),
+        (h.RecallResponseHeader, "RecallMessageResponseHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(
@@ -65,8 +49,8 @@ V2_FIELDS = {  # as a Java client sends them
 
 
 def test_a_short_named_send_reads_as_a_send() -> None:
-    header = parse(SendHeaderV2, V2_FIELDS)
-    assert isinstance(header, SendHeader)
+    header = parse(h.SendHeaderV2, V2_FIELDS)
+    assert isinstance(header, h.SendHeader)
     assert (header.producer_group, header.topic, header.queue_id) == ("pg1", "TopicA", 3)
     assert header.born_time == 1_795_242_489_764
     assert header.properties.endswith("TAGS\x01TagA\x02")
@@ -75,19 +59,19 @@ def test_a_short_named_send_reads_as_a_send() -> None:
 
 
 def test_both_sends_have_the_same_fields_in_the_same_order() -> None:
-    assert SendHeaderV2.__struct_fields__ == SendHeader.__struct_fields__
-    assert SendHeaderV2.__struct_encode_fields__ == tuple("abcdefghijklmn")
-    assert SendHeaderV2.__struct_defaults__ == SendHeader.__struct_defaults__
+    assert h.SendHeaderV2.__struct_fields__ == h.SendHeader.__struct_fields__
+    assert h.SendHeaderV2.__struct_encode_fields__ == tuple("abcdefghijklmn")
+    assert h.SendHeaderV2.__struct_defaults__ == h.SendHeader.__struct_defaults__
 
 
 def test_a_send_without_what_old_clients_leave_out_is_read() -> None:
     needed = {name: V2_FIELDS[name] for name in "abcdefgh"}
-    assert parse(SendHeaderV2, needed).properties == ""
+    assert parse(h.SendHeaderV2, needed).properties == ""
 
 
 def test_a_pull_of_a_cpp_client_is_read() -> None:
     header = parse(
-        PullHeader,
+        h.PullHeader,
         {
             "consumerGroup": "g",
             "topic": "T",
@@ -101,5 +85,5 @@ def test_a_pull_of_a_cpp_client_is_read() -> None:
             "subscription": "TagA || TagB",
         },
     )
-    assert header.sys_flag == PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
+    assert header.sys_flag == h.PullFlag.SUBSCRIPTION | h.PullFlag.SUSPEND
     assert header.expression_type is None and header.max_message_bytes is None

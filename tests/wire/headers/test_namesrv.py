@@ -2,46 +2,29 @@ from collections.abc import Callable
 
 import pytest
 
+from cometmq.wire.headers import namesrv as h
 from cometmq.wire.headers.fields import Header
-from cometmq.wire.headers.namesrv import (
-    AddWritePermResponseHeader,
-    BrokerHeader,
-    BrokerHeartbeatHeader,
-    BrokerMemberGroupHeader,
-    BrokerNameHeader,
-    ClusterHeader,
-    ConfigKeyHeader,
-    DeleteTopicInNamesrvHeader,
-    GetConfigResponseHeader,
-    GetRouteHeader,
-    NamespaceHeader,
-    PutConfigHeader,
-    QueryDataVersionResponseHeader,
-    RegisterBrokerHeader,
-    RegisterBrokerResponseHeader,
-    WipeWritePermResponseHeader,
-)
 
 
 @pytest.mark.parametrize(
     ("header", "java_name"),
     [
-        (PutConfigHeader, "PutKVConfigRequestHeader"),
-        (ConfigKeyHeader, "GetKVConfigRequestHeader"),
-        (GetConfigResponseHeader, "GetKVConfigResponseHeader"),
-        (NamespaceHeader, "GetKVListByNamespaceRequestHeader"),
-        (BrokerHeader, "UnRegisterBrokerRequestHeader"),
-        (RegisterBrokerHeader, "RegisterBrokerRequestHeader"),
-        (RegisterBrokerResponseHeader, "RegisterBrokerResponseHeader"),
-        (QueryDataVersionResponseHeader, "QueryDataVersionResponseHeader"),
-        (GetRouteHeader, "GetRouteInfoRequestHeader"),
-        (BrokerNameHeader, "WipeWritePermOfBrokerRequestHeader"),
-        (WipeWritePermResponseHeader, "WipeWritePermOfBrokerResponseHeader"),
-        (AddWritePermResponseHeader, "AddWritePermOfBrokerResponseHeader"),
-        (DeleteTopicInNamesrvHeader, "DeleteTopicFromNamesrvRequestHeader"),
-        (ClusterHeader, "GetTopicsByClusterRequestHeader"),
-        (BrokerMemberGroupHeader, "GetBrokerMemberGroupRequestHeader"),
-        (BrokerHeartbeatHeader, "BrokerHeartbeatRequestHeader"),
+        (h.PutConfigHeader, "PutKVConfigRequestHeader"),
+        (h.ConfigKeyHeader, "GetKVConfigRequestHeader"),
+        (h.GetConfigResponseHeader, "GetKVConfigResponseHeader"),
+        (h.NamespaceHeader, "GetKVListByNamespaceRequestHeader"),
+        (h.BrokerHeader, "UnRegisterBrokerRequestHeader"),
+        (h.RegisterBrokerHeader, "RegisterBrokerRequestHeader"),
+        (h.RegisterBrokerResponseHeader, "RegisterBrokerResponseHeader"),
+        (h.QueryDataVersionResponseHeader, "QueryDataVersionResponseHeader"),
+        (h.GetRouteHeader, "GetRouteInfoRequestHeader"),
+        (h.BrokerNameHeader, "WipeWritePermOfBrokerRequestHeader"),
+        (h.WipeWritePermResponseHeader, "WipeWritePermOfBrokerResponseHeader"),
+        (h.AddWritePermResponseHeader, "AddWritePermOfBrokerResponseHeader"),
+        (h.DeleteTopicInNamesrvHeader, "DeleteTopicFromNamesrvRequestHeader"),
+        (h.ClusterHeader, "GetTopicsByClusterRequestHeader"),
+        (h.BrokerMemberGroupHeader, "GetBrokerMemberGroupRequestHeader"),
+        (h.BrokerHeartbeatHeader, "BrokerHeartbeatRequestHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(

@@ -41,11 +41,9 @@ async def child_server(
 
     Raises SettingsError if it does not start, for which it has printed the reason.
     """
+    program = (sys.executable, "-m", "cometmq.cli.main", command, *options, "--json", "--while-input")
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "cometmq.cli.main", command, *options, "--json", "--while-input"),
-        stdin=PIPE,
-        stdout=PIPE,
-        env=os.environ | environment,
+        *program, stdin=PIPE, stdout=PIPE, env=os.environ | environment
     )
     assert child.stdout is not None
     line = await child.stdout.readline()

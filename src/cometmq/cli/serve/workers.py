@@ -47,7 +47,10 @@ async def serve_by_workers(
                 await stack.enter_async_context(
                     child_server(
                         *shared,
-                        *("--worker", folder, str(number), str(count)),
+                        "--worker",
+                        folder,
+                        str(number),
+                        str(count),
                         *_metrics_options(metrics, number),
                         environment={},
                         on_end=end,

@@ -18,28 +18,11 @@ from cometmq.format.record import decode_many
 from cometmq.format.stored import message_as_stored
 from cometmq.message import QUEUE, MessageQueue, StoredMessage
 from cometmq.net.client import Connections
+from cometmq.wire import headers as h
 from cometmq.wire.bodies import ListedEntries, TopicOffset, decode, decode_topic_stats
 from cometmq.wire.client_request import ClientRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import (
-    GetEarliestStoreTimeHeader,
-    GetEarliestStoreTimeResponseHeader,
-    GetMaxOffsetHeader,
-    GetMinOffsetHeader,
-    Header,
-    OffsetResponseHeader,
-    PullFlag,
-    PullHeader,
-    PullResponseHeader,
-    QueryConsumeQueueHeader,
-    QueryConsumerOffsetHeader,
-    SearchOffsetHeader,
-    TopicHeader,
-    UpdateConsumerOffsetHeader,
-    fields,
-    parse,
-)
 from cometmq.wire.pull_request import PullRequest
 
 SQL92: Final = "SQL92"
@@ -206,7 +189,7 @@ class QueueRequests:
             return pulled
         self._routes.expire(queue.topic)  # the master is not known, or it has become a slave
         await asyncio.sleep(min(wait_ms, NO_MASTER_PAUSE_MS) / 1000)
-        where = parse(PullResponseHeader, answer.ext_fields)
+        where = h.parse(h.PullResponseHeader, answer.ext_fields)
         return PulledRecords(PullStatus.NO_NEW_MESSAGE, b"", queue_offset, where.min_offset, where.max_offset)
 
     def start_pull(self, wanted: QueuePull) -> "asyncio.Future[Command] | None":
@@ -232,7 +215,7 @@ class QueueRequests:
         status = _STATUS.get(answer.code)
         if status is None:
             raise RemoteError(answer.code, answer.remark or "")
-        where = parse(PullResponseHeader, answer.ext_fields)
+        where = h.parse(h.PullResponseHeader, answer.ext_fields)
         if where.suggested_broker_id != MASTER:
             self._suggested[queue] = where.suggested_broker_id
         elif status is PullStatus.NO_MATCHED_MESSAGE and where.next_offset <= queue_offset:
@@ -242,15 +225,15 @@ class QueueRequests:
     def _pull_request(self, wanted: QueuePull) -> tuple[PullRequest, int]:
         """Return the request of a pull, and its timeout in ms."""
         queue, wait_ms, commit_offset = wanted.queue, wanted.wait_ms, wanted.commit_offset
-        header = PullHeader(
+        header = h.PullHeader(
             consumer_group=self.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             queue_offset=wanted.queue_offset,
             max_message_count=wanted.max_count,
-            sys_flag=PullFlag.SUBSCRIPTION
-            | (PullFlag.SUSPEND if wait_ms else 0)
-            | (0 if commit_offset is None else PullFlag.COMMIT_OFFSET),
+            sys_flag=h.PullFlag.SUBSCRIPTION
+            | (h.PullFlag.SUSPEND if wait_ms else 0)
+            | (0 if commit_offset is None else h.PullFlag.COMMIT_OFFSET),
             commit_offset=commit_offset or 0,
             suspend_timeout_ms=wait_ms,
             subscription=wanted.tags if wanted.sql is None else wanted.sql,
@@ -267,7 +250,7 @@ class QueueRequests:
                 message is still in memory: a group that begins at the end then misses nothing of it.
         """
         check(QUEUE, queue=queue)
-        header = QueryConsumerOffsetHeader(
+        header = h.QueryConsumerOffsetHeader(
             consumer_group=self.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
@@ -296,7 +279,7 @@ class QueueRequests:
         await self._commit(queue, queue_offset)
 
     async def _commit(self, queue: MessageQueue, queue_offset: int) -> None:
-        header = UpdateConsumerOffsetHeader(
+        header = h.UpdateConsumerOffsetHeader(
             consumer_group=self.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
@@ -307,13 +290,13 @@ class QueueRequests:
     async def min_offset(self, queue: MessageQueue) -> int:
         """Return the first queue offset that can be read."""
         check(QUEUE, queue=queue)
-        header = GetMinOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
+        header = h.GetMinOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MIN_OFFSET, header))
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """Return the queue offset behind the last message."""
         check(QUEUE, queue=queue)
-        header = GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
+        header = h.GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MAX_OFFSET, header))
 
     async def topic_stats(self, topic: str, broker_name: str) -> dict[MessageQueue, TopicOffset]:
@@ -327,15 +310,15 @@ class QueueRequests:
         """Request what ``topic_stats`` returns, for ``decode_topic_stats``: equal bytes hold nothing new."""
         check(TEXT, topic=topic, broker_name=broker_name)
         any_queue = MessageQueue(topic, broker_name, 0)
-        answer = await self._request(any_queue, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
+        answer = await self._request(any_queue, RequestCode.GET_TOPIC_STATS_INFO, h.TopicHeader(topic))
         return successful(answer).body
 
     async def first_store_time(self, queue: MessageQueue) -> int | None:
         """Return when the first message that can be read was stored, ms since the epoch; None without one."""
         check(QUEUE, queue=queue)
-        header = GetEarliestStoreTimeHeader(topic=queue.topic, queue_id=queue.queue_id)
+        header = h.GetEarliestStoreTimeHeader(topic=queue.topic, queue_id=queue.queue_id)
         answer = successful(await self._request(queue, RequestCode.GET_EARLIEST_MSG_STORETIME, header))
-        store_time = parse(GetEarliestStoreTimeResponseHeader, answer.ext_fields).store_time
+        store_time = h.parse(h.GetEarliestStoreTimeResponseHeader, answer.ext_fields).store_time
         return store_time if store_time > 0 else None
 
     async def record_sizes(self, queue: MessageQueue, queue_offset: int, max_count: int) -> list[int]:
@@ -345,7 +328,7 @@ class QueueRequests:
         entries. Fillers for lost messages are left out.
         """
         check(QUEUE, queue=queue)
-        header = QueryConsumeQueueHeader(queue.topic, queue.queue_id, queue_offset, max_count)
+        header = h.QueryConsumeQueueHeader(queue.topic, queue.queue_id, queue_offset, max_count)
         answer = successful(await self._request(queue, RequestCode.QUERY_CONSUME_QUEUE, header))
         entries = decode(ListedEntries, answer.body).entries if answer.body else []
         return [one.size for one in entries if one.size != FILLER.size]
@@ -354,11 +337,11 @@ class QueueRequests:
         """Return the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
         check(QUEUE, queue=queue)
         check(_NUMBER, time_ms=time_ms)
-        header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, time=time_ms)
+        header = h.SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, time=time_ms)
         return _offset(await self._request(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
 
-    async def _request(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
-        return await self._send(queue, Command(code, ext_fields=fields(header)), self._timeout_ms, MASTER)
+    async def _request(self, queue: MessageQueue, code: RequestCode, header: h.Header) -> Command:
+        return await self._send(queue, Command(code, ext_fields=h.fields(header)), self._timeout_ms, MASTER)
 
     async def _send(
         self, queue: MessageQueue, request: ClientRequest, timeout_ms: int, broker_id: int
@@ -382,4 +365,4 @@ def _address(route: Route, queue: MessageQueue, broker_id: int) -> str:
 
 
 def _offset(answer: Command) -> int:
-    return parse(OffsetResponseHeader, successful(answer).ext_fields).offset
+    return h.parse(h.OffsetResponseHeader, successful(answer).ext_fields).offset
