@@ -91,5 +91,5 @@ def test_commands_that_ask_a_cluster_import_nothing_of_posix() -> None:
 
 
 def test_what_is_hidden_is_missed() -> None:
-    assert "No module named 'fcntl'" in run_elsewhere("import cometmq.io.file_lock").stderr
+    assert "No module named 'fcntl'" in run_elsewhere("import cometmq.io.files").stderr
     assert "has no attribute 'getuid'" in run_elsewhere("import os; os.getuid()").stderr

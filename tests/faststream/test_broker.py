@@ -1,17 +1,16 @@
 """The broker as it is declared; test_services.py has it run."""
 
+import logging
 import ssl
 
 import pytest
-
-pytest.importorskip("faststream", reason="FastStream is not installed: it is in requirements.lock")
-
+from faststream._internal.context import ContextRepo
 from faststream.exceptions import SetupError
 from faststream.security import BaseSecurity, SASLPlaintext, SASLScram256
 
 from cometmq import Credentials
 from cometmq.errors import NetworkError, SettingsError
-from cometmq.faststream.broker import RocketMQBroker
+from cometmq.faststream.broker import LogFormat, RocketMQBroker
 
 
 def test_credentials_and_tls_may_be_told_in_faststream_s_words() -> None:
@@ -49,3 +48,23 @@ async def test_a_start_without_a_name_server_fails_in_time() -> None:
 async def test_an_address_that_is_none_is_refused_before_anything_starts() -> None:
     with pytest.raises(SettingsError, match="nowhere"):
         await RocketMQBroker("nowhere", logger=None).connect()
+
+
+def test_columns_are_as_wide_as_the_longest_name() -> None:
+    logging.getLogger("faststream.access.rocketmq").handlers.clear()  # of other tests
+    ours = LogFormat()
+    ours.register_subscriber({"topic": "orders-of-europe", "group": "b"})
+    logger = ours.get_logger(context=ContextRepo())
+    assert isinstance(logger, logging.Logger) and ours.get_logger(context=ContextRepo()) is logger
+    try:
+        [handler] = logger.handlers
+        record = logging.makeLogRecord(
+            {"msg": "Received", "topic": "orders", "group": "b", "message_id": "0123456789ABC"}
+        )
+        assert logger.filter(record)
+        assert " orders           | b    | 0123456789 - Received" in handler.format(record)
+        forged = logging.makeLogRecord({"msg": "failed: %s", "args": ("x\n2031 ERROR lost",), "group": "b"})
+        assert logger.filter(forged) and r"failed: x\n2031 ERROR lost" in handler.format(forged)
+    finally:
+        logger.handlers.clear()
+        logger.filters.clear()

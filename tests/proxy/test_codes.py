@@ -6,8 +6,7 @@ from tests.grpc_codes.case import Case
 
 from cometmq.proxy.proxy import Proxy
 from cometmq.proxy.rpcs import receiving
-from cometmq.testing.embedded_broker import EmbeddedBroker
-from cometmq.testing.embedded_settings import BROKER_NAME
+from cometmq.testing.embedded_broker import BROKER_NAME, EmbeddedBroker
 
 GROUP, ORDERED = "Codes", "CodesOrdered"
 SOON_MS = 50

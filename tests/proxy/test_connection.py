@@ -26,7 +26,7 @@ from cometmq.proxy import transport
 from cometmq.proxy.connection import DROPPED_BYTES_MAX, NEWCOMER_LIMITS, WINDOW_BYTES, GrpcConnection
 from cometmq.proxy.settings import ProxySettings
 from cometmq.proxy.transport import Call, GrpcServer
-from cometmq.testing.waiting import until
+from cometmq.testing.embedded_broker import until
 
 LIMIT_S = 60
 REFUSED = pb.HeartbeatResponse(status=pb.Status(code=pb.UNAUTHORIZED))

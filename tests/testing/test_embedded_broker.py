@@ -12,7 +12,14 @@ from cometmq.blocking import Consumer, Producer, PullConsumer
 from cometmq.errors import MessageIllegal, NetworkError, RemoteError, SettingsError
 from cometmq.net import inproc
 from cometmq.testing import EmbeddedBroker, Fault
-from cometmq.testing.embedded_broker import CLIENTS_WAIT_S
+from cometmq.testing.embedded_broker import (
+    CLIENTS_WAIT_S,
+    STORE,
+    broker_settings,
+    refuse_in_loop,
+    until,
+    user_settings,
+)
 
 PATIENCE_S = 60
 STARTS = 3
@@ -299,3 +306,35 @@ def test_with_credentials_each_request_is_checked_one_that_loses_its_answer_too(
         embedded.restart()
         producer.send(Message("T", b"2"))
         assert {message.body for message in embedded.messages("T")} == {b"1", b"2"}
+
+
+async def test_it_is_looked_at_again_until_it_is_so() -> None:
+    looks: list[int] = []
+    assert await until(lambda: len(looks) == 3, 10, lambda: looks.append(0))
+    assert not await until(lambda: False, 0.02)
+
+
+def test_outside_of_a_loop_waiting_is_fine() -> None:
+    refuse_in_loop("wait")
+
+
+async def test_a_wait_that_would_block_the_loop_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"await asyncio\.to_thread\(rocketmq\.wait, …\)"):
+        refuse_in_loop("wait")
+
+
+def test_a_broker_with_a_user_checks_each_request_and_shows_no_secret() -> None:
+    credentials = Credentials('a"b', "the 'secret'")
+    settings = broker_settings("127.0.0.1", 0, "127.0.0.1:9876", user_settings(credentials))
+    assert settings.auth.authentication_enabled and settings.auth.authorization_enabled
+    assert settings.auth.initial_user == credentials
+    assert "the 'secret'" not in repr(settings)
+
+
+def test_a_broker_without_users_asks_for_no_signature() -> None:
+    settings = broker_settings("127.0.0.1", 0, "127.0.0.1:9876", {})
+    assert not settings.auth.authentication_enabled and settings.auth.initial_user is None
+
+
+def test_the_largest_message_fits_into_a_file() -> None:
+    assert STORE.mapped_file_size_commit_log > 2 * STORE.max_message_size

@@ -19,9 +19,7 @@ from cometmq.console.guarding import Guarding, check_form, read_form
 from cometmq.console.pages import (
     dead_letters,
     groups,
-    lags,
     messages,
-    offsets,
     overview,
     replication,
     sending,
@@ -57,7 +55,7 @@ PAGES: Final[dict[str, Handler]] = {
     "/topics/{topic}": topics.topic,
     "/groups": groups.groups,
     "/groups/{group}": groups.group,
-    "/groups/{group}/reset": offsets.plan,
+    "/groups/{group}/reset": groups.plan_reset,
     "/messages": messages.browse,
     "/messages/{id}": messages.message,
     "/dead-letters": dead_letters.dead_letters,
@@ -73,13 +71,13 @@ PAGES: Final[dict[str, Handler]] = {
 """The pages of a cluster."""
 
 DATA: Final[dict[str, Handler]] = {
-    "/groups/{group}/lags": lags.lags,
+    "/groups/{group}/lags": groups.lags,
     "/tail/events": tail.events,
 }
 """What scripts of these pages ask for."""
 
 ACTIONS: Final[dict[str, Handler]] = {
-    "/groups/{group}/reset": offsets.reset,
+    "/groups/{group}/reset": groups.reset,
     "/dead-letters/{group}/resend": dead_letters.resend,
     "/messages/{id}/send-again": messages.send_again,
     "/messages/{id}/handle": messages.handle,

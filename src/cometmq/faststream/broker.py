@@ -14,6 +14,8 @@ from faststream._internal.broker import BrokerUsecase
 from faststream._internal.constants import EMPTY
 from faststream._internal.context.repository import ContextRepo
 from faststream._internal.di import FastDependsConfig
+from faststream._internal.logger import DefaultLoggerStorage
+from faststream._internal.logger.logging import get_broker_logger
 from faststream._internal.logger.state import make_logger_state
 from faststream._internal.parser import CodecProto
 from faststream._internal.types import BrokerMiddleware, CustomCallable, IdGenerator
@@ -33,10 +35,10 @@ from cometmq.errors import NetworkError, NoRoute
 from cometmq.faststream.command import REQUEST_TIMEOUT_S, RocketMQPublishCommand, SendOptions
 from cometmq.faststream.config import RocketMQBrokerConfig, check_names
 from cometmq.faststream.groups import Connecting, GroupConsumers
-from cometmq.faststream.log_format import LogFormat
 from cometmq.faststream.message import Delivery, RocketMQMessage
 from cometmq.faststream.producer import MessageProducer
 from cometmq.faststream.registrator import RocketMQRegistrator
+from cometmq.logs import escape
 from cometmq.net.tls.client import TLS
 from cometmq.wire.acl import Credentials
 
@@ -45,6 +47,9 @@ GRACEFUL_S: Final = 15.0
 START_TIMEOUT_S: Final = 30.0
 ANY_TOPIC: Final = "TBW102"
 """A topic that brokers have by themselves: the route of the topics that they create."""
+
+SHOWN_OF_AN_ID: Final = 10
+SHORT_ID: Final = f"%(message_id)-{SHOWN_OF_AN_ID}s"
 
 
 class BrokerOptions(TypedDict, total=False):
@@ -283,3 +288,32 @@ def _tls_of(security: BaseSecurity | None) -> bool | None:
     if security is not None and security.ssl_context is not None:
         raise SetupError("an ssl_context cannot be passed on: give tls=TLS(ca_file=...) to the broker")
     return security.use_ssl or None if security is not None else None
+
+
+class LogFormat(DefaultLoggerStorage):
+    """The format of log lines, with topic and group, in columns as wide as the longest name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._widths = {"topic": 4, "group": 4}
+
+    def register_subscriber(self, params: dict[str, Any]) -> None:
+        """Widen the columns for a subscriber."""
+        for name, width in self._widths.items():
+            self._widths[name] = max(width, len(params.get(name, "")))
+
+    def get_logger(self, *, context: ContextRepo) -> LoggerProto:
+        """Return the logger; it is created once."""
+        if (logger := self._get_logger_ref()) is None:
+            columns = " | ".join(f"%({name})-{width}s" for name, width in self._widths.items())
+            logger = get_broker_logger(
+                name="rocketmq",
+                default_context=dict.fromkeys(self._widths, ""),
+                message_id_ln=SHOWN_OF_AN_ID,
+                fmt=f"%(asctime)s %(levelname)-8s - {columns} | {SHORT_ID} - %(message)s",
+                context=context,
+                log_level=self.logger_log_level,
+            )
+            logger.addFilter(escape)
+            self._logger_ref.add(logger)
+        return logger

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from cometmq import lazy
 from cometmq.spark import interpreter, worker
 from cometmq.spark.duplicates import drop_duplicates
-from cometmq.spark.session import session
-from cometmq.spark.session_options import session_options
+from cometmq.spark.session import session, session_options
 from cometmq.spark.starting import started
 
 if TYPE_CHECKING:

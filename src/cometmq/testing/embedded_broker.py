@@ -6,8 +6,9 @@ when they are done.
 """
 
 import asyncio
+import json
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from difflib import get_close_matches
 from itertools import count
@@ -19,6 +20,7 @@ from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, nu
 from cometmq.broker.broker import Broker
 from cometmq.broker.name_servers.own_address import LOOPBACK
 from cometmq.broker.requests.pull import SUSPEND_MS_MAX
+from cometmq.broker.settings import BrokerSettings
 from cometmq.cluster.route import queue_of_key
 from cometmq.cluster.system_names import AUTO_CREATE_TOPIC
 from cometmq.errors import SettingsError
@@ -32,17 +34,11 @@ from cometmq.net import inproc
 from cometmq.net.min_timeouts import min_timeout, remove_min_timeout
 from cometmq.net.tls.client import TLS
 from cometmq.net.tls.settings import TlsSettings
+from cometmq.net.tls.throwaway import make_certificate
+from cometmq.store.settings import StoreSettings
 from cometmq.testing.clock import MovableClock
-from cometmq.testing.embedded_settings import (
-    BROKER_NAME,
-    STORE,
-    broker_settings,
-    made_tls,
-    user_settings,
-)
 from cometmq.testing.faults import SENDS, Fault, Faults
 from cometmq.testing.memory_disk import MemoryDisk
-from cometmq.testing.waiting import refuse_in_loop, until
 from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.bodies.topic import MESSAGE_TYPES, TYPE_ATTRIBUTE
@@ -52,6 +48,16 @@ if TYPE_CHECKING:
     from cometmq.proxy.proxy import Proxy
 
 QUEUES: Final = 4
+
+BROKER_NAME: Final = "embedded"
+ROOT: Final = Path("/embedded")
+STORE: Final = StoreSettings(
+    mapped_file_size_commit_log=1 << 24,
+    mapped_file_size_consume_queue=20 * 1000,
+    max_hash_slot_num=1000,
+    max_index_num=4000,
+)
+"""Files that are created quickly, and are large enough for the largest message."""
 LONGEST_DELAY_S: Final = max(DelayLevels.parse(STORE.message_delay_level).delays_ms) / 1000
 
 TIMEOUT_S: Final = 30.0
@@ -59,6 +65,9 @@ CLIENTS_WAIT_S: Final = 30.0
 """Minimum timeout of clients in this process, in seconds, so that a busy machine fails no test."""
 
 _T = TypeVar("_T")
+
+LOOK_AGAIN_S: Final = (0.005, 0.1)
+"""Pauses between checks of a waiting method, in seconds: the first and the longest."""
 
 
 class EmbeddedBroker:
@@ -395,3 +404,63 @@ class EmbeddedBroker:
                 if (done or 0) < end:
                     lagging.append(f"{name} queue {queue_id}: {done or 0} of {end}")
         return lagging
+
+
+async def until(
+    is_so: Callable[[], bool], timeout_s: float, before_again: Callable[[], object] = lambda: None
+) -> bool:
+    """Wait until a condition is true; return whether it is."""
+    pause_s, pause_s_max = LOOK_AGAIN_S
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not is_so():
+                before_again()
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, pause_s_max)
+    except TimeoutError:
+        return is_so()
+    return True
+
+
+def refuse_in_loop(name: str) -> None:
+    """Raise RuntimeError if called in an event loop, which the method would block."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(f"{name} would block this event loop: await asyncio.to_thread(rocketmq.{name}, …)")
+
+
+def broker_settings(host: str, port: int, name_server: str, others: Mapping[str, Any]) -> BrokerSettings:
+    """Return the settings of a broker at an address, with these others: it has small files."""
+    return BrokerSettings.of(
+        broker_name=BROKER_NAME,
+        bind_address=host,
+        listen_port=port,
+        namesrv_addr=name_server,
+        store_path_root_dir=str(ROOT),
+        enable_property_filter=True,
+        vip_channel_enable=False,  # a second port that another process may be about to use
+        recall_message_enable=True,
+        **others,
+    )
+
+
+def user_settings(credentials: Credentials) -> dict[str, Any]:
+    """Return the settings of a broker that checks each request, and knows one super user."""
+    user = {"username": credentials.access_key, "password": credentials.secret_key}
+    return {
+        "authentication_enabled": True,
+        "authorization_enabled": True,
+        "init_authentication_user": json.dumps(user),
+    }
+
+
+def made_tls(directory: Path) -> tuple[TLS, dict[str, Any]]:
+    """Create a certificate; return how clients trust it, and the settings of servers that show it.
+
+    Raises SettingsError: there is no program ``openssl``.
+    """
+    made = make_certificate(directory)
+    settings = {"tls_server_cert_path": str(made.cert), "tls_server_key_path": str(made.key)}
+    return TLS(ca_file=made.cert), settings

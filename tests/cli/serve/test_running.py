@@ -1,12 +1,17 @@
 import asyncio
+import json
 import os
 import signal
+import socket
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Process
+from tests.cli.conftest import PATIENCE_S, Process
 
 from cometmq.cli.serve import running
+from cometmq.cli.serve.running import alive_interval_s, notify, wait_watched
 from cometmq.errors import MissingExtra
 from cometmq.extras import PACKAGES
 
@@ -42,3 +47,76 @@ def test_the_path_of_a_store_writes_no_lines_into_log_and_output(tmp_path: Path)
     assert ready.endswith(r"s\n2031-01-01 00:00:00,000 ERROR cometmq: lost\x1b[2J")
     assert any(r"consumequeue/x\n2031-01-01" in line and "is skipped" in line for line in said)
     assert all(line.isprintable() and not line.startswith("2031") for line in said)
+
+
+@pytest.fixture
+def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """The socket at which systemd would receive what a server reports."""
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as receiver:
+        receiver.bind(str(tmp_path / "notify"))
+        receiver.settimeout(PATIENCE_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        yield receiver
+
+
+def test_systemd_is_told_when_a_broker_is_registered_that_it_lives_and_that_it_stops(
+    systemd: socket.socket, tmp_path: Path
+) -> None:
+    with Process(
+        *("dev", "--port", "0", "--json", "--store", str(tmp_path / "store")), WATCHDOG_USEC="200000"
+    ) as process:
+        where = json.loads(process.line())
+        ready, status = systemd.recv(1000).decode().split("\n")
+        assert ready == "READY=1" and status.startswith(f"STATUS=broker {where['broker']}, name server ")
+        assert systemd.recv(1000) == b"WATCHDOG=1"
+        ended = process.kill(signal.SIGTERM)
+        assert ended.code == 0, ended
+    while (last := systemd.recv(1000)) == b"WATCHDOG=1":
+        pass
+    assert last == b"STOPPING=1"
+
+
+def test_who_was_not_started_by_systemd_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    notify("READY=1")
+    monkeypatch.delenv("WATCHDOG_USEC", raising=False)
+    assert alive_interval_s() is None
+
+
+def test_an_abstract_name_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"cometmq-test-{os.getpid()}"
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as receiver:
+        receiver.bind(f"\0{name}")
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+        notify("READY=1", "STATUS=a")
+        assert receiver.recv(100) == b"READY=1\nSTATUS=a"
+
+
+def test_a_socket_that_is_gone_stops_no_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "none"))
+    notify("READY=1")
+    assert "systemd is not notified of READY=1" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("watched_us", "process", "interval_s"),
+    [("0", None, None), ("often", None, None), ("30000000", None, 15.0), ("30000000", "1", None)],
+)
+def test_only_the_process_that_systemd_watches_reports_and_twice_as_often(
+    monkeypatch: pytest.MonkeyPatch, watched_us: str, process: str | None, interval_s: float | None
+) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", watched_us)
+    monkeypatch.delenv("WATCHDOG_PID", raising=False)
+    if process is not None:
+        monkeypatch.setenv("WATCHDOG_PID", process)
+    assert alive_interval_s() == interval_s
+
+
+async def test_a_stop_is_reported_once(systemd: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WATCHDOG_USEC", raising=False)
+    stopping = asyncio.Event()
+    stopping.set()
+    await wait_watched(stopping)
+    assert systemd.recv(100) == b"STOPPING=1"

@@ -11,7 +11,7 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Model
 from cometmq.client.consumer.consumption import Consumption
 from cometmq.client.group import member_heartbeats, rebalancing
-from cometmq.client.group.locks import Locks
+from cometmq.client.group.rebalancing import Locks
 from cometmq.client.handling.consumed_queue import ConsumedQueue
 from cometmq.message import Message, MessageQueue, StoredMessage
 

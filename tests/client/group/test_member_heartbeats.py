@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -15,14 +16,15 @@ from tests.client.members import (
     settings_of,
     settled,
 )
+from tests.shop import shop
 
 from cometmq.client.group import member_heartbeats
-from cometmq.client.group.member_heartbeats import MemberHeartbeats
+from cometmq.client.group.member_heartbeats import FilterChecks, MemberHeartbeats
 from cometmq.cluster.route import Route
-from cometmq.errors import CometMQError, NetworkError, NoRoute
+from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
 from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.heartbeat import Heartbeat, tag_subscription
-from cometmq.wire.codes import RequestCode
+from cometmq.wire.bodies.heartbeat import ClientConfigCheck, Heartbeat, SubscriptionData, tag_subscription
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 
 SUBSCRIPTION = tag_subscription(TOPIC, "paid", 7)
@@ -133,3 +135,75 @@ async def test_a_member_leaves_all_brokers() -> None:
     left = here.connections.sent(RequestCode.UNREGISTER_CLIENT)
     assert sorted(address for address, _ in left) == ["address-a", "address-b"]
     assert left[0][1].ext_fields == {"clientID": "me", "consumerGroup": GROUP}
+
+
+SQL = SubscriptionData(TOPIC, "size >", "SQL92", 7)
+
+
+def checks_of(connections: ScriptedConnections, **brokers: int) -> FilterChecks:
+    routes = FixedRoutes(brokers).as_routes()
+    return FilterChecks(connections.as_connections(), routes, settings_of("one"))
+
+
+async def test_each_broker_of_a_topic_is_asked_once_about_a_condition_and_never_about_tags() -> None:
+    connections = ScriptedConnections()
+    checks = checks_of(connections, a=2, b=1)
+    for _ in range(2):
+        await checks.check([SQL, tag_subscription("Others", "paid", 7)])
+    assert sorted(address for address, _ in connections.requests) == ["address-a", "address-b"]
+    (_, command), _ = connections.sent(RequestCode.CHECK_CLIENT_CONFIG)
+    asked = decode(ClientConfigCheck, command.body)
+    assert (asked.client_id, asked.group, asked.subscription.expression) == ("one", GROUP, "size >")
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (ResponseCode.SUBSCRIPTION_PARSE_FAILED, "correct the condition"),
+        (ResponseCode.SYSTEM_ERROR, "set enablePropertyFilter=true"),
+    ],
+)
+async def test_a_refusal_has_the_brokers_text_and_the_remedy(code: ResponseCode, remedy: str) -> None:
+    connections = ScriptedConnections(lambda _, command: response(command, code, "as\n  told"))
+    with pytest.raises(RemoteError) as refused:
+        await checks_of(connections, a=1).check([SQL])
+    assert str(refused.value).startswith(
+        f"code {code}: as told [sql 'size >' of topic 'Orders', broker at address-a: {remedy}"
+    )
+
+
+def unknown(_: str, command: Command) -> Answer:
+    return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "46?")
+
+
+def away(_: str, __: Command) -> Answer:
+    return NetworkError("away")
+
+
+@pytest.mark.parametrize("answer", [unknown, away])
+async def test_a_broker_that_cannot_say_anything_is_passed_over(
+    answer: Callable[[str, Command], Answer],
+) -> None:
+    await checks_of(ScriptedConnections(answer), a=1).check([SQL])
+
+
+async def test_a_topic_that_does_not_exist_yet_is_passed_over() -> None:
+    connections = ScriptedConnections()
+    await checks_of(connections, a=1).check([SubscriptionData("Others", "size >", "SQL92", 7)])
+    assert connections.requests == []
+
+
+async def test_a_broker_that_was_away_is_asked_again() -> None:
+    connections = ScriptedConnections(away)
+    checks = checks_of(connections, a=1)
+    await checks.check([SQL])
+    connections.answer = lambda _, command: response(command, ResponseCode.SYSTEM_ERROR, "disabled")
+    assert [error.code for error in await checks.refusals([SQL])] == [ResponseCode.SYSTEM_ERROR]
+
+
+async def test_no_consumer_starts_with_a_condition_at_a_broker_that_evaluates_none(tmp_path: Path) -> None:
+    async with shop(tmp_path) as here:
+        consumer = here.consumer()
+        consumer.on("Orders", sql="size > 3")(print)
+        with pytest.raises(RemoteError, match=r"code 1: .*set enablePropertyFilter=true"):
+            await consumer.start()

@@ -18,14 +18,14 @@ from tests.client.members import (
 )
 
 from cometmq.client.group import rebalancing
-from cometmq.client.group.rebalancing import Rebalancing
+from cometmq.client.group.rebalancing import LockDecisions, Locks, Rebalancing, members
 from cometmq.client.handling.consumed_queue import ConsumedQueue
 from cometmq.client.handling.pulling import Pulling, PullSource
 from cometmq.client.handling.start import Start
 from cometmq.client.requests.queue_requests import QueueRequests
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.cluster.rebalance_state import LOCK_TRUSTED_MS
-from cometmq.errors import NetworkError, RequestTimeout
+from cometmq.errors import NetworkError, NoRoute, RemoteError, RequestTimeout
 from cometmq.io.clock import ManualClock
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import decode, encode
@@ -269,3 +269,93 @@ async def test_it_rebalances_at_once_when_it_is_told_to() -> None:
     await settled(lambda: one.owned() == QUEUES[:2])
     running.cancel()
     await one.rebalancing.stop()
+
+
+async def members_at(connections: ScriptedConnections, *brokers: str) -> list[str]:
+    routes = FixedRoutes(dict.fromkeys(brokers, 1))
+    return await members(connections.as_connections(), routes.as_routes(), TOPIC, GROUP)
+
+
+async def test_the_first_broker_that_responds_returns_them_sorted() -> None:
+    def answer(address: str, command: Command) -> Command | NetworkError:
+        if address == "address-a":
+            return NetworkError("no connection")
+        if address == "address-b":
+            return refused(command)
+        return response(command, body=encode(ConsumerIds(["two", "one", "two"])))
+
+    connections = ScriptedConnections(answer)
+    assert await members_at(connections, "d", "c", "b", "a") == ["one", "two", "two"]
+    assert [address for address, _ in connections.requests] == ["address-a", "address-b", "address-c"]
+    assert connections.requests[0][1].ext_fields == {"consumerGroup": GROUP}
+
+
+async def test_if_none_returns_them_the_last_failure_is_raised() -> None:
+    with pytest.raises(RemoteError, match="code 1: no"):
+        await members_at(ScriptedConnections(lambda _, command: refused(command)), "a")
+    with pytest.raises(NetworkError, match="away"):
+        await members_at(ScriptedConnections(lambda *_: NetworkError("away")), "a", "b")
+
+
+async def test_a_topic_without_brokers_has_no_members_to_ask_for() -> None:
+    with pytest.raises(NoRoute, match=f"no broker of topic '{TOPIC}'"):
+        await members_at(ScriptedConnections())
+
+
+A, B, C = queues_of("a", 2), queues_of("b", 1), queues_of("c", 1)
+
+
+def locks_of(connections: ScriptedConnections) -> Locks:
+    routes = FixedRoutes({"a": 2, "b": 1, "c": 1})
+    return Locks(connections.as_connections(), routes.as_routes(), GROUP, "one")
+
+
+def grants_first(_: str, command: Command) -> Command:
+    """Grant the first queue of each request."""
+    return response(command, body=encode(LockResponse(decode(LockRequest, command.body).queues[:1])))
+
+
+async def test_each_broker_gets_one_request_with_its_queues() -> None:
+    connections = ScriptedConnections(grants_first)
+    decided, granted = await locks_of(connections).lock([A[0], B[0], A[1]])
+    assert sorted(decided) == [*A, *B] and sorted(granted) == [A[0], B[0]]
+    requests = {
+        address: decode(LockRequest, command.body)
+        for address, command in connections.sent(RequestCode.LOCK_BATCH_MQ)
+    }
+    assert requests == {
+        "address-a": LockRequest("one", GROUP, A),
+        "address-b": LockRequest("one", GROUP, B),
+    }
+
+
+async def test_brokers_that_do_not_respond_refuse_or_send_nonsense_decide_nothing() -> None:
+    def answer(address: str, command: Command) -> Command | RequestTimeout:
+        if address == "address-a":
+            return RequestTimeout("no response within 3000 ms")
+        return refused(command) if address == "address-b" else response(command, body=b"{]")
+
+    connections = ScriptedConnections(answer)
+    assert await locks_of(connections).lock([*A, *B, *C]) == LockDecisions([], [])
+    assert len(connections.requests) == 3
+
+
+async def test_a_broker_without_a_master_keeps_no_other_from_deciding() -> None:
+    away = queues_of("z", 1)
+    decided, granted = await locks_of(ScriptedConnections(grants_first)).lock([*away, *B])
+    assert (decided, granted) == (B, B)
+
+
+async def test_an_unlock_returns_the_queues_whose_broker_confirmed() -> None:
+    connections = ScriptedConnections(
+        lambda address, command: refused(command) if address == "address-b" else response(command)
+    )
+    assert await locks_of(connections).unlock([*A, *B, *C]) == [*A, *C]
+    assert {command.code for _, command in connections.requests} == {RequestCode.UNLOCK_BATCH_MQ}
+
+
+async def test_without_queues_nothing_is_sent() -> None:
+    connections = ScriptedConnections()
+    assert await locks_of(connections).lock([]) == LockDecisions([], [])
+    assert await locks_of(connections).unlock([]) == []
+    assert connections.requests == []

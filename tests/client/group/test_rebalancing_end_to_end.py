@@ -12,14 +12,14 @@ from tests.shop import Shop, shop_at
 from cometmq.admin.topics import TopicAdmin
 from cometmq.broker.state.locks import LOCK_LIFETIME_MS
 from cometmq.client.group import rebalancing
-from cometmq.client.group.locks import LockDecisions, Locks
-from cometmq.client.group.rebalancing import Rebalancing
+from cometmq.client.group.rebalancing import LockDecisions, Locks, Rebalancing, members
 from cometmq.client.handling.consumed_queue import ConsumedQueue
 from cometmq.client.requests.heartbeat import send_heartbeat
 from cometmq.client.requests.offset_store import OffsetStore, RemoteOffsets
 from cometmq.cluster.rebalance import Strategy, averagely
-from cometmq.errors import RequestTimeout
+from cometmq.errors import NoRoute, RemoteError, RequestTimeout
 from cometmq.message import MessageQueue
+from cometmq.net.client import Connections
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat
 
 
@@ -349,3 +349,44 @@ async def locked(name_server: str, topic: str) -> AsyncIterator[tuple[Shop, Reba
         yield here, one, locking
         locking.cancel()
         await one.stop()
+
+
+async def test_members_are_sorted_and_one_name_twice_is_there_twice(name_server: str, topic: str) -> None:
+    async with shop_at(name_server, topic) as here:
+        others = [Connections() for _ in range(3)]
+        for connections, name in zip(others, ("b", "a", "b"), strict=True):
+            await send_heartbeat(
+                connections, {here.live.broker}, Heartbeat(name, consumers=[ConsumerData(topic)])
+            )
+        assert await members(here.connections, here.routes, topic, topic) == ["a", "b", "b"]
+        for connections in others:
+            await connections.close()
+
+
+async def test_a_group_or_topic_that_no_broker_knows_has_no_members(name_server: str, topic: str) -> None:
+    async with shop_at(name_server, topic) as here:
+        with pytest.raises(RemoteError):
+            await members(here.connections, here.routes, topic, "strangers")
+        with pytest.raises(NoRoute):
+            await members(here.connections, here.routes, "Nothing", topic)
+
+
+async def test_a_queue_has_one_owner_until_it_is_given_back(name_server: str, topic: str) -> None:
+    async with shop_at(name_server, topic, queues=2) as here:
+        one, two = (Locks(here.connections, here.routes, topic, name) for name in ("one", "two"))
+        first, second = here.queues
+        assert await one.lock([first]) == LockDecisions([first], [first])
+        assert await two.lock([first, second]) == LockDecisions([first, second], [second])
+        assert await one.lock([first]) == LockDecisions([first], [first])
+        assert await one.unlock([first, second]) == [first, second]
+        assert await two.lock([first]) == LockDecisions([first], [first])
+        assert await one.lock([second]) == LockDecisions([second], [])
+
+
+async def test_a_broker_that_is_not_there_has_decided_nothing(name_server: str, topic: str) -> None:
+    async with shop_at(name_server, topic) as here:
+        locks = Locks(here.connections, here.routes, topic, "one")
+        away = here.queue._replace(broker_name="broker-z")
+        assert await locks.lock([away, here.queue]) == LockDecisions([here.queue], [here.queue])
+        assert await locks.lock([]) == LockDecisions([], [])
+        assert await locks.unlock([away, here.queue]) == [here.queue]

@@ -13,7 +13,7 @@ from cometmq.client.handling.handle_hooks import HandleHooks
 from cometmq.errors import IllegalType
 from cometmq.format.stored import message_as_stored
 from cometmq.message import StoredMessage
-from cometmq.testing.waiting import until
+from cometmq.testing.embedded_broker import until
 
 PATIENCE_S = 120
 MESSAGES = [message_as_stored(record(0, b"body"))]

@@ -3,7 +3,7 @@
 import pytest
 from tests.shop import shop_at
 
-from cometmq.client.group.members import members
+from cometmq.client.group.rebalancing import members
 from cometmq.client.requests.heartbeat import send_heartbeat, unregister
 from cometmq.errors import RemoteError
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat, tag_subscription

@@ -3,9 +3,12 @@ from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.proxy.conftest import Front, message_of
 
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.rpcs.sending import bucket_of
 from cometmq.proxy.settings import ProxySettings
 
 
@@ -92,3 +95,20 @@ async def test_a_send_of_too_many_messages_is_refused(front: Front) -> None:
     assert (
         "1001 messages in one request: at most 1000 are possible (requestItemsMax)" in answer.status.message
     )
+
+
+@given(st.text(), st.integers(1, 64))
+def test_a_group_has_one_of_the_queues(group: str, count: int) -> None:
+    assert 0 <= bucket_of(group, count) < count
+
+
+@given(st.text(), st.integers(1, 64))
+def test_a_further_queue_moves_a_group_only_there(group: str, count: int) -> None:
+    assert bucket_of(group, count + 1) in (bucket_of(group, count), count)
+
+
+def test_groups_are_spread() -> None:
+    counts = [0] * 8
+    for number in range(8000):
+        counts[bucket_of(f"group-{number}", 8)] += 1
+    assert min(counts) > 500

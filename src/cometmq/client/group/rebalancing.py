@@ -8,20 +8,27 @@ requests, and each queue goes through its phases in a task of its own: a slow on
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
-from cometmq.client.group.locks import Locks
+from cometmq.client.answer import successful
 from cometmq.client.group.member_settings import MemberSettings
-from cometmq.client.group.members import members
 from cometmq.client.handling.consumed_queue import ConsumedQueue
 from cometmq.client.requests.offset_store import OffsetStore
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance_state import Assignment, Moves
-from cometmq.errors import CometMQError
+from cometmq.errors import CometMQError, FormatError, NetworkError, NoRoute, RemoteError
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
+from cometmq.wire.bodies.body import decode, encode
+from cometmq.wire.bodies.group import ConsumerIds
+from cometmq.wire.bodies.locks import LockRequest, LockResponse
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import ConsumerGroupHeader, fields
 
 REBALANCE_S: Final = 20.0
 UNSETTLED_S: Final = 1.0
@@ -333,3 +340,84 @@ class Rebalancing:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def members(connections: Connections, routes: Routes, topic: str, group: str) -> list[str]:
+    """Return the client ids of a group's members, sorted; an id that two clients share appears twice.
+
+    Members send heartbeats to all brokers of a topic, so any broker can respond; they are tried in turn.
+
+    Raises:
+        NoRoute, NetworkError, RemoteError: no broker of the topic returns the members.
+    """
+    route = await routes.get(topic)
+    command_fields = fields(ConsumerGroupHeader(group))
+    failure: NetworkError | RemoteError | None = None
+    for broker_name in sorted(route.addresses):
+        address = route.any_broker(broker_name)
+        if address is None:
+            continue
+        command = Command(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ext_fields=dict(command_fields))
+        try:
+            answer = await connections.request(address, command)
+        except NetworkError as error:
+            failure = error
+            continue
+        if answer.code == ResponseCode.SUCCESS:
+            return sorted(decode(ConsumerIds, answer.body).ids)
+        failure = RemoteError(answer.code, answer.remark or "")
+    raise failure or NoRoute(f"no broker of topic {topic!r} is known to the name server")
+
+
+class LockDecisions(NamedTuple):
+    """The queues whose brokers responded to a lock request, and those of them that are locked for us."""
+
+    decided: list[MessageQueue]
+    granted: list[MessageQueue]
+
+
+class Locks:
+    """Requests the locks of one member of a group."""
+
+    def __init__(self, connections: Connections, routes: Routes, group: str, client_id: str) -> None:
+        self._connections = connections
+        self._routes = routes
+        self._group = group
+        self._client_id = client_id
+
+    async def lock(self, queues: Iterable[MessageQueue]) -> LockDecisions:
+        """Lock queues or renew their locks; a broker without a valid response has decided nothing."""
+        decisions = LockDecisions([], [])
+        for requested, answer in await self._request(RequestCode.LOCK_BATCH_MQ, queues):
+            try:
+                granted = decode(LockResponse, answer.body).queues
+            except FormatError as error:
+                _log.warning("the locks at broker %s are not decided: %s", requested[0].broker_name, error)
+                continue
+            decisions.decided.extend(requested)
+            decisions.granted.extend(granted)
+        return decisions
+
+    async def unlock(self, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+        """Unlock queues; return those whose broker confirmed: the other locks expire by themselves."""
+        confirmed = await self._request(RequestCode.UNLOCK_BATCH_MQ, queues)
+        return [queue for requested, _ in confirmed for queue in requested]
+
+    async def _request(
+        self, code: RequestCode, queues: Iterable[MessageQueue]
+    ) -> list[tuple[list[MessageQueue], Command]]:
+        """Send each broker a request for its queues; return queues and responses of the successful ones."""
+        by_broker = attrgetter("broker_name")
+        groups = [list(group) for _, group in groupby(sorted(queues, key=by_broker), key=by_broker)]
+        answers = await asyncio.gather(*(self._request_broker(code, group) for group in groups))
+        return [(group, answer) for group, answer in zip(groups, answers, strict=True) if answer is not None]
+
+    async def _request_broker(self, code: RequestCode, queues: list[MessageQueue]) -> Command | None:
+        body = encode(LockRequest(self._client_id, self._group, queues))
+        try:
+            address = await self._routes.master(queues[0])
+            command = Command(code, ext_fields={}, body=body)
+            return successful(await self._connections.request(address, command))
+        except CometMQError as error:
+            _log.warning("the locks at broker %s are not decided: %s", queues[0].broker_name, error)
+            return None

@@ -9,7 +9,7 @@ is acknowledged, so the message is not handled again. The user's tables can be i
                          file_ms INTEGER)
 
 Its times are those of the file's clock, which is independent of changes of the wall clock: see
-``file_clock.py``. The second table has one row, the clock's anchor.
+``Anchor``. The second table has one row, the clock's anchor.
 """
 
 import asyncio
@@ -20,10 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cometmq.client.handling.outcome import PutOff
-from cometmq.client.idempotence.file_clock import Anchor, anchor_of
 from cometmq.cluster.claims import Claimed, ClaimState, Mark, claim, is_done
 from cometmq.io.clock import Clock, SystemClock, boot_id
 
@@ -60,6 +59,38 @@ _RELEASE: Final = "DELETE FROM cometmq_claims WHERE key = ? AND state = ? AND un
 _DELETE_EXPIRED: Final = (
     "DELETE FROM cometmq_claims WHERE key IN (SELECT key FROM cometmq_claims WHERE until_ms <= ? LIMIT ?)"
 )
+
+
+class Anchor(NamedTuple):
+    """One moment on three clocks, of which the file's is for all processes that share the file.
+
+    Until the next reboot the monotonic clock, which all processes of the machine share, measures the time
+    since the anchor. Across a reboot the wall clock does; it may have been set meanwhile, but the clock of
+    the file never goes back. So setting the wall clock neither ends a lease nor extends it. On a system
+    without boot ids the wall clock measures always.
+
+    Attributes:
+        boot_id: changes at each reboot; empty where the system has none.
+        monotonic_ms: the moment on the monotonic clock since that boot.
+        wall_ms: the moment on the wall clock.
+        file_ms: the moment on the file's clock, which began at the wall clock's time.
+    """
+
+    boot_id: str
+    monotonic_ms: int
+    wall_ms: int
+    file_ms: int
+
+
+def anchor_of(known: Anchor | None, boot_id: str, monotonic_ms: int, wall_ms: int) -> Anchor:
+    """Return the anchor of the present moment, computed from an earlier one if there is one."""
+    if known is None:
+        return Anchor(boot_id, monotonic_ms, wall_ms, wall_ms)
+    if boot_id and known.boot_id == boot_id:
+        passed_ms = monotonic_ms - known.monotonic_ms
+    else:
+        passed_ms = wall_ms - known.wall_ms
+    return Anchor(boot_id, monotonic_ms, wall_ms, known.file_ms + max(passed_ms, 0))
 
 
 class SqliteClaims:

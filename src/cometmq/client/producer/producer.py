@@ -24,8 +24,7 @@ from cometmq.client.producer.outgoing import Outgoing
 from cometmq.client.producer.packing import Lane
 from cometmq.client.producer.presence import Presence
 from cometmq.client.producer.recalls import checked_handle, recall_request, recalled_id
-from cometmq.client.producer.replies import PendingReplies
-from cometmq.client.producer.request import reply_of, reply_topic, request_of
+from cometmq.client.producer.request import PendingReplies, reply_of, reply_topic, request_of
 from cometmq.client.producer.send_arguments import TEXT_OR_FUNCTION, WHERE, check_sent, compression_of, listed
 from cometmq.client.producer.send_result import SendResult, result_of_each
 from cometmq.client.producer.send_trace import SendTracer

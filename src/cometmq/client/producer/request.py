@@ -7,13 +7,16 @@ Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (prepareSen
 ``client/utils/MessageUtil.java``, ``client/impl/ClientRemotingProcessor.java`` (receiveReplyMessage).
 """
 
-from collections.abc import Mapping
+import asyncio
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec.structs import replace
 
 from cometmq.client.producer.outgoing import Outgoing
-from cometmq.errors import MessageIllegal
+from cometmq.errors import MessageIllegal, NetworkError, UndecodableBody
 from cometmq.format import properties
 from cometmq.format.checksum import body_crc
 from cometmq.format.layout import REPLY_SUFFIX
@@ -28,14 +31,23 @@ from cometmq.format.properties import (
     TTL,
     UNIQ_KEY,
 )
+from cometmq.format.stored import with_whole_body
+from cometmq.io.clock import Clock
+from cometmq.logs import get_logger
 from cometmq.message import StoredMessage
-from cometmq.wire.headers import PushReplyHeader
+from cometmq.net.connection import Connection
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import PushReplyHeader, parse
 
 REPLY_TYPE: Final = "reply"
 UNKNOWN_OFFSET: Final = -1
 """The offsets of a pushed reply: the broker does not send them."""
 _COPIED: Final = (CORRELATION_ID, REPLY_TO_CLIENT, TTL)
 """The properties that a reply copies from its request."""
+
+_log = get_logger(__name__)
+
+Reply = asyncio.Future[StoredMessage]
 
 
 def request_of(ready: Outgoing, correlation_id: str, client_id: str, timeout_ms: int) -> Outgoing:
@@ -96,3 +108,56 @@ def received_reply(header: PushReplyHeader, body: bytes, arrive_time: int) -> St
 def _with(ready: Outgoing, own: Mapping[str, str]) -> Outgoing:
     text = ready.properties + properties.text_of(own)
     return replace(ready, properties=properties.encode_text(text).decode())
+
+
+class PendingReplies:
+    """The requests that wait for replies, by correlation id: matches those that a broker pushes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[str, Reply] = {}
+        self._is_closed = False
+
+    @contextmanager
+    def expect(self) -> Iterator[tuple[str, Reply]]:
+        """Create a correlation id and the future of its reply; after the ``with`` block a reply is dropped.
+
+        Raises NetworkError after ``close``, as does a future that waits at ``close``.
+        """
+        if self._is_closed:
+            raise NetworkError("no reply will come: this producer is closed")
+        correlation_id = str(uuid.uuid4())
+        self._waiting[correlation_id] = reply = asyncio.get_running_loop().create_future()
+        try:
+            yield correlation_id, reply
+        finally:
+            self._waiting.pop(correlation_id, None)
+            if not reply.cancel() and not reply.cancelled():
+                reply.exception()  # else asyncio logs an exception that was never retrieved
+
+    def receive(self, connection: Connection, command: Command) -> None:
+        """Resolve the future of a reply that a broker pushes; the response is the same if none waits.
+
+        Raises FormatError if its header cannot be decoded.
+        """
+        header = parse(PushReplyHeader, command.ext_fields)
+        message = received_reply(header, command.body, self._clock.now_ms())
+        correlation_id = message.properties.get(CORRELATION_ID, "")
+        reply = self._waiting.pop(correlation_id, None)
+        if reply is None:
+            text = "the reply %r of %s is dropped: no request waits for it"
+            _log.warning(text, correlation_id, message.born_host)
+        elif not reply.done():
+            try:
+                reply.set_result(with_whole_body(message))
+            except UndecodableBody as error:
+                reply.set_exception(error)
+        if not command.is_oneway:
+            connection.send(response(command))
+
+    def close(self) -> None:
+        """Fail all requests that wait."""
+        self._is_closed = True
+        for reply in self._waiting.values():
+            if not reply.done():
+                reply.set_exception(NetworkError("the producer was closed before the reply came"))

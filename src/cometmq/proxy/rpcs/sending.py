@@ -6,17 +6,18 @@ there, several messages of one send are stored one by one, and each has its own 
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from cometmq.client.answer import successful
 from cometmq.client.producer.recalls import checked_handle, recall_request
 from cometmq.client.producer.send_result import SendResult, SendStatus
 from cometmq.client.producer.sending import Selector
 from cometmq.errors import CometMQError, NoRoute, SettingsError
+from cometmq.format.java.java_hash import java_hash
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.message import MessageQueue
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.brokers import Brokers
-from cometmq.proxy.messages.message_groups import bucket_of
 from cometmq.proxy.messages.message_types import LITE_TOPIC, type_of
 from cometmq.proxy.messages.sent import checked_messages, outgoing_message, properties_of
 from cometmq.proxy.messages.transaction_ids import HalfMessageId
@@ -24,6 +25,9 @@ from cometmq.proxy.names import check_count, checked_topic, has_free_type
 from cometmq.proxy.outcomes import OK, Failure, code_of_broker, common_status, status_of
 from cometmq.proxy.transport import Call
 from cometmq.wire.headers import RecallResponseHeader, parse
+
+_MULTIPLIER: Final = 2862933555777941757
+_MASK: Final = (1 << 64) - 1
 
 
 class Sending:
@@ -127,3 +131,19 @@ def _sent_entry(result: SendResult, *, is_half: bool) -> pb.SendResultEntry:
         offset=result.queue_offset,
         recall_handle=result.recall_handle or "",
     )
+
+
+def bucket_of(group: str, count: int) -> int:
+    """Return which of ``count`` queues has the messages of a group; ``count`` is at least 1.
+
+    It is Guava's consistent hash of Java's hash of the group's name. Java proxies choose the same queue, so
+    the messages of a group keep their order whichever proxy sends them.
+    Source: Guava ``Hashing.consistentHash``; RocketMQ ``proxy/grpc/v2/producer/SendMessageActivity.java``.
+    """
+    state, chosen = java_hash(group) & _MASK, 0
+    while True:
+        state = (state * _MULTIPLIER + 1) & _MASK
+        following = int((chosen + 1) / (((state >> 33) + 1) / (1 << 31)))
+        if following >= count:
+            return chosen
+        chosen = following
