@@ -229,6 +229,21 @@ async def test_nothing_is_kept_of_connections_that_are_gone() -> None:
     assert not scene.waiting.crowd._by_address
 
 
+@pytest.mark.parametrize("method", [b"POST", b"HEAD"])
+@pytest.mark.parametrize("rest", [b"GET / HTTP/1.1\r\n\r\n", b"1\r\na\r\n"], ids=["nonsense", "chunks"])
+async def test_a_request_whose_body_is_refused_is_answered_once_and_logged_without_a_traceback(
+    caplog: pytest.LogCaptureFixture, method: bytes, rest: bytes
+) -> None:
+    async with serving() as scene:
+        head = method + b" / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+        reader, _ = await scene.opened(head + rest)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 400 ") and answer.count(b"HTTP/1.1") == 1
+        assert (answer.partition(b"\r\n\r\n")[2] == b"") == (method == b"HEAD")
+        assert await is_answered(await scene.opened(REQUEST))
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
 async def test_what_is_no_http_is_a_line_of_the_log_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     async with serving() as scene:

@@ -136,9 +136,17 @@ class BrowserConnection(H11Protocol):
         self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP (called by uvicorn)."""
+        """Refuse what is no HTTP, or in chunks, and close the connection (called by uvicorn, too)."""
         self._waiting.count_illegal(self.peer)
-        super().send_400_response(msg)
+        if self.cycle is not None:  # nothing more is read of its request, and none of its answer sent
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.scope["method"] == "HEAD":
+                msg = ""
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or that the rest of the answer is read (called by uvicorn)."""
@@ -165,8 +173,8 @@ class BrowserConnection(H11Protocol):
             piece = bytes(self._rest[:PIECE_BYTES])
             del self._rest[:PIECE_BYTES]
             super().data_received(piece)
-            if self._is_chunked():
-                self._refuse_chunks()
+            if self._is_chunked():  # a chunk can be a byte; browsers say how long a form is
+                self.send_400_response("a request has a Content-Length here, and no chunks")
         self._look()
 
     def _is_chunked(self) -> bool:
@@ -174,16 +182,6 @@ class BrowserConnection(H11Protocol):
         if self.conn.their_state is not h11.SEND_BODY:
             return False
         return any(name == b"transfer-encoding" for name, _ in self.headers)
-
-    def _refuse_chunks(self) -> None:
-        """Close it: browsers say how long a form is, and a chunk can be a byte."""
-        self.cycle.disconnected = True
-        self.cycle.message_event.set()
-        if self.conn.our_state is h11.SEND_RESPONSE:
-            self.send_400_response("a request has a Content-Length here, and no chunks")
-        else:
-            self._waiting.count_illegal(self.peer)
-            self.transport.close()
 
     def _look(self) -> None:
         """Begin or end to wait for the peer."""
