@@ -29,7 +29,7 @@ SORTS: Final[dict[str, Callable[[GroupSummary, Mapping[str, int]], Any]]] = {
 LINES_MAX: Final = 7
 """Most queues that a chart has lines for: those with the largest lags. The total counts all."""
 
-FIELDS: Final = ("topic", "to", "offset", "queue")
+RESET_FIELDS: Final = ("topic", "to", "offset", "queue")
 
 
 async def groups(visit: Visit) -> Response:
@@ -106,7 +106,7 @@ class WantedReset(NamedTuple):
 async def plan_reset(visit: Visit) -> Response:
     """Show the form, what the reset that it asks for would change, and the command that does the same."""
     group = visit.part("group")
-    query = {name: visit.text(name) for name in FIELDS}
+    query = {name: visit.text(name) for name in RESET_FIELDS}
     moves, command = None, ""
     if query["topic"] and (query["to"] or query["offset"]):
         wanted = wanted_of(group, query)
@@ -128,7 +128,7 @@ async def plan_reset(visit: Visit) -> Response:
 async def reset(visit: Visit) -> Response:
     """Reset the offsets, and show the group."""
     group = visit.part("group")
-    wanted = wanted_of(group, {name: visit.form.get(name, "").strip() for name in FIELDS})
+    wanted = wanted_of(group, {name: visit.form.get(name, "").strip() for name in RESET_FIELDS})
     await offsets.reset(visit.cluster, group, wanted.topic, wanted.target, queue=wanted.queue)
     return visit.go_to(f"/groups/{quote(group, safe='')}", reset=wanted.topic)
 

@@ -193,9 +193,8 @@ class CallStream(Stream):
     def init_stream(self, stream_id: int, connection: Connection) -> None:
         """Begin with no bytes (called by grpclib)."""
         self.id = stream_id
-        self.buffer = cast(
-            Any, RequestBytes(connection, stream_id, self._requester)
-        )  # in the place of grpclib's own
+        own = RequestBytes(connection, stream_id, self._requester)
+        self.buffer = cast(Any, own)  # in the place of grpclib's
 
     @property
     def request(self) -> RequestBytes:

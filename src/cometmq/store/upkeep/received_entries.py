@@ -34,7 +34,10 @@ class ReceivedEntries:
         """Add the entries of records, in the order of the log; later messages are numbered from there.
 
         Returns:
-            What was read of the records. Raises StoreNotWritable.
+            What was read of the records.
+
+        Raises:
+            StoreNotWritable: the disk takes no more.
         """
         found = kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=True)
         are_usual = not found.is_light.any() and all(map(self._is_usual, found.queues))
