@@ -207,9 +207,8 @@ class Broker:
             stack.callback(parts.revive.stop)
             stack.callback(parts.transaction_check.stop)
             stack.callback(self._begin_periodic(parts, name_servers).stop)
-            if (
-                not settings.replication.is_slave
-            ):  # what is due is delivered by the master, and comes with its log
+            # What is due is delivered by the master, and comes with its log.
+            if not settings.replication.is_slave:
                 stack.callback(self._set_alarms(store, parts).close)
             if self._load_kernels:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
