@@ -1,6 +1,6 @@
 """What the construction of a broker's parts starts from: its settings, store and clocks, and who all know.
 
-Only the modules ``parts.py`` get it, one in each folder; a part gets what it needs, and never the whole.
+Only the modules ``parts`` get it, one in each folder; a part gets what it needs, and never the whole.
 """
 
 from typing import NamedTuple
