@@ -306,6 +306,7 @@ def decode_many(buffer: Buffer) -> Iterator[Record]:
         DamagedRecord: see ``decode``; the records before it have been yielded.
     """
     position = 0
+    buffer = memoryview(buffer)  # a slice of it copies nothing
     while position < len(buffer):
         head = read_head(buffer, position)
         verify(buffer, head, Crc.BODY)

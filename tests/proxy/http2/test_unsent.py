@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from grpclib.exceptions import StreamTerminatedError
 
-from cometmq.proxy.http2.unsent import STALLED_S, AnswersHeld, Recipient, Unsent
+from cometmq.proxy.http2.unsent import ASKED_BYTES, STALLED_S, AnswersHeld, Recipient, Unsent
 
 EACH, TOTAL = 100, 400
 
@@ -124,8 +124,33 @@ async def test_what_a_call_holds_is_held_until_it_ends() -> None:
     assert recipient.bytes == peers.unsent.bytes == 0 and answers.has_room
 
 
+async def test_of_many_calls_a_few_ask_the_broker_at_a_time() -> None:
+    peers = Peers(each=2 * ASKED_BYTES, total=100 * ASKED_BYTES)
+    recipient = peers.recipient()
+    first, second, third, fourth = (AnswersHeld(recipient) for _ in range(4))
+    assert await first.ask(0) and await second.ask(0) and not await third.ask(0)
+    first.release()
+    assert await third.ask(0)
+    waiting = asyncio.create_task(fourth.ask(60))
+    await asyncio.sleep(0)
+    assert second.hold(1) and await waiting
+    assert peers.recipient().has_room
+
+
+async def test_a_call_whose_messages_the_broker_waits_for_keeps_no_other_from_asking() -> None:
+    recipient = Peers(each=ASKED_BYTES, total=100 * ASKED_BYTES).recipient()
+    waiting, other = AnswersHeld(recipient), AnswersHeld(recipient)
+    assert await waiting.ask(0) and not await other.ask(0)
+    assert await other.ask(60)
+    waiting.release()
+    assert not recipient.has_room
+    other.release()
+    assert recipient.has_room
+
+
 async def test_without_a_connection_nothing_is_limited() -> None:
     answers = AnswersHeld()
     assert answers.hold(1 << 40) and answers.has_room and await answers.wait_for_room(0)
+    assert await answers.ask(0)
     answers.hold_inflated(1 << 40)
     answers.release()

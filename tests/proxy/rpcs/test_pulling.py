@@ -1,3 +1,5 @@
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -5,8 +7,12 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.proxy.conftest import Front
 
-from cometmq.message import Message
+from cometmq.message import Message, StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
+from cometmq.proxy.http2.unsent import AnswersHeld, Recipient
+from cometmq.proxy.rpcs import pulling
+from cometmq.proxy.rpcs.pulling import PullingQueues
+from cometmq.proxy.transport import Call
 
 GROUP = pb.Resource(name="G")
 
@@ -50,6 +56,29 @@ async def test_a_pull_where_nothing_is_says_so(front: Front) -> None:
     status, bodies, next_offset = await pull(front, 9)
     assert status.code == pb.ILLEGAL_OFFSET and bodies == []
     assert status.message == "offset 9 is not in 0 to 1 of queue 0 of topic 'T' at broker 'embedded'"
+
+
+async def test_a_refusal_that_waits_for_its_client_keeps_no_messages(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsent, pulled = front.proxy._server._shared.unsent, list[StoredMessage]()
+
+    def more_than_fit(messages: Iterable[StoredMessage]) -> int:
+        pulled.extend(messages)
+        return unsent.messages_max
+
+    monkeypatch.setattr(pulling, "held_bytes", more_than_fit)
+    await front.create_topic("T", queues=1)
+    front.broker.send(Message("T", b"x"))
+    recipient = Recipient(unsent, lambda _: None)
+    recipient.hold(1)
+    request = pb.PullMessageRequest(group=GROUP, message_queue=queue_of(), offset=0)
+    call = Call(front.client.metadata, "peer", answers=AnswersHeld(recipient))
+    answers = PullingQueues(front.proxy._brokers, front.proxy._bodies).pull_message(request, call)
+    refusal = await anext(answers)
+    assert refusal.status.code == pb.TOO_MANY_REQUESTS
+    references = sys.getrefcount(pulled[0])
+    assert references <= 2  # our list, and the argument
 
 
 @pytest.mark.parametrize("wrong", [queue_of(4), queue_of(-1), queue_of(broker="other")])

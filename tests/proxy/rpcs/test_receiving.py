@@ -1,5 +1,7 @@
 import asyncio
+import sys
 import zlib
+from collections.abc import Iterable
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
@@ -7,11 +9,12 @@ from tests.kit.grpc_clients import pop_is_held
 from tests.proxy.conftest import Front, receive_request
 
 from cometmq import Producer
-from cometmq.message import Message
+from cometmq.message import Message, StoredMessage
 from cometmq.proxy import messaging_pb2 as pb
-from cometmq.proxy.http2.unsent import Recipient
+from cometmq.proxy.http2.unsent import AnswersHeld, Recipient
 from cometmq.proxy.rpcs import receiving
 from cometmq.proxy.settings import ProxySettings
+from cometmq.proxy.transport import Call
 
 
 async def test_a_held_receive_ends_with_the_message(front: Front) -> None:
@@ -92,6 +95,29 @@ async def test_messages_that_there_is_no_room_for_are_delivered_again(front: Fro
     found = await front.receive("T", "G", 2)
     assert {message.system_properties.delivery_attempt for message in found} == {1}
     assert unsent.bytes == 0
+
+
+async def test_a_refusal_that_waits_for_its_client_keeps_no_messages(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsent, popped = front.proxy._server._shared.unsent, list[StoredMessage]()
+
+    def more_than_fit(messages: Iterable[StoredMessage]) -> int:
+        popped.extend(messages)
+        return unsent.messages_max
+
+    monkeypatch.setattr(receiving, "held_bytes", more_than_fit)
+    await front.create_topic("T", queues=1)
+    await front.send("T", b"1")
+    recipient = Recipient(unsent, lambda _: None)
+    recipient.hold(1)
+    call = Call(front.client.metadata, "peer", answers=AnswersHeld(recipient))
+    answers = front.proxy._receiving.receive_message(receive_request("T", "G"), call)
+    refusal = await anext(answers)
+    assert refusal.status.code == pb.TOO_MANY_REQUESTS
+    await asyncio.gather(*front.proxy._receiving._abandoned)
+    references = sys.getrefcount(popped[0])
+    assert references <= 2  # our list, and the argument
 
 
 async def test_nobody_pops_while_too_much_is_unread(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,9 @@ when they come until the call ends, and every other answer from when it has to w
 Messages get half of it only, because they are answers soon: those must not lack room. Room is made by the
 connection whose answer waits longest, if that is two seconds or more: it is closed. For an answer that is
 already made somebody is closed in any case, else the connection that holds most.
+
+What a pop brings is not known beforehand. So of the calls of a connection that begin at once, a few at a time
+ask the broker: those that get nothing for lack of room must not have taken megabytes each to find out.
 """
 
 import asyncio
@@ -24,6 +27,10 @@ STALLED_S: Final = 2.0
 """How long an answer may wait while others need its room."""
 LOOK_S: Final = 0.25
 """How often a call that waits for room looks for it, if nobody tells it."""
+ASKED_BYTES: Final = 1 << 20
+"""What a call counts for in its connection while it asks a broker for messages: it may bring up to 4 MiB."""
+ASKED_S: Final = 0.05
+"""A broker that has not answered by then has no messages and waits for some: the call counts for nothing."""
 
 
 class Held:
@@ -117,12 +124,14 @@ class Recipient:
     Attributes:
         bytes: their size.
         held: each of them.
+        asking: the number of calls that ask a broker for messages.
         close: the same.
     """
 
     def __init__(self, unsent: Unsent, close: Callable[[str], None]) -> None:
         self.bytes = 0
         self.held: set[Held] = set()
+        self.asking = 0
         self.close = close
         self._unsent = unsent
         self._waiting: list[asyncio.Future[None]] = []
@@ -131,7 +140,8 @@ class Recipient:
     @property
     def has_room(self) -> bool:
         """Whether the connection may get further messages."""
-        return self.bytes < self._unsent.each_max and self._unsent.bytes < self._unsent.messages_max
+        own = self.bytes + self.asking * ASKED_BYTES
+        return own < self._unsent.each_max and self._unsent.bytes < self._unsent.messages_max
 
     def hold(self, size: int) -> Held:
         """Hold an answer that is made; others are closed for it. Raises StreamTerminatedError if this is."""
@@ -149,8 +159,12 @@ class Recipient:
     def release(self, held: Held) -> None:
         """Hold bytes no more."""
         self._unsent.release(held)
-        if self._waiting and self.has_room:
-            self._waiting.pop(0).set_result(None)
+        self._wake()
+
+    def end_asking(self) -> None:
+        """Count a call no more that has asked a broker for messages."""
+        self.asking -= 1
+        self._wake()
 
     async def wait_for_room(self, timeout_s: float) -> bool:
         """Wait until the connection may get further messages; return False if that takes too long."""
@@ -174,6 +188,10 @@ class Recipient:
         self._is_closed = True
         self._unsent.drop(self)
 
+    def _wake(self) -> None:
+        if self._waiting and self.has_room:
+            self._waiting.pop(0).set_result(None)
+
 
 class AnswersHeld:
     """What is held for the answers of one call until it has ended.
@@ -184,6 +202,7 @@ class AnswersHeld:
 
     def __init__(self, recipient: Recipient | None = None) -> None:
         self._recipient = recipient
+        self._is_asking = False
         self._messages: list[Held] = []
         self._inflated: Held | None = None
 
@@ -196,10 +215,22 @@ class AnswersHeld:
         """Wait until the client may get further messages; return False if that takes too long."""
         return self._recipient is None or await self._recipient.wait_for_room(timeout_s)
 
-    def hold(self, size: int) -> bool:
-        """Hold messages, so many bytes; return False if there is no room for them."""
+    async def ask(self, timeout_s: float) -> bool:
+        """Wait until the broker may be asked for messages; return False if that takes too long."""
         if self._recipient is None:
             return True
+        if not await self._recipient.wait_for_room(timeout_s):
+            return False
+        self._is_asking = True
+        self._recipient.asking += 1
+        asyncio.get_running_loop().call_later(ASKED_S, self._end_asking)
+        return True
+
+    def hold(self, size: int) -> bool:
+        """Hold messages that have come, so many bytes; return False if there is no room for them."""
+        if self._recipient is None:
+            return True
+        self._end_asking()
         held = self._recipient.try_hold(size)
         if held is not None:
             self._messages.append(held)
@@ -214,8 +245,14 @@ class AnswersHeld:
 
     def release(self) -> None:
         """Hold nothing any more: the call has ended."""
+        self._end_asking()
         if self._recipient is not None:
             if self._inflated is not None:
                 self._recipient.release(self._inflated)
             for held in self._messages:
                 self._recipient.release(held)
+
+    def _end_asking(self) -> None:
+        if self._recipient is not None and self._is_asking:
+            self._is_asking = False
+            self._recipient.end_asking()

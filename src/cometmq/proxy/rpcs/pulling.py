@@ -38,10 +38,11 @@ class PullingQueues:
         """Iterate over the status, the messages, and the offset to pull from next."""
         try:
             group, queue = checked_group(request.group), await self._queue(request.message_queue)
-            if not await call.answers.wait_for_room(ROOM_S):
+            if not await call.answers.ask(ROOM_S):
                 raise unread()
             pulled = await self._brokers.pulls(group).pull_stored(self._wanted(request, queue, call))
             if pulled.messages and not call.answers.hold(held_bytes(pulled.messages)):
+                del pulled  # the refusal may wait for a client that reads nothing
                 raise unread()
         except CometMQError as error:
             yield pb.PullMessageResponse(status=status_of(error))

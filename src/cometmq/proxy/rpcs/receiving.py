@@ -88,29 +88,7 @@ class Receiving:
         self, request: pb.ReceiveMessageRequest, call: Call
     ) -> AsyncIterator[pb.ReceiveMessageResponse]:
         """Iterate over the status, the messages, and the time of their delivery."""
-        status, messages = OK, []
-        try:
-            group, topic = checked_group(request.group), checked_topic(request.message_queue.topic)
-            queue = await self._queue(request.message_queue, topic)
-            wanted = subscription_of(topic, request.filter_expression, self._brokers.clock.now_ms())
-            settings = await self._group(group, wanted, call.client)
-            options = _options(request, call, settings)
-            if request.auto_renew:
-                self._clients.claim(call.client, group)
-                if not self._renewals.has_room(call.client, group):
-                    raise _too_many_handled(group)
-            if not await call.answers.wait_for_room(ROOM_S):
-                raise unread()
-            result = await self._pop(group, queue, wanted, options)
-            messages = await self._chosen(group, settings, result)
-            if not messages:
-                status = _nothing(result)
-            elif not call.answers.hold(held_bytes(messages)):
-                self._hand_back_soon(group, messages)
-                messages = []
-                raise unread()
-        except CometMQError as error:
-            status = status_of(error)
+        group, status, messages = await self._delivery(request, call)
         given = 0
         holder = self._fellows.own_number if request.auto_renew else None
         try:
@@ -127,6 +105,34 @@ class Receiving:
         finally:
             if given < len(messages):
                 self._hand_back_soon(group, messages[given:])
+
+    async def _delivery(
+        self, request: pb.ReceiveMessageRequest, call: Call
+    ) -> tuple[str, pb.Status, list[StoredMessage]]:
+        """Return the group, the status and the messages of an answer, for which there is room."""
+        group = ""
+        try:
+            group, topic = checked_group(request.group), checked_topic(request.message_queue.topic)
+            queue = await self._queue(request.message_queue, topic)
+            wanted = subscription_of(topic, request.filter_expression, self._brokers.clock.now_ms())
+            settings = await self._group(group, wanted, call.client)
+            options = _options(request, call, settings)
+            if request.auto_renew:
+                self._clients.claim(call.client, group)
+                if not self._renewals.has_room(call.client, group):
+                    raise _too_many_handled(group)
+            if not await call.answers.ask(ROOM_S):
+                raise unread()
+            result = await self._pop(group, queue, wanted, options)
+            messages = await self._chosen(group, settings, result)
+            if not messages:
+                return group, _nothing(result), []
+            if not call.answers.hold(held_bytes(messages)):
+                self._hand_back_soon(group, messages)
+                raise unread()
+        except CometMQError as error:
+            return group, status_of(error), []
+        return group, OK, messages
 
     async def _group(self, group: str, wanted: SubscriptionData, client: ClientKey) -> GroupConfig:
         """Return a group's settings; a client may receive before its stream has created the group."""
