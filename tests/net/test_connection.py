@@ -318,6 +318,16 @@ async def test_a_server_that_has_answered_before_is_one() -> None:
             await client.request(peer.address, Command(KEEP), 20)
 
 
+async def test_an_answer_counts_that_comes_before_what_is_none() -> None:
+    answer = encode(response(Command(ECHO, opaque=1), body=b"first"))
+    async with listener(lambda writer: writer.write(answer + b"SSH-2.0-OpenSSH_9.9\r\n")) as address:
+        connection = await Connection.open(address)
+        first, second = connection.request(Command(ECHO)), connection.request(Command(ECHO))
+        assert (await first).body == b"first"
+        with pytest.raises(NetworkError, match="frame length"):
+            await second
+
+
 def test_a_command_that_cannot_be_encoded_is_refused_and_costs_nothing(run: Run) -> None:
     async def main() -> None:
         async with peer_at() as peer, connections() as client:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cometmq.errors import ProtocolError
 from cometmq.wire import connection
-from cometmq.wire.connection import JOIN_MAX, FrameReader
+from cometmq.wire.connection import JOIN_MAX, FrameReader, NotAFrame
 from cometmq.wire.frame import FRAME_LENGTH_MAX, PREFIX_SIZE, Command, SerializeType, encode
 
 commands = st.lists(
@@ -139,6 +139,16 @@ def test_a_frame_without_header_or_body_is_as_short_as_a_frame_can_be() -> None:
     with pytest.raises(ProtocolError, match="JSON header of 0 bytes"):
         FrameReader().receive_data(struct.pack(">iI", 4, 0))
     assert PREFIX_SIZE == 8
+
+
+@pytest.mark.parametrize("held", [0, 3, 20])
+def test_what_comes_before_bytes_that_are_no_frame_is_told(held: int) -> None:
+    sent = [Command(1, opaque=number, body=b"x") for number in range(3)]
+    data, reader = b"".join(map(encode, sent)), FrameReader()
+    assert reader.receive_data(data[:held]) == []
+    with pytest.raises(NotAFrame) as caught:
+        reader.receive_data(data[held:] + b"GET / HTTP/1.1")
+    assert caught.value.commands == sent
 
 
 @given(st.lists(st.binary(max_size=60), max_size=8))

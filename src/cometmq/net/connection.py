@@ -13,7 +13,7 @@ from typing import Final, cast
 
 import msgspec
 
-from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, TLSError, WrongProtocol
+from cometmq.errors import NetworkError, RequestTimeout, TLSError, WrongProtocol
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.net import inproc, min_timeouts
@@ -25,7 +25,7 @@ from cometmq.net.tls.client import TLS, trouble_of
 from cometmq.wire.acl import Credentials
 from cometmq.wire.client_request import ClientRequest, encode_request
 from cometmq.wire.codes import ResponseCode
-from cometmq.wire.connection import FrameReader
+from cometmq.wire.connection import FrameReader, NotAFrame
 from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
 from cometmq.wire.frame import (
     ONEWAY_FLAG,
@@ -212,11 +212,11 @@ class Connection(asyncio.Protocol):
         self._heard_at = self._loop.time()
         if self._head is not None and self._is_foreign(data):
             return
+        fault = ""
         try:
             commands = self._reader.receive_data(data)
-        except ProtocolError as error:
-            self.abort(str(error))
-            return
+        except NotAFrame as error:
+            commands, fault = error.commands, str(error)
         if commands:
             self._head = None
         self._outbox.cork()
@@ -227,6 +227,8 @@ class Connection(asyncio.Protocol):
             elif (waiting := pending.pop(command.opaque, None)) and not waiting.answer.done():
                 waiting.answer.set_result(command)
         self._outbox.flush()
+        if fault:
+            self.abort(fault)
 
     def pause_writing(self) -> None:
         """Mark the connection as full: the server reads too slowly (called by asyncio)."""

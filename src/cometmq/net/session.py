@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
-from cometmq.errors import ProtocolError
 from cometmq.format.host import host_text, pack_host, unpack_host
 from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
@@ -15,7 +14,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.flow import FlowLimits, Intake, Outbox
 from cometmq.net.newcomers import Newcomers
 from cometmq.net.unfinished import LONG_FRAME_MIN, UnfinishedFrames
-from cometmq.wire.connection import FrameReader
+from cometmq.wire.connection import FrameReader, NotAFrame
 from cometmq.wire.foreign import HEAD_SIZE, THIS_IS_TLS, foreign_protocol
 from cometmq.wire.frame import Command, encode
 
@@ -334,16 +333,19 @@ class Session(asyncio.Protocol):
         self._commands_read += read.position > 0
         commands, read.commands = read.commands, []
         begin, read.position = read.position, read.commands_end
+        fault = ""
         if not commands:
             try:
                 commands = self._reader.receive_data(read.data[begin : read.commands_end])
-            except ProtocolError as error:
-                read.position = len(read.data)  # nothing after them can be decoded
-                self._refuse(str(error))
-                return
+            except NotAFrame as error:
+                commands, fault = error.commands, str(error)
         self._commands_read += len(commands)
         if commands:
             attempt(self, commands, handle, self, commands)
+        if fault:
+            read.position = len(read.data)  # nothing after them can be decoded
+            self._refuse(fault)
+            return
         if self._frame_length or self._reader.unfinished:
             self._reserve_for_frame()
 

@@ -6,6 +6,7 @@ The writing side has no state: send the result of :func:`cometmq.wire.frame.enco
 import struct
 from typing import Final
 
+from cometmq.errors import ProtocolError
 from cometmq.wire.frame import (
     HEADER_LENGTH_MASK,
     HEADER_LENGTH_MAX,
@@ -23,12 +24,24 @@ _PREFIX: Final = struct.Struct(">iI")
 _LENGTH: Final = struct.Struct(">i")
 
 
+class NotAFrame(ProtocolError):
+    """Bytes of a stream are no frame.
+
+    Attributes:
+        commands: those before them that were complete in the same read.
+    """
+
+    def __init__(self, reason: str, commands: list[Command]) -> None:
+        super().__init__(reason)
+        self.commands = commands
+
+
 class FrameReader:
     """Split a stream into frames and decode them.
 
     It holds at most one unfinished frame: LENGTH and HEADER_LENGTH are checked as soon as they are
-    received, so a peer cannot make it hold more than ``FRAME_LENGTH_MAX`` bytes. After a
-    :class:`~cometmq.errors.ProtocolError` the rest of the stream cannot be decoded: close the connection.
+    received, so a peer cannot make it hold more than ``FRAME_LENGTH_MAX`` bytes. After a ``NotAFrame`` the
+    rest of the stream cannot be decoded: close the connection.
 
     Args:
         header_length_max: largest HEADER_LENGTH that is accepted, in bytes.
@@ -46,14 +59,22 @@ class FrameReader:
         """Add the bytes of a read; return the commands that are complete now, in order.
 
         Raises:
-            ProtocolError: the stream does not consist of frames; the commands of this read are dropped too.
+            NotAFrame: the stream goes on with bytes that are none.
         """
         commands: list[Command] = []
+        try:
+            self._receive(data, commands)
+        except ProtocolError as error:
+            raise NotAFrame(str(error), commands) from None
+        return commands
+
+    def _receive(self, data: bytes, commands: list[Command]) -> None:
+        """Append the commands that are complete now. Raises ProtocolError at what is no frame."""
         position = 0
         if self.unfinished:
             position = self._finish_frame(data, commands)
             if self.unfinished:
-                return commands
+                return
         end = len(data)
         while end - position >= PREFIX_SIZE:
             length, header_word = _PREFIX.unpack_from(data, position)
@@ -68,7 +89,6 @@ class FrameReader:
             position = frame_end
         if position < end:
             self._keep(data[position:])
-        return commands
 
     def joined(self, data: bytes) -> bytes:
         """Return the unfinished bytes followed by ``data``, and forget them.
