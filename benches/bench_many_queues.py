@@ -3,8 +3,9 @@
     python -m benches.bench_many_queues [--rounds 4] [--java]
 
 The append is measured in both stores in turn, by the bulk path and by the plain one, in CPU time and wall
-time, what keeps the store up included. With ``--java`` the real Java broker is started on a copy of the log
-and makes the same queues, to have its files' size; that takes some minutes.
+time, what keeps the store up included. A slave's store appends what its master's has, in pieces of one
+message, as when they come one by one, and of a hundred. With ``--java`` the real Java broker is started on a
+copy of the log and makes the same queues, to have its files' size; that takes some minutes.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from tests.interop import peers
 
 from cometmq.format import layout
 from cometmq.store.append import NewMessage
+from cometmq.store.reading import run
 from cometmq.store.store import MessageStore
 
 T = TypeVar("T")
@@ -43,6 +45,8 @@ PLAIN_MESSAGES_AT_ONCE: Final = 2_000
 """In one turn; by the bulk path it is a message for each queue."""
 PLAIN_AT_ONCE: Final = 20
 """What a socket read brings under load."""
+PIECES: Final = 1, 100
+"""Messages of another queue each, about, that a slave receives at once."""
 PROPERTIES: Final = b"UNIQ_KEY\x017F0000010001C0000000000000000000\x02WAIT\x01true\x02"
 
 
@@ -64,6 +68,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
         many, few = Path(folder, "many"), Path(folder, "few")
         console.print(appends(many, few, options.rounds))
+        console.print(received(Path(folder, "master"), Path(folder, "slave"), options.rounds))
         console.print(restarts(many))
         console.print(sizes(many, with_java=options.java))
 
@@ -153,6 +158,40 @@ def in_turn(
     return {
         name: Cost(cpu_s[name] * 1e6 / count, wall_s[name] * 1e6 / count) for name, count in counts.items()
     }
+
+
+def received(master: Path, slave: Path, rounds: int) -> Table:
+    """Append a master's records to a slave's store; the first round of each length does not count."""
+    table = Table(title=f"a slave's append of {MANY * QUEUES:,} queues (median of {rounds})")
+    for column in ("messages in a piece", "CPU, µs a message"):
+        table.add_column(column, justify="right")
+    with MessageStore.open(master) as source, MessageStore.open(slave) as store:
+        fill = Fill(source, MANY, QUEUES)
+        for messages in PIECES:
+            costs = []
+            for _ in range(rounds + 1):
+                begin, before = source.written_offset, fill.count
+                fill.round()
+                count, data = fill.count - before, log_bytes(source, begin)
+                size = messages * (len(data) // count)
+                cpu = time.process_time()
+                for at in range(0, len(data), size):
+                    store.received.append(begin + at, data[at : at + size])
+                store.queues()  # it puts what is staged
+                costs.append((time.process_time() - cpu) * 1e6 / count)
+            table.add_row(str(messages), f"{statistics.median(costs[1:]):.2f}")
+    return table
+
+
+def log_bytes(store: MessageStore, begin: int) -> bytes:
+    """Read the log from an offset to its end."""
+    data = b""
+    while begin + len(data) < store.written_offset:
+        at = begin + len(data)
+        piece = run(store.readings.log_bytes(at, store.written_offset - at))
+        assert piece is not None
+        data += piece
+    return data
 
 
 # Restarting
