@@ -54,7 +54,10 @@ STOPPED = frozenset({"clusterRT"})
 
 COMMANDS = [
     # Topics
-    Command("updateTopic -c DefaultCluster -t AdminMade -r 3 -w 3", "create topic to {broker} success"),
+    Command(
+        "updateTopic -c DefaultCluster -t AdminMade -r 3 -w 3 -a +message.type=FIFO",
+        "create topic to {broker} success",
+    ),
     Command("topicRoute -t AdminMade", '"writeQueueNums":3'),
     Command("updateTopicList -b {broker} -f {topics}", "submit batch of topic config to {broker} success"),
     Command("topicRoute -t AdminListed", '"readQueueNums":2'),

@@ -175,6 +175,10 @@ async def test_many_topics_are_created_at_once(tmp_path: Path) -> None:
             TopicConfig(topic="A", attributes={"+message.type": "DELAY"}),
             TopicConfig(topic="B", read_queue_count=1),
         ]
+        body = TopicConfigs([*topics, TopicConfig(topic="C", attributes={"+message.type": "FIFO,-x"})])
+        answer = await bench.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)
+        assert answer.code == ResponseCode.INVALID_PARAMETER and "'FIFO,-x'" in (answer.remark or "")
+        assert bench.parts.topics.find("A") is None
         body = TopicConfigs(topics)
         assert (await bench.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)).code == 0
         first, second = bench.parts.topics.find("A"), bench.parts.topics.find("B")

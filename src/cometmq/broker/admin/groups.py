@@ -1,12 +1,11 @@
 """Operators' requests about consumer and producer groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Final
 
 from msgspec.structs import replace
 
+from cometmq.broker.admin.attributes import OF_GROUPS, changed
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.large_answers import TURN_MAX, encoded, page, with_body
 from cometmq.broker.reads import Reads
@@ -51,28 +50,6 @@ from cometmq.wire.headers import (
     fields,
 )
 from cometmq.wire.headers.admin import GroupForbiddenHeader, GroupSubscriptionHeader
-
-_BOOLEANS: Final = frozenset({"true", "false"})
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
-
-
-def _is_number(text: str, least: int, most: int = 2**63 - 1) -> bool:
-    return _NUMBER.fullmatch(text) is not None and least <= int(text) <= most
-
-
-ATTRIBUTES: Final[Mapping[str, Callable[[str], bool]]] = {
-    "priority.factor": partial(_is_number, least=0, most=100),
-    "lite.sub.client.quota": partial(_is_number, least=-1),
-    "lite.sub.client.max.event.cnt": partial(_is_number, least=10),
-    "lite.sub.model": {"Shared", "Exclusive"}.__contains__,
-    "lite.sub.reset.offset.exclusive": _BOOLEANS.__contains__,
-    "lite.sub.reset.offset.unsubscribe": _BOOLEANS.__contains__,
-    "lite.sub.wildcard": bool,
-    "lite.bind.topic": bool,
-}
-"""The attributes that a group can have, each with the check of its values.
-
-RocketMQ 5.5.0: SubscriptionGroupAttributes.java."""
 
 
 class GroupAdmin:
@@ -141,29 +118,15 @@ class GroupAdmin:
             valid_group(group.group)
         except IllegalName as error:
             raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
-        return replace(group, attributes=self._changed_attributes(group))
+        known = self._groups.find(group.group)
+        present = known.attributes if known else {}
+        attributes = changed(f"group {group.group}", present, group.attributes.items(), OF_GROUPS)
+        return replace(group, attributes=attributes)
 
     def _answer_when_saved(self, session: Session, command: Command, name: str) -> None:
         """Answer once a group's present state is on the disk, or with the disk's error."""
         if not command.is_oneway:
             self._groups.when_saved(name, lambda error: session.send(outcome(command, error)))
-
-    def _changed_attributes(self, group: GroupConfig) -> dict[str, str]:
-        """Return a group's attributes, changed by ``+name`` and ``-name`` in the request. Raises Refused."""
-        known = self._groups.find(group.group)
-        changed = dict(known.attributes) if known else {}
-        for name, value in group.attributes.items():
-            if name[:1] == "-":
-                changed.pop(name[1:], None)
-            elif name[:1] == "+" and name[1:] in ATTRIBUTES and ATTRIBUTES[name[1:]](value):
-                changed[name[1:]] = value
-            else:
-                raise Refused(
-                    ResponseCode.INVALID_PARAMETER,
-                    f"group {group.group}: attribute {name[:60]!r} with value {value[:60]!r}: use -name to "
-                    f"remove one, or +name with a value that it allows for one of {', '.join(ATTRIBUTES)}",
-                )
-        return changed
 
     def delete(self, session: Session, command: Command, header: DeleteGroupHeader) -> None:
         """DELETE_SUBSCRIPTIONGROUP: delete a group, and the topics in which it pops messages again.

@@ -1,10 +1,12 @@
 """Operators' requests about topics. (RocketMQ: AdminBrokerProcessor.java.)"""
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
+from cometmq.broker.admin.attributes import OF_TOPICS, changed
 from cometmq.broker.admin.progress import GroupTables
 from cometmq.broker.admin.statistics import Statistics
 from cometmq.broker.handlers import Handlers
@@ -30,7 +32,6 @@ from cometmq.wire.bodies import (
     encode,
     encode_topic_stats,
 )
-from cometmq.wire.bodies.topic import MESSAGE_TYPES, TYPE_ATTRIBUTE
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
@@ -45,13 +46,6 @@ from cometmq.wire.headers import (
 PERM_MAX: Final = 7
 FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 """RocketMQ: TopicFilterType.java; a broker treats them alike."""
-
-ATTRIBUTES: Final = {
-    "queue.type": {"SimpleCQ"},
-    "cleanup.policy": {"DELETE"},
-    TYPE_ATTRIBUTE: {"UNSPECIFIED", *MESSAGE_TYPES},
-}
-"""The attributes that a topic can have here, with their values."""
 
 
 class TopicRequests:
@@ -107,14 +101,14 @@ class TopicRequests:
             sys_flag=header.sys_flag or 0,
             write_queue_count=header.write_queue_count,
         )
-        self._topics.put(self._checked(topic, header.attributes or ""))
+        self._topics.put(self._checked(topic, _changes(header.attributes or "")))
         self._answer_when_published(session, command, [topic.topic])
 
     def create_many(self, session: Session, command: Command, _header: NoFields) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
         sent = self._bodies.decode(TopicConfigs, command, is_list=True).topics
         self._bodies.check_count("topics", sent, command)
-        topics = [self._checked(topic, ",".join(map("=".join, topic.attributes.items()))) for topic in sent]
+        topics = [self._checked(topic, topic.attributes.items()) for topic in sent]
         self._topics.put_all(topics)
         self._answer_when_published(session, command, [topic.topic for topic in topics])
 
@@ -168,7 +162,7 @@ class TopicRequests:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic[{name}]")
         return topic
 
-    def _checked(self, topic: TopicConfig, changes: str) -> TopicConfig:
+    def _checked(self, topic: TopicConfig, changes: Iterable[tuple[str, str]]) -> TopicConfig:
         """Check a topic, and return it with its attributes changed. Raises Refused."""
         _checked_name(topic.topic)
         for what, number, most in (
@@ -189,7 +183,8 @@ class TopicRequests:
                 f"{', '.join(FILTER_TYPES)}",
             )
         known = self._topics.find(topic.topic)
-        return replace(topic, attributes=_changed_attributes(known.attributes if known else {}, changes))
+        present = known.attributes if known else {}
+        return replace(topic, attributes=changed(f"topic {topic.topic}", present, changes, OF_TOPICS))
 
     def _stats(self, topic: TopicConfig) -> Reading[bytes]:
         name, count = topic.topic, max(topic.read_queue_count, topic.write_queue_count)
@@ -215,18 +210,8 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _changed_attributes(attributes: dict[str, str], changes: str) -> dict[str, str]:
-    """Apply ``+name=value,-name``. Raises Refused for an attribute that a topic cannot have here."""
-    changed = dict(attributes)
-    for change in filter(None, changes.split(",")):
-        name, _, value = change[1:].partition("=")
-        if change[0] == "-":
-            changed.pop(name, None)
-        elif change[0] == "+" and value in ATTRIBUTES.get(name, ()):
-            changed[name] = value
-        else:
-            known = "; ".join(f"+{known}={'|'.join(sorted(ATTRIBUTES[known]))}" for known in ATTRIBUTES)
-            raise Refused(
-                ResponseCode.INVALID_PARAMETER, f"attribute {change[:60]!r}: use -name or one of {known}"
-            )
-    return changed
+def _changes(text: str) -> Iterator[tuple[str, str]]:
+    """Iterate over the changes in ``+name=value,-name``; read one by one, as one that is refused ends it."""
+    for change in filter(None, text.split(",")):
+        name, _, value = change.partition("=")
+        yield name, value

@@ -37,7 +37,7 @@ class TopicConfig(Body):
     """The settings of a topic on one broker.
 
     Attributes:
-        attributes: such as ``TYPE_ATTRIBUTE``.
+        attributes: texts by name, such as ``TYPE_ATTRIBUTE``; ``broker.admin.attributes`` lists them.
         order: whether the queues keep their brokers when one is down.
         perm: the sum of 4 (read), 2 (write) and 1 (inherit).
     """
