@@ -127,7 +127,7 @@ def fraction(text: str, at: int) -> Term:
     """Parse a Double; like RocketMQ, refuse 0.0 and numbers that are too large."""
     number = to_double(text)
     if not 0 < number < float("inf"):
-        raise _illegal(at, f"{text} is out of range: a fraction must be more than 0.0, and finite")
+        raise _illegal(at, f"{text[:50]} is out of range: a fraction must be more than 0.0, and finite")
     return literal(ValueKind.DOUBLE, number, at)
 
 

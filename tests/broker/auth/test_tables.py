@@ -136,6 +136,28 @@ async def test_what_the_disk_refuses_is_undone_and_said_to_all_who_wait() -> Non
     assert [user.name for user in opened(disk.after_kill())[0].users()] == ["u1", "u3"]
 
 
+async def test_rights_that_were_refused_with_their_users_are_not_there_after_a_start() -> None:
+    class OneFull(MemoryDisk):
+        is_full = False
+
+        def save(self, path: Path, data: bytes) -> None:
+            if self.is_full and path == USERS:
+                raise OSError(28, "disk full", str(path))
+            super().save(path, data)
+
+    disk = OneFull()
+    directory, tables = opened(disk)
+    directory.create(User("u1", "old"))
+    await tables.stop()
+    disk.is_full = True
+    directory.put_acl(Acl("u1", (ENTRY,)))
+    directory.create(User("u2", "secret"))
+    assert await outcome_of(tables) is not None
+    again, _ = opened(disk.after_kill())
+    assert [directory.acl("u1"), again.acl("u1")] == [None, None]
+    assert [user.name for user in again.users()] == ["u1"]
+
+
 async def test_users_that_are_defined_elsewhere_are_not_saved_nor_changed() -> None:
     disk = MemoryDisk()
     directory, tables = opened(disk, elsewhere=lambda name: name == "plain")

@@ -15,6 +15,7 @@ A start never reads the backups by itself: they may have users or rights that we
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from cometmq.access.directory import Directory, Snapshot
@@ -85,7 +86,7 @@ class AccessTables:
     def check_own(self, name: str) -> None:
         """Check that a user is not defined elsewhere. Raises AccessError."""
         if self._elsewhere(name):
-            raise AccessError(f"User:{name} is from plain_acl.yml: change it there.")
+            raise AccessError(f"User:{name} is from plain_acl.yml: change it there")
 
     def when_saved(self, action: SavedCallback) -> None:
         """Call ``action`` once all changes are on the disk, or with the error if the disk refuses them."""
@@ -110,7 +111,7 @@ class AccessTables:
                 self._is_behind = False
                 waiting, self._waiting = self._waiting, []
                 content = self._directory.snapshot()
-                error = await asyncio.to_thread(self._write, self._own(content))
+                error = await asyncio.to_thread(self._write, self._own(content), self._own(self._saved))
                 if error is None:
                     self._saved = content
                 else:
@@ -128,11 +129,14 @@ class AccessTables:
             {name: acl for name, acl in acls.items() if not self._elsewhere(name)},
         )
 
-    def _write(self, content: Snapshot) -> StoreNotWritable | None:
+    def _write(self, content: Snapshot, before: Snapshot) -> StoreNotWritable | None:
+        """Save both files; if the second is refused, the first is put back as it was ``before``."""
         try:
             save(self._acls, {ACLS: content.plain_acls()})
             save(self._users, {USERS: content.plain_users()})
         except StoreNotWritable as error:
+            with suppress(StoreNotWritable):
+                save(self._acls, {ACLS: before.plain_acls()})
             return error
         return None
 
