@@ -417,13 +417,13 @@ async def open_store(root: Path, settings: StoreSettings, files: FileLayer, cloc
 async def restore_pop_offsets(
     store: MessageStore, parts: Assembly, files: FileLayer, revive_queue_count: int
 ) -> None:
-    """Find the offsets of pops again that a killed broker had not saved. Raises OSError."""
+    """Restore from the log the offsets of pops that a killed broker had not saved. Raises OSError."""
     path = layout.config_path(store.root, "consumerOffset")
     saved_ms = files.modified_ms(path) if files.exists(path) else 0
     queues = parts.revive.topic, revive_queue_count
     moved = await restore_offsets(store, parts.offsets, parts.groups, *queues, saved_ms)
     if moved:
-        _log.info("%d offsets of pops were not saved, and are found in the log", moved)
+        _log.info("%d offsets of pops were not saved; they are restored from the log", moved)
 
 
 def slave_tables(parts: Assembly) -> SlaveTables:

@@ -33,7 +33,7 @@ Evaluate = Callable[[Mapping[str, str]], Value]
 Truth = Callable[[Mapping[str, str]], bool | None]
 
 NESTING_MAX: Final = 100
-"""Deepest nesting: clients decide about it, and each level is a nested call."""
+"""Deepest nesting: clients choose it, and each level is a nested call."""
 
 
 class IllegalExpression(FormatError):
@@ -98,7 +98,7 @@ class Term(NamedTuple):
 
     @property
     def is_condition(self) -> bool:
-        """Whether its value is true, false or unknown by its form."""
+        """Whether its form alone says that its value is true, false or unknown."""
         return self.role is Role.CONDITION or (
             self.role is Role.LITERAL and self.kind in (ValueKind.BOOLEAN, ValueKind.UNKNOWN)
         )

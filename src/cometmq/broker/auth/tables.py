@@ -1,6 +1,6 @@
 """The files of users and acls: ``config/users.json`` and ``config/acls.json``, for their owner only (0600).
 
-A signature can only be checked with the secret itself, so the passwords are in the file in clear.
+A signature can only be checked with the secret itself, so the file holds the passwords in clear text.
 
 Theory of operation: a change of the directory holds at once. All changes of one turn of the loop are one
 write in a thread, changes made meanwhile are the next one, and a request is answered when its change is on
@@ -63,7 +63,9 @@ class AccessTables:
         self._writing: asyncio.Task[None] | None = None
 
     def load(self) -> None:
-        """Read the files into the directory, and save its changes from now on; log entries that do nothing.
+        """Read the files into the directory, and save its changes from now on.
+
+        Entries of acls that match nothing are logged.
 
         Raises StoreDamaged, with the file and the remedies, if one cannot be used.
         """

@@ -181,7 +181,7 @@ class Topics:
         model = self._topics.get(pattern)
         if model is None or not model.perm & PERM_INHERIT:
             return None
-        if pattern == AUTO_CREATE_TOPIC and not self.auto_create:  # a table of a former start may have it
+        if pattern == AUTO_CREATE_TOPIC and not self.auto_create:  # switched off at run time
             return None
         count = max(min(queue_count, model.write_queue_count), 0)
         return self.put(
@@ -325,7 +325,7 @@ def is_legal(name: str) -> bool:
 def is_for_producers(name: str) -> bool:
     """Check whether producers may send to a topic; to the others only the broker itself writes.
 
-    Whoever could write check points would have the messages of any topic delivered to any group.
+    Anyone who could write check points could have the messages of any topic delivered to any group.
     """
     return name not in NOT_FOR_PRODUCERS and not name.startswith(REVIVE_PREFIX)
 

@@ -1,7 +1,7 @@
 """A member of a consumer group that pops: heartbeats, and answers to operators.
 
-It owns no queues: brokers hand out messages one by one to whichever member pops. All that it commits is where
-a group begins that begins at the end: else brokers would decide that at the first pop.
+It owns no queues: brokers hand out messages one by one to whichever member pops. It commits only one thing:
+the start offset of a group that begins at the end, which each broker would otherwise choose at the first pop.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class PopMembership:
         self._begun: set[MessageQueue] = set()
 
     async def begin(self, topic: str) -> None:
-        """Commit where the group begins in the queues of a topic, if it begins at the end and has not begun.
+        """Commit the group's start offset in each queue of a topic that has none, if it begins at the end.
 
         Raises NoRoute, NetworkError or RemoteError.
         """
@@ -89,7 +89,7 @@ class PopMembership:
             await asyncio.gather(*(self._begin_queue(queue) for queue in queues))
 
     async def _begin_queue(self, queue: MessageQueue) -> None:
-        # The end first: a member that commits in between has found no later one, so it misses nothing.
+        # The end before the committed offset: a message that is stored in between is then skipped by nobody.
         end = await Start.LAST.offset(self._offsets, queue, self._since_ms.get(queue.topic))
         if await self._offsets.committed(queue) is None:
             young = await self._offsets.committed(queue, young_is_zero=True)

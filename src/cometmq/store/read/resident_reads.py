@@ -162,7 +162,7 @@ def _array_of(tags_codes: frozenset[int]) -> Longs:
 def resident_entries(
     queue: ConsumeQueue, queue_offset: int, limits: GetLimits, max_count: int, *, is_filtered: bool
 ) -> Buffer | None:
-    """Return the entries that a read has to examine; None if they are not in memory or in several files."""
+    """Return the entries that a read has to examine; None if they are not in memory, or not in one file."""
     if not 0 < max_count <= limits.memory_count:
         max_count = min(max(max_count, 1), limits.most_count)
     wanted = max(limits.scan_count, max_count) if is_filtered else max_count

@@ -11,7 +11,7 @@ from msgspec import field
 from cometmq.wire.headers.fields import Header, Int, Long
 
 DEFAULT_TOPIC: Final = "TBW102"
-"""The topic whose settings a new topic copies; its route has the brokers on which topics can be created."""
+"""The topic whose settings a new topic copies; its route lists the brokers that create topics for sends."""
 DEFAULT_TOPIC_QUEUES: Final = 4
 """Number of queues that clients request for a new topic."""
 
@@ -224,7 +224,7 @@ class ViewMessageHeader(Header):
 
 
 class SendBackHeader(Header):
-    """CONSUMER_SEND_MSG_BACK: a consumer could not handle a message; the broker shall deliver it again.
+    """CONSUMER_SEND_MSG_BACK: a consumer failed to handle a message: the broker is to redeliver it.
 
     Attributes:
         physical_offset: of the message's record.

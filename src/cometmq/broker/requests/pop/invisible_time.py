@@ -1,4 +1,4 @@
-"""CHANGE_MESSAGE_INVISIBLETIME: a popped message stays with its consumer for another time, or comes sooner.
+"""CHANGE_MESSAGE_INVISIBLETIME: change when a popped message becomes visible again: later, or sooner.
 
 The message gets a check point of its own, and is acknowledged in the one that it had. Both are stored
 together. So a handle serves once, and not after its time: by then the message comes again. (RocketMQ accepts
@@ -61,7 +61,7 @@ class InvisibleTimes:
         return {RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.handle}
 
     def handle(self, session: Session, command: Command, header: ChangeInvisibleHeader) -> Command | None:
-        """CHANGE_MESSAGE_INVISIBLETIME; clients read the header of a refusal, too."""
+        """CHANGE_MESSAGE_INVISIBLETIME; a refusal has a header too, which clients read."""
         answer: Command | bytes
         try:
             receipt = self._check(header)

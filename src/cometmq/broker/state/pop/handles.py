@@ -33,7 +33,7 @@ class HandlePoint(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 def point_of(receipt: ReceiptHandle, topic: str, group: str, queue_id: int) -> HandlePoint:
-    """Return the check point of a handle, which comes with these names."""
+    """Return the check point that a handle names, in a request for this topic, group and queue."""
     begin_offset, pop_time_ms, invisible_ms, revive_queue_id, _, broker_name, *_ = receipt
     key = PopKey(topic, group, queue_id, begin_offset, pop_time_ms, broker_name)
     return HandlePoint(key, pop_time_ms + invisible_ms, revive_queue_id)
