@@ -39,7 +39,7 @@ async def letters(visit: Visit) -> Response:
     walk = admin_letters.letters(visit.cluster, group, begin=times.begin, end=times.end)
     try:
         found, is_whole = await first_of(walk, limit)
-    except NotFound:  # no topic of dead letters: none of its messages has become one
+    except NotFound:  # the group has no topic of dead letters yet
         found, is_whole = [], True
     rows = [(one.message, admin_letters.topic_of(one.message), short_text(one)) for one in found]
     return visit.page(
