@@ -10,6 +10,7 @@ from tests.client.brokers import RoutesOnly
 
 from cometmq.client import Consumer, Start
 from cometmq.client.requests.pop_requests import PopOptions, PopRequests
+from cometmq.client.requests.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.format import properties
 from cometmq.format.pop import bit_set
@@ -26,7 +27,14 @@ from cometmq.wire.bodies.heartbeat import Heartbeat
 from cometmq.wire.bodies.pop import AssignmentResponse, BatchAckRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import SendBackHeader, fields, parse
+from cometmq.wire.headers import (
+    OffsetResponseHeader,
+    QueryConsumerOffsetHeader,
+    SendBackHeader,
+    UpdateConsumerOffsetHeader,
+    fields,
+    parse,
+)
 from cometmq.wire.headers.pop import (
     AckHeader,
     ChangeInvisibleHeader,
@@ -58,6 +66,8 @@ class PopBroker:
         pops, acks, changes: the requests that came.
         assignment: the answer to members that ask what they pop; None if the request is not known.
         refusals: codes that the next requests with a code are answered by.
+        unanswered: the codes of requests that are not answered.
+        committed: what the group has committed, by queue; all its queues are empty.
         queries: how often members asked for it.
         is_holding: set when a pop is held.
     """
@@ -76,6 +86,8 @@ class PopBroker:
         self.queries = 0
         self.assignment: AssignmentResponse | None = None
         self.refusals: defaultdict[int, list[int]] = defaultdict(list)
+        self.unanswered: set[int] = set()
+        self.committed: dict[tuple[str, int], int] = {}
         self.waiting: defaultdict[str, list[Record]] = defaultdict(list)
         self.held: list[HeldPop] = []
         self.is_holding = asyncio.Event()
@@ -93,6 +105,8 @@ class PopBroker:
     def handle(self, session: Session, commands: list[Command]) -> None:
         """Answer requests."""
         for command in commands:
+            if command.code in self.unanswered:
+                continue
             if self.refusals[command.code]:
                 code = self.refusals[command.code].pop(0)
                 zeros = fields(PopResponseHeader(0, 0, 0, 0)) | fields(ChangeInvisibleResponseHeader(0, 0, 0))
@@ -121,6 +135,15 @@ class PopBroker:
                     continue
                 case RequestCode.UNREGISTER_CLIENT:
                     self.unregistered += 1
+                case RequestCode.GET_MAX_OFFSET | RequestCode.SEARCH_OFFSET_BY_TIMESTAMP:
+                    session.send(response(command, ext_fields=fields(OffsetResponseHeader(0))))
+                    continue
+                case RequestCode.QUERY_CONSUMER_OFFSET:
+                    session.send(self._committed(command))
+                    continue
+                case RequestCode.UPDATE_CONSUMER_OFFSET:
+                    new = parse(UpdateConsumerOffsetHeader, command.ext_fields)
+                    self.committed[new.topic, new.queue_id] = new.commit_offset
                 case _:
                     session.send(response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "as told"))
                     continue
@@ -153,6 +176,13 @@ class PopBroker:
             return
         found = [waiting.pop(0) for _ in range(min(header.max_msg_nums, len(waiting)))]
         session.send(answer_to_pop(command, found, self.now_ms, header.invisible_time, self.order_counts))
+
+    def _committed(self, command: Command) -> Command:
+        header = parse(QueryConsumerOffsetHeader, command.ext_fields)
+        offset = self.committed.get((header.topic, header.queue_id))
+        if offset is None:
+            return response(command, ResponseCode.QUERY_NOT_FOUND, "as told")
+        return response(command, ext_fields=fields(OffsetResponseHeader(offset)))
 
     def _change(self, command: Command) -> Command:
         header = parse(ChangeInvisibleHeader, command.ext_fields)
@@ -202,6 +232,7 @@ class Client(NamedTuple):
     """Requests of a group to brokers, and where the brokers are found."""
 
     requests: PopRequests
+    offsets: QueueRequests
     routes: Routes
     name_server: str
 
@@ -219,7 +250,9 @@ async def popping(*brokers: PopBroker) -> AsyncIterator[Client]:
     routes = Routes(connections, [name_server])
     try:
         async with asyncio.timeout(60):
-            yield Client(PopRequests(connections, routes, GROUP, 3_000), routes, name_server)
+            requests = PopRequests(connections, routes, GROUP, 3_000)
+            offsets = QueueRequests(connections, routes, GROUP, 100_000)
+            yield Client(requests, offsets, routes, name_server)
     finally:
         await connections.close()
         for server in (names, *servers):

@@ -219,12 +219,14 @@ class LitePullConsumer:
         interests = {
             topic: TopicInterest(one.data(now_ms), False) for topic, one in self._subscriptions.items()
         }
+        began_ms = None
         if self._member is not None:
             await self._member.find(interests)  # if that fails the member stays as it is
+            began_ms = self._member.began_ms
             self._finish_poll()
             await _leave(self._member)
         self._settings = self._settings.of_this_process()
-        member = Membership(self._settings, interests, self._consume)
+        member = Membership(self._settings, interests, self._consume, began_ms=began_ms)
         self._member = member
         try:
             await member.start()

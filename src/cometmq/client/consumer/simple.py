@@ -265,7 +265,7 @@ class SimpleConsumer:
             return
         self._settings = settings = self._settings.of_this_process()
         member = self._member = PopMembership(settings, self._subscriptions)
-        self._turns = PopTurns(member.requests, member.routes, self._receipts)
+        self._turns = PopTurns(member.requests, member.routes, member.starts, self._receipts)
         if self._has_trace:
             send = trace_sender(member.connections, member.routes, f"{settings.group}-SUB-1", self._clock)
             self._tracer = ConsumeTracer(send, settings.group, self._clock)

@@ -21,14 +21,13 @@ from cometmq.client.waiting import wait_within
 from cometmq.errors import NetworkError
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
-from cometmq.net.connection import Connection
+from cometmq.net.connection import REQUEST_TIMEOUT_MS, Connection
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, SubscriptionData
 from cometmq.wire.bodies.stats import QueueOffsets
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
-REQUEST_TIMEOUT_MS: Final = 3_000
 BEGIN_S_MAX: Final = 5.0
 """How long a start waits for brokers that do not say where a group begins."""
 COMMIT_DELAY_S: Final = 0.05
@@ -49,6 +48,10 @@ class Membership:
         interests: by topic; without any it joins no group and consumes the queues that are assigned to it.
         consume: creates the consumption of a queue.
         consume_directly: handles a message that an operator sends; None without handlers.
+        began_ms: that of an earlier member which this one replaces.
+
+    Attributes:
+        began_ms: when the group began with each topic, or assigned queue, in ms since the epoch.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Membership:
         interests: Mapping[str, TopicInterest],
         consume: Callable[[MessageQueue], ConsumedQueue],
         consume_directly: ConsumeDirectly | None = None,
+        began_ms: Mapping[str | MessageQueue, int] | None = None,
     ) -> None:
         self._settings = settings
         self._interests = interests
@@ -95,11 +99,11 @@ class Membership:
         self._commit_due = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
-        self._since_ms: dict[str, int] = {}
+        self.began_ms: Mapping[str | MessageQueue, int] = began_ms or {}
 
-    def since_ms(self, topic: str) -> int | None:
-        """Return when the group began with a topic, in ms since the epoch; None while it does."""
-        return self._since_ms.get(topic)
+    def since_ms(self, queue: MessageQueue) -> int | None:
+        """Return when the group began with a queue, in ms since the epoch; None while it does."""
+        return self.began_ms.get(queue.topic if self._in_group else queue)
 
     async def start(self) -> None:
         """Join the group and begin to consume its share. Raises like ``find``.
@@ -138,17 +142,18 @@ class Membership:
         """Wait until it is fixed where the group begins in its queues, if that is at their ends."""
         if self._settings.where is ConsumeFromWhere.LAST_OFFSET:
             await self.rebalancing.begin(BEGIN_S_MAX)
-        self._begin_topics()
+        self._set_began()
 
-    def _begin_topics(self) -> None:
-        """Set since when messages of each topic are consumed, in queues that are found later."""
+    def _set_began(self) -> None:
+        """Set since when messages are consumed, in queues that are found or can be asked about only later."""
         now_ms = self._settings.clock.now_ms()
-        self._since_ms = {topic: self._since_ms.get(topic, now_ms) for topic in self._interests}
+        wanted = self._interests if self._in_group else self.rebalancing.queues
+        self.began_ms = {one: self.began_ms.get(one, now_ms) for one in wanted}
 
     def subscribe(self, interests: Mapping[str, TopicInterest]) -> None:
         """Replace all subscriptions, and send them to the brokers at once."""
         self._interests = interests
-        self._begin_topics()
+        self._set_began()
         self._operators.member = self._facts(self._operators.member.started_time)
         self.rebalancing.subscribe({topic: one.ordered for topic, one in interests.items()})
         self._heartbeats.send_soon()

@@ -67,14 +67,14 @@ class PullSource(NamedTuple):
 
     Attributes:
         start: where to begin in a queue without a committed offset.
-        since_ms: returns when the group began with a topic, in ms since the epoch; None while it does.
+        since_ms: returns when the group began with a queue, in ms since the epoch; None while it does.
     """
 
     requests: QueueRequests
     offsets: OffsetStore
     start: Start
     options: PullOptions = PullOptions()
-    since_ms: Callable[[str], int | None] = lambda _: None
+    since_ms: Callable[[MessageQueue], int | None] = lambda _: None
 
 
 class Pulling:
@@ -180,7 +180,7 @@ class Pulling:
         stored = self.committed_offset = await self._offsets.read(self.queue)
         if stored is not None:
             return stored
-        return await self._start.offset(self._requests, self.queue, self._since_ms(self.queue.topic))
+        return await self._start.offset(self._requests, self.queue, self._since_ms(self.queue))
 
     async def _pull(self, waiting: ProcessQueue[StoredMessage]) -> None:
         cursor = waiting.cursor

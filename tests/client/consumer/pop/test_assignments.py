@@ -13,7 +13,7 @@ from cometmq.client.group.pop_membership import PopMembership
 from cometmq.cluster.process_queue import Limits
 from cometmq.io.clock import SystemClock
 from cometmq.message import MessageQueue
-from cometmq.wire.bodies.heartbeat import tag_subscription
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, tag_subscription
 from cometmq.wire.bodies.pop import AssignmentResponse, QueueAssignment, RequestMode
 from cometmq.wire.codes import RequestCode, ResponseCode
 
@@ -22,9 +22,11 @@ ANY = tag_subscription(TOPIC, "*", 0)
 
 
 @asynccontextmanager
-async def assigned(*brokers: PopBroker) -> AsyncIterator[PopAssignments]:
+async def assigned(
+    *brokers: PopBroker, where: ConsumeFromWhere = ConsumeFromWhere.FIRST_OFFSET
+) -> AsyncIterator[PopAssignments]:
     async with popping(*brokers) as here:
-        settings = settings_of("me")._replace(name_servers=(here.name_server,))
+        settings = settings_of("me")._replace(name_servers=(here.name_server,), where=where)
         member = PopMembership(settings, {TOPIC: ANY})
         options = OPTIONS._replace(wait_ms=30_000)
         source = PopSource(member.requests, PopReceipts(SystemClock()), options, Limits())
@@ -74,3 +76,13 @@ async def test_a_broker_that_does_not_know_the_member_yet_is_asked_again() -> No
     async with assigned(*both) as assignments:
         assert not await assignments.query()
         assert assignments.queues == []
+
+
+async def test_a_broker_is_popped_once_it_says_where_a_group_from_last_begins_and_others_before() -> None:
+    both = brokers(None)
+    both[0].refusals[RequestCode.GET_MAX_OFFSET] = [ResponseCode.SYSTEM_BUSY]
+    async with assigned(*both, where=ConsumeFromWhere.LAST_OFFSET) as assignments:
+        assert not await assignments.query()
+        assert assignments.queues == [MessageQueue(TOPIC, "b", -1)]
+        assert await assignments.query()
+        assert assignments.queues == [MessageQueue(TOPIC, name, -1) for name in "ab"]

@@ -4,16 +4,18 @@ import asyncio
 from collections import Counter
 
 import pytest
+from tests.client.members import settings_of
 from tests.client.pops import GROUP, OPTIONS, TOPIC, Client, PopBroker, popping
 
 from cometmq.client.consumer.pop.receipts import PopReceipts
 from cometmq.client.consumer.pop.turns import PopTurns
+from cometmq.client.group.start_offsets import StartOffsets
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import Route
 from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.io.clock import SystemClock
 from cometmq.net.client import Connections
-from cometmq.wire.bodies.heartbeat import tag_subscription
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, tag_subscription
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 BOTH = {topic: tag_subscription(topic, "*", 0) for topic in (TOPIC, "Bills")}
@@ -21,8 +23,15 @@ ONE = {TOPIC: BOTH[TOPIC]}
 WAITING = OPTIONS._replace(wait_ms=30_000)
 
 
-def turns(here: Client) -> PopTurns:
-    return PopTurns(here.requests, here.routes, PopReceipts(SystemClock()))
+def turns(
+    here: Client, routes: Routes | None = None, where: ConsumeFromWhere = ConsumeFromWhere.FIRST_OFFSET
+) -> PopTurns:
+    starts = StartOffsets(here.offsets, settings_of("me")._replace(where=where))
+    return PopTurns(here.requests, routes or here.routes, starts, PopReceipts(SystemClock()))
+
+
+def from_last(here: Client) -> PopTurns:
+    return turns(here, where=ConsumeFromWhere.LAST_OFFSET)
 
 
 async def test_each_broker_of_each_topic_has_its_turn() -> None:
@@ -125,7 +134,7 @@ async def test_a_topic_without_a_route_is_passed_over_and_only_all_of_them_are_a
     async with popping(broker) as here:
         connections = Connections()
         routes = SomeRoutes(connections, [here.name_server])
-        pops = PopTurns(here.requests, routes, PopReceipts(SystemClock()))
+        pops = turns(here, routes)
         assert len(await pops.pop(BOTH, OPTIONS)) == 1
         with pytest.raises(NoRoute, match="Bills"):
             await pops.pop({"Bills": BOTH["Bills"]}, OPTIONS)
@@ -133,3 +142,35 @@ async def test_a_topic_without_a_route_is_passed_over_and_only_all_of_them_are_a
     with pytest.raises(NetworkError):
         await pops.pop(BOTH, OPTIONS)
     assert broker.pops[0].consumer_group == GROUP
+
+
+async def test_a_broker_is_popped_once_the_start_offsets_of_a_group_from_last_are_committed_there() -> None:
+    brokers = [PopBroker("a"), PopBroker("b")]
+    brokers[1].refusals[RequestCode.GET_MAX_OFFSET] = [ResponseCode.SYSTEM_BUSY]
+    brokers[1].put(b"0")
+    async with popping(*brokers) as here:
+        pops = from_last(here)
+        assert await pops.pop(ONE, OPTIONS) == []
+        assert (brokers[1].pops, len(brokers[0].committed)) == ([], 2)
+        assert len(await pops.pop(ONE, WAITING)) == 1
+        assert len(brokers[1].committed) == 2
+
+
+async def test_a_broker_that_does_not_answer_where_a_group_begins_delays_no_other() -> None:
+    brokers = [PopBroker("a"), PopBroker("b")]
+    brokers[0].unanswered.add(RequestCode.GET_MAX_OFFSET)
+    brokers[1].put(b"0", b"1")
+    async with popping(*brokers) as here:
+        pops = from_last(here)
+        for _ in range(2):
+            assert len(await pops.pop(ONE, WAITING._replace(max_count=1))) == 1
+
+
+async def test_where_no_broker_says_where_a_group_begins_that_is_an_error() -> None:
+    brokers = [PopBroker("a"), PopBroker("b")]
+    for broker in brokers:
+        broker.refusals[RequestCode.GET_MAX_OFFSET] = [ResponseCode.SYSTEM_BUSY] * 2
+    async with popping(*brokers) as here:
+        with pytest.raises(RemoteError, match="as told"):
+            await from_last(here).pop(ONE, OPTIONS)
+    assert [broker.pops for broker in brokers] == [[], []]

@@ -15,6 +15,7 @@ from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.pop_membership import PopMembership
 from cometmq.client.requests.pop_requests import whole_brokers
 from cometmq.client.waiting import wait_within
+from cometmq.cluster.assignment import ALL_QUEUES
 from cometmq.cluster.route import Route
 from cometmq.errors import CometMQError
 from cometmq.logs import get_logger
@@ -72,22 +73,23 @@ class PopAssignments:
             await wait_within(self._due, ASSIGNMENT_S if is_known else UNKNOWN_S)
 
     async def query(self) -> bool:
-        """Query and apply the assignments of all topics; return whether all are known."""
-        topics = list(self._topics)
-        assigned = {topic: await self._query_topic(topic) for topic in topics}
+        """Query and apply the assignments of all topics; return whether all are known and can be popped."""
+        assigned = {topic: await self._query_topic(topic) for topic in list(self._topics)}
+        not_begun = await self._member.begin(assigned)
         before = self.queues
         for queue in before:
             wanted = assigned.get(queue.topic) if queue.topic in self._topics else []
             if wanted is not None and queue not in wanted:
                 self._end(queue)
         for queue in (queue for queues in assigned.values() for queue in queues or ()):
-            if queue not in self._loops and queue.topic in self._topics:
+            is_new = queue not in self._loops and queue.topic in self._topics
+            if is_new and queue._replace(queue_id=ALL_QUEUES) not in not_begun:
                 self._loops[queue] = self._new_loop(queue)
                 self._loops[queue].begin()
         if self.queues != before:
             _log.info("%s of %s pops %s", self._settings.client_id, self._settings.group, self.queues)
             self._settings.on_rebalance(self.queues)
-        return None not in assigned.values()
+        return None not in assigned.values() and not not_begun
 
     def request_stop(self) -> None:
         """Send no further pops."""
@@ -110,7 +112,6 @@ class PopAssignments:
         self._member.routes.expire(topic)
         try:
             route = await self._member.routes.get(topic)
-            await self._member.begin(topic)
             answer = await self._query_any(route)
         except CometMQError as error:
             _log.debug("the assignment of %s is not known yet: %s", topic, error)

@@ -1,13 +1,16 @@
 """Pop from the brokers of several topics in turn, by one request at a time.
 
 A pop that waits is held by one broker. So all brokers are first queried without a wait, and only then the
-time is divided among them. The next pop begins behind the broker that had messages.
+time is divided among them. The next pop begins behind the broker that had messages. No broker is popped
+before the group's start offsets are committed there.
 """
 
 import asyncio
 from collections.abc import Mapping
+from typing import Final
 
 from cometmq.client.consumer.pop.receipts import PopReceipts
+from cometmq.client.group.start_offsets import StartAttempts, StartOffsets
 from cometmq.client.requests.pop_requests import PopOptions, PopRequests, PopResult, PopStatus, whole_brokers
 from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
@@ -16,6 +19,9 @@ from cometmq.format.properties import POP_CK
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import SubscriptionData
+
+START_S: Final = 0.1
+"""How long to wait for start offsets before a wait for messages: usually they take milliseconds."""
 
 _log = get_logger(__name__)
 
@@ -27,9 +33,12 @@ class PopTurns:
         receipts: learns the brokers' times.
     """
 
-    def __init__(self, requests: PopRequests, routes: Routes, receipts: PopReceipts) -> None:
+    def __init__(
+        self, requests: PopRequests, routes: Routes, starts: StartOffsets, receipts: PopReceipts
+    ) -> None:
         self._requests = requests
         self._routes = routes
+        self._starts = starts
         self._receipts = receipts
         self._last: MessageQueue | None = None
 
@@ -40,11 +49,15 @@ class PopTurns:
 
         Raises NoRoute, NetworkError or RemoteError if no topic has a broker, or all of them fail.
         """
-        sources = self._in_turn(await self._sources(subscriptions))
+        queues = await self._queues(subscriptions)
+        sources = self._in_turn(whole_brokers(queues))
+        attempts = self._starts.attempts(queues)
         failures: dict[MessageQueue, CometMQError] = {}
         rounds = [options] if len(sources) == 1 else [options._replace(wait_ms=0), options]
         for one_round in rounds if options.wait_ms else rounds[:1]:
-            remaining = [source for source in sources if source not in failures]
+            if attempts and one_round.wait_ms:
+                await asyncio.wait(attempts.values(), timeout=START_S)
+            remaining = await _begun(sources, attempts, failures)
             if found := await self._pop_round(remaining, subscriptions, one_round, failures):
                 return found
         if len(failures) == len(sources):
@@ -52,20 +65,18 @@ class PopTurns:
         self._last = sources[0]
         return []
 
-    async def _sources(self, subscriptions: Mapping[str, SubscriptionData]) -> list[MessageQueue]:
-        """Return all queues of each topic on each broker. Raises the error of a topic if none has a route."""
-        sources: list[MessageQueue] = []
+    async def _queues(self, subscriptions: Mapping[str, SubscriptionData]) -> list[MessageQueue]:
+        """Return the readable queues of all topics. Raises the error of a topic if none has a route."""
+        queues: list[MessageQueue] = []
         failure: CometMQError | None = None
         for topic in list(subscriptions):
             try:
-                queues = (await self._routes.get(topic)).subscribe_queues()
+                queues += (await self._routes.get(topic)).subscribe_queues()
             except (NetworkError, NoRoute, RemoteError) as error:
                 failure = error
-            else:
-                sources += whole_brokers(queues)
-        if not sources:
+        if not queues:
             raise failure or NoRoute(f"no broker of the topics {list(subscriptions)} can be read")
-        return sources
+        return queues
 
     def _in_turn(self, sources: list[MessageQueue]) -> list[MessageQueue]:
         """Return the sources from behind the last one on."""
@@ -90,8 +101,7 @@ class PopTurns:
             try:
                 result = await self._requests.pop(source, wanted, options._replace(wait_ms=wait_ms))
             except (NetworkError, NoRoute, RemoteError) as error:
-                _log.warning("no messages of %s from broker %s: %s", *source[:2], error)
-                failures[source] = error
+                _add_failure(source, error, failures)
                 continue
             if messages := await self._wanted(result, source):
                 self._last = source
@@ -111,3 +121,27 @@ class PopTurns:
             except (NetworkError, NoRoute, RemoteError) as error:
                 _log.warning("messages with unwanted tags come again: %s", error)
         return result.messages
+
+
+async def _begun(
+    sources: list[MessageQueue], attempts: StartAttempts, failures: dict[MessageQueue, CometMQError]
+) -> list[MessageQueue]:
+    """Return the sources that can be popped; add those whose attempt has failed to ``failures``.
+
+    An attempt under way, perhaps at a broker that is away, is waited for only if no source can be popped.
+    """
+    while True:
+        for source in [source for source, attempt in attempts.items() if attempt.done()]:
+            if (error := attempts.pop(source).result()) is not None:
+                _add_failure(source, error, failures)
+        begun = [source for source in sources if source not in attempts and source not in failures]
+        if begun or not attempts:
+            return begun
+        await asyncio.wait(attempts.values(), return_when=asyncio.FIRST_COMPLETED)
+
+
+def _add_failure(
+    source: MessageQueue, error: CometMQError, failures: dict[MessageQueue, CometMQError]
+) -> None:
+    _log.warning("no messages of %s from broker %s: %s", *source[:2], error)
+    failures[source] = error
