@@ -24,6 +24,7 @@
     ├── RemoteError            the peer answered with a code other than success
     │   └── WrongServer        … because it is a server of another kind: says which
     ├── PartlySent             some of several messages were not stored, or may not be: has each outcome
+    ├── PartlyResent           some of several dead letters were not sent again: has their ids
     ├── NetworkError           no connection, or the connection was lost
     │   ├── RequestTimeout     no answer within the timeout
     │   ├── TLSError           no agreement about TLS: a certificate that is not accepted, no common version
@@ -39,11 +40,15 @@
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
+    from cometmq.admin.messages import ResendResult
     from cometmq.client.producer.send_result import SendResult
     from cometmq.message import StoredMessage
+
+REMAINING_SHOWN_MAX: Final = 100
+"""Most dead letters that one error names."""
 
 
 class CometMQError(Exception):
@@ -202,6 +207,28 @@ class PartlySent(CometMQError):
             f"{len(failures)} of {len(outcomes)} messages failed, the first is message {index}: {first}"
         )
         self.outcomes = outcomes
+
+
+class PartlyResent(CometMQError):
+    """Some of several dead letters were sent again; then one failed, and no further one was sent.
+
+    Attributes:
+        sent: where those are stored that were sent.
+        remaining: the offset ids of the others; the first one failed.
+    """
+
+    def __init__(
+        self, sent: "Sequence[ResendResult]", remaining: Sequence[str], failure: CometMQError
+    ) -> None:
+        shown = ", ".join(remaining[:REMAINING_SHOWN_MAX])
+        more = len(remaining) - REMAINING_SHOWN_MAX
+        super().__init__(
+            f"{len(sent)} of {len(sent) + len(remaining)} dead letters were sent again, then {remaining[0]} "
+            f"failed: {failure}; choose only what remains the next time: {shown}"
+            + (f" and the {more} listed after them" if more > 0 else "")
+        )
+        self.sent = sent
+        self.remaining = remaining
 
 
 class NetworkError(CometMQError):

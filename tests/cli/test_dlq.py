@@ -1,16 +1,17 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
 from tests.live import Live
 
-from cometmq.admin import dead_letters
+from cometmq.admin import dead_letters, messages
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Start
 from cometmq.client.handling.outcome import DeadLetter
-from cometmq.errors import NotFound
+from cometmq.errors import NetworkError, NotFound
 from cometmq.message import StoredMessage
 
 
@@ -66,3 +67,22 @@ def test_what_cannot_be_done_is_told_with_the_remedy(cometmq: Run) -> None:
     assert cometmq("dlq", "list", "nobody").failed(3, "nobody", "no dead letters")
     assert cometmq("dlq", "resend", "billing").failed(2, "--id", "--all")
     assert cometmq("dlq", "resend", "billing", "--id", "x").failed(3, "no dead letter x")
+
+
+def test_when_a_letter_fails_those_that_were_sent_are_printed_and_the_others_named(
+    cometmq: Run, letters: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_again = messages.send_again
+
+    async def fail_second(cluster: TopicAdmin, letter: StoredMessage, *place: str, **changes: str) -> Any:
+        if letter.message_id == letters[1]:
+            raise NetworkError("lost")
+        return await send_again(cluster, letter, *place, **changes)
+
+    monkeypatch.setattr(dead_letters, "send_again", fail_second)
+    (listed,) = cometmq("dlq", "list", "billing", "--json").values
+    second = listed[1]["offset_id"]
+    partly = cometmq("dlq", "resend", "billing", "--all")
+    assert partly.failed(1, f"1 of 2 dead letters were sent again, then {second} failed: lost", "next time")
+    assert partly.out.endswith("1 resent\n")
+    assert cometmq("dlq", "resend", "billing", "--id", second).failed(1, "lost")

@@ -4,7 +4,7 @@ A dead letter that is sent again goes to the group's retry topic: no other group
 its retries begin anew. The letter itself stays stored until it expires: the log is only appended to.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.messages import TIME_MAX, ResendResult, by_time, send_again
 from cometmq.admin.topics import TopicAdmin
 from cometmq.arguments import FLAG, TEXT, check, instance_of, number
-from cometmq.errors import NoRoute, NotFound
+from cometmq.errors import CometMQError, NoRoute, NotFound, PartlyResent
 from cometmq.format import properties
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.message import StoredMessage
@@ -73,3 +73,21 @@ async def resend(
     return await send_again(
         cluster, letter, RETRY_PREFIX + group, **{properties.RETRY_TOPIC: topic_of(letter)}
     )
+
+
+async def resend_all(
+    cluster: ClusterAdmin, group: str, letters: Sequence[StoredMessage], *, to_topic: bool = False
+) -> list[ResendResult]:
+    """Send dead letters again, one after the other, until one fails.
+
+    Raises PartlyResent if some were sent before, else as ``resend``.
+    """
+    sent: list[ResendResult] = []
+    for letter in letters:
+        try:
+            sent.append(await resend(cluster, group, letter, to_topic=to_topic))
+        except CometMQError as error:
+            if not sent:
+                raise
+            raise PartlyResent(sent, [one.offset_id for one in letters[len(sent) :]], error) from error
+    return sent

@@ -1,5 +1,6 @@
 """``cometmq dlq``: the messages that consumer groups gave up."""
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, TextIO
 
@@ -19,7 +20,7 @@ from cometmq.cli.output import (
     print_line,
     print_table,
 )
-from cometmq.errors import NotFound, SettingsError
+from cometmq.errors import NotFound, PartlyResent, SettingsError
 from cometmq.format.stored import with_readable_body
 from cometmq.message import StoredMessage
 
@@ -94,19 +95,15 @@ def resend(
         known = {name for letter in letters for name in (letter.message_id, letter.offset_id)}
         if missing := [name for name in ids if name not in known]:
             raise NotFound(f"group {group} has no dead letter {', '.join(missing)}")
-        return [
-            await dead_letters.resend(cluster, group, letter, to_topic=to_topic)
-            for letter in letters
-            if not ids or letter.message_id in ids or letter.offset_id in ids
-        ]
+        chosen = [one for one in letters if not ids or one.message_id in ids or one.offset_id in ids]
+        return await dead_letters.resend_all(cluster, group, chosen, to_topic=to_topic)
 
-    sent = run_in_cluster(namesrv, run)
-    if as_json:
-        print_json([one._asdict() for one in sent])
-        return
-    for one in sent:
-        print_sent(one, as_json=False)
-    print_line(f"{len(sent)} resent")
+    try:
+        sent = run_in_cluster(namesrv, run)
+    except PartlyResent as error:
+        _print_resent(error.sent, as_json=as_json)
+        raise
+    _print_resent(sent, as_json=as_json)
 
 
 @dlq.command("export")
@@ -125,6 +122,15 @@ def export(group: str, time_range: str | None, out: TextIO, namesrv: str) -> Non
                 print_json(_plain(letter), out)
 
     run_in_cluster(namesrv, run)
+
+
+def _print_resent(sent: Sequence[ResendResult], *, as_json: bool) -> None:
+    if as_json:
+        print_json([one._asdict() for one in sent])
+        return
+    for one in sent:
+        print_sent(one, as_json=False)
+    print_line(f"{len(sent)} resent")
 
 
 def _range(text: str | None) -> TimeRange:

@@ -10,8 +10,10 @@ from cometmq.message import Message, StoredMessage
 from cometmq.testing.embedded_broker import EmbeddedBroker
 
 
-async def give_up(broker: EmbeddedBroker, group: str, count: int) -> list[StoredMessage]:
-    """Store dead letters of a group, as if it had given up messages of orders; return these."""
+async def give_up(
+    broker: EmbeddedBroker, group: str, count: int, topic: str = "orders"
+) -> list[StoredMessage]:
+    """Store dead letters of a group, as if it had given up messages of a topic; return such messages."""
     broker.create_topic(DLQ_PREFIX + group, 1)
     broker.create_topic("orders", 1)
     found: list[StoredMessage] = []
@@ -19,7 +21,7 @@ async def give_up(broker: EmbeddedBroker, group: str, count: int) -> list[Stored
         for number in range(count):
             sent = await producer.send(Message("orders", str(number).encode(), keys=(f"k{number}",)))
             found += await messages.by_id(admin, sent.offset_id)
-            await messages.send_again(admin, found[-1], DLQ_PREFIX + group, RETRY_TOPIC="orders")
+            await messages.send_again(admin, found[-1], DLQ_PREFIX + group, RETRY_TOPIC=topic)
     return found
 
 
@@ -50,3 +52,17 @@ async def test_the_ticked_letters_are_sent_to_their_group_again(
     assert len(broker.messages("orders")) == before + 1
     none = await browser.send(page, "/dead-letters/shop/resend")
     assert none.status_code == 400 and "tick the dead letters" in text_of(none)
+
+
+async def test_when_a_letter_fails_the_page_says_what_was_sent_and_what_remains(
+    broker: EmbeddedBroker, browser: Browser
+) -> None:
+    for topic in ("orders", "gone", "orders"):
+        await give_up(broker, "torn", 1, topic)
+    page = await browser.page("/dead-letters/torn")
+    ticks = re.findall(r'name="(letter\.[0-9A-F]+)"', page.text)
+    sent = await browser.send(page, "/dead-letters/torn/resend", to_topic="1", **dict.fromkeys(ticks, "1"))
+    text = text_of(sent)
+    _, second, third = (tick.removeprefix("letter.") for tick in ticks)
+    assert sent.status_code == 502 and f"1 of 3 dead letters were sent again, then {second} failed" in text
+    assert f"choose only what remains the next time: {second}, {third}" in text

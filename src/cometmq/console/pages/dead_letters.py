@@ -61,7 +61,7 @@ async def resend(visit: Visit) -> Response:
     ids = [name.removeprefix(TICK) for name in visit.form if name.startswith(TICK)]
     if not ids:
         raise SettingsError("tick the dead letters to send again")
-    for letter_id in ids:
-        found = (await messages.by_id(visit.cluster, letter_id, DLQ_PREFIX + group, limit=1))[0]
-        await admin_letters.resend(visit.cluster, group, found, to_topic=to_topic)
+    topic = DLQ_PREFIX + group
+    found = [(await messages.by_id(visit.cluster, letter_id, topic, limit=1))[0] for letter_id in ids]
+    await admin_letters.resend_all(visit.cluster, group, found, to_topic=to_topic)
     return visit.go_to(f"/dead-letters/{quote(group, safe='')}", resent=str(len(ids)))
