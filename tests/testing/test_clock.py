@@ -26,9 +26,9 @@ def test_the_wall_clock_can_be_set_wrong_and_no_time_passes_by_it() -> None:
     moves: list[int] = []
     clock, machine = MovableClock(lambda: moves.append(1)), SystemClock()
     wall, monotonic = machine.now_ms(), machine.monotonic_ms()
-    clock.set_wall(-3_600)
+    clock.shift_wall(-3_600)
     assert wall - 3_600_000 <= clock.now_ms() < wall
     assert monotonic <= clock.monotonic_ms() <= machine.monotonic_ms()
     assert moves == [1]
     with pytest.raises(IllegalType, match="seconds 'an hour'"):
-        clock.set_wall("an hour")  # type: ignore[arg-type]  # what is refused
+        clock.shift_wall("an hour")  # type: ignore[arg-type]  # what is refused

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from cometmq import Credentials, Message, PullStatus, Retry, Start, StoredMessage
-from cometmq.blocking import Consumer, Producer, PullConsumer
+from cometmq.blocking import Consumer, Producer, PullConsumer, SimpleConsumer
 from cometmq.errors import MessageIllegal, NetworkError, RemoteError, SettingsError
 from cometmq.net import inproc
 from cometmq.testing import EmbeddedBroker, Fault
@@ -93,6 +93,16 @@ def test_what_waits_for_a_time_comes_when_the_clock_says_so_unless_it_is_taken_b
         assert producer.recall("T", unwanted.recall_handle) == unwanted.message_id
         rocketmq.clock.advance(62)
         assert [message.body for message in rocketmq.wait_messages("T")] == [b"wanted"]
+
+
+def test_a_popped_message_comes_again_when_the_clock_says_so(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.send(Message("T", b"popped"))
+    with SimpleConsumer(rocketmq.name_server, "G", start=Start.FIRST) as consumer:
+        consumer.subscribe("T")
+        assert len(consumer.receive(invisible_ms=60_000, wait_ms=0)) == 1
+        rocketmq.clock.advance(60)
+        (again,) = consumer.receive(wait_ms=60_000)
+        assert again.reconsume_times == 1
 
 
 def test_a_failure_must_say_of_what(rocketmq: EmbeddedBroker) -> None:

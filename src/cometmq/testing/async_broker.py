@@ -27,7 +27,7 @@ class AsyncEmbeddedBroker:
 
     @property
     def clock(self) -> MovableClock:
-        """The broker's clock; ``advance`` and ``set_wall`` move it."""
+        """The broker's clock; ``advance`` and ``shift_wall`` move it."""
         return self.embedded.clock
 
     @property
@@ -41,12 +41,12 @@ class AsyncEmbeddedBroker:
         return self.embedded.pulls_held
 
     async def advance(self, seconds: float) -> None:
-        """Advance the broker's time; on return, everything that becomes due has happened."""
+        """Advance the broker's time, as ``clock.advance`` does."""
         await asyncio.to_thread(self.embedded.clock.advance, seconds)
 
-    async def set_wall(self, seconds: float) -> None:
+    async def shift_wall(self, seconds: float) -> None:
         """Set the broker's wall clock ahead, or back if ``seconds`` is negative; no time passes."""
-        await asyncio.to_thread(self.embedded.clock.set_wall, seconds)
+        await asyncio.to_thread(self.embedded.clock.shift_wall, seconds)
 
     async def grpc_endpoint(self) -> str:
         """Return ``host:port`` for RocketMQ 5 clients, which speak gRPC. Raises MissingExtra."""

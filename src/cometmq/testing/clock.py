@@ -28,14 +28,17 @@ class MovableClock:
         """Return the monotonic time in ms."""
         return self._machine.monotonic_ms() + self._ahead_ms
 
-    def set_wall(self, seconds: float) -> None:
-        """Set the wall clock ahead by ``seconds``, or back if they are negative; no time passes."""
+    def shift_wall(self, seconds: float) -> None:
+        """Set the wall clock ahead by ``seconds``, or back if that is negative; no time passes."""
         check(NUMBER, seconds=seconds)
         self._wall_ahead_ms += round(seconds * 1000)
         self._on_move()
 
     def advance(self, seconds: float) -> None:
-        """Advance both clocks by ``seconds``; on return, everything that becomes due has happened."""
+        """Advance both clocks by ``seconds``; on return, delayed messages and retries that are due are there.
+
+        Timed messages, and popped ones that nobody acknowledged, follow within a second or two.
+        """
         check(NUMBER, seconds=seconds)
         if seconds < 0:
             raise IllegalArgument(f"advance by {seconds} s: time does not go back")

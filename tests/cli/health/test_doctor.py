@@ -110,7 +110,7 @@ def test_a_broker_advertises_loopback_to_clients_on_other_machines(
 
 def test_the_clocks_of_broker_and_operator_differ(cometmq: Run, tmp_path: Path) -> None:
     clock = MovableClock()
-    clock.set_wall(3_600)
+    clock.shift_wall(3_600)
     with in_thread(tmp_path, clock=clock) as live:
         found = examined(cometmq, "-n", live.name_server)
     assert "NTP" in only_fault(found, "clock", BROKER, "ahead of this machine's")
@@ -127,7 +127,7 @@ def test_a_broker_stores_nothing_since_its_disk_is_full(cometmq: Run, tmp_path: 
     clock = MovableClock()
     with in_thread(tmp_path, files=FullDisk(), clock=clock) as live:
         clock.advance(61)  # the disk is measured a minute after the start, then each ten seconds
-        clock.set_wall(-61)
+        clock.shift_wall(-61)
         found: dict[str, tuple[str, str]] = {}
         until = time.monotonic() + PATIENCE_S
         while "store" not in found and time.monotonic() < until:  # at the next tick
