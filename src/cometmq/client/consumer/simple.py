@@ -31,9 +31,10 @@ from cometmq.client.handling.start import Start
 from cometmq.client.handling.subscription import subscription_data
 from cometmq.client.producer.trace import trace_sender
 from cometmq.client.requests.bodies import decompress_first
-from cometmq.client.requests.pop_requests import POP_COUNT_MAX, PopOptions
+from cometmq.client.requests.pop_requests import PopOptions
 from cometmq.errors import CometMQError, ReceiptExpired, SettingsError, UndecodableBody
 from cometmq.format.layout import valid_topic
+from cometmq.format.pop.names import POP_COUNT_MAX
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.format.properties import POP_CK
 from cometmq.io.clock import Clock

@@ -47,8 +47,6 @@ from cometmq.wire.headers.pop import (
     PopResponseHeader,
 )
 
-POP_COUNT_MAX: Final = 32
-"""Most messages of one pop."""
 FROM_FIRST: Final = 0
 FROM_LAST: Final = 1
 

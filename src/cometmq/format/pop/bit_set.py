@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from cometmq.errors import FormatError
+from cometmq.format.pop.names import POP_COUNT_MAX
 
-NUMBERS_MAX: Final = 64 * 1024
-"""The numbers of a set are less than this."""
-COUNT_MAX: Final = 32
-"""Most numbers of a set that is decoded: the messages of a check point."""
+BYTES_MAX: Final = 8 * 1024
+"""Longest set that is decoded, in bytes: its numbers are at most 65,535."""
+LENGTH_MAX: Final = (BYTES_MAX + 2) // 3 * 4
+"""The same in characters of Base64."""
 _SHOWN_LENGTH: Final = 60
 """Longest set in an error's text, in characters; longer ones are cut."""
 
@@ -31,16 +32,19 @@ def encode(numbers: Iterable[int]) -> str:
 
 def decode(text: str) -> tuple[int, ...]:
     """Decode a set to its numbers in ascending order. Raises FormatError."""
-    if len(text) > NUMBERS_MAX // 6:
-        raise FormatError(f"a bit set of {len(text)} characters: at most {NUMBERS_MAX // 6} are possible")
+    if len(text) > LENGTH_MAX:
+        raise FormatError(f"a bit set of {len(text)} characters: at most {LENGTH_MAX} are possible")
     try:
-        bits = int.from_bytes(base64.b64decode(text, validate=True), "little")
+        packed = base64.b64decode(text, validate=True)
     except ValueError:  # also one that is not ASCII
         raise FormatError(f"{text[:_SHOWN_LENGTH]!r} is not a bit set in Base64") from None
-    if (count := bits.bit_count()) > COUNT_MAX:
+    if len(packed) > BYTES_MAX:
+        raise FormatError(f"a bit set of {len(packed)} bytes: at most {BYTES_MAX} are possible")
+    bits = int.from_bytes(packed, "little")
+    if (count := bits.bit_count()) > POP_COUNT_MAX:
         raise FormatError(
-            f"the bit set {text[:_SHOWN_LENGTH]!r} has {count} numbers: at most {COUNT_MAX} are possible, "
-            "the messages of one pop of a queue"
+            f"the bit set {text[:_SHOWN_LENGTH]!r} has {count} numbers: at most {POP_COUNT_MAX} are "
+            "possible, the messages of one pop of a queue"
         )
     numbers: list[int] = []
     while bits:

@@ -33,14 +33,13 @@ from typing import Annotated, Final, NamedTuple, TypeVar
 import msgspec
 
 from cometmq.errors import FormatError
+from cometmq.format.pop.names import POP_COUNT_MAX
 from cometmq.message import Buffer
 
 CHECK_POINT_TAG: Final = "ck"
 ACK_TAG: Final = "ack"
 BATCH_ACK_TAG: Final = "bAck"
-OFFSETS_MAX: Final = 32
-"""Most messages of one check point, which is the most of one pop."""
-CONSECUTIVE: Final = [tuple(range(count)) for count in range(OFFSETS_MAX + 1)]
+CONSECUTIVE: Final = [tuple(range(count)) for count in range(POP_COUNT_MAX + 1)]
 """The distances of so many messages that follow each other from a read's beginning on."""
 BATCH_OFFSET: Final = -1
 """Stands for the offset in an acknowledgement of several messages."""
@@ -98,7 +97,7 @@ class CheckPoint(NamedTuple):
     def offsets(self) -> tuple[int, ...]:
         """The queue offsets of its messages."""
         begin, distances = self.begin_offset, self.distances
-        if distances == CONSECUTIVE[min(len(distances), OFFSETS_MAX)]:  # nearly always
+        if distances == CONSECUTIVE[min(len(distances), POP_COUNT_MAX)]:  # nearly always
             return tuple(range(begin, begin + len(distances)))
         return tuple([begin + distance for distance in distances])
 
@@ -187,13 +186,13 @@ def decode_check_point(body: Buffer, own_broker_name: str = "") -> CheckPoint:
         own_broker_name: stands for the name that old brokers have not written.
 
     Raises:
-        FormatError: it is no check point, or has more than OFFSETS_MAX messages.
+        FormatError: it is no check point, or has more than POP_COUNT_MAX messages.
     """
     found = _decode(body, _CheckPointBody)
-    distances = found.d if found.d is not None else tuple(range(min(found.n, OFFSETS_MAX + 1)))
-    if len(distances) > OFFSETS_MAX:
+    distances = found.d if found.d is not None else tuple(range(min(found.n, POP_COUNT_MAX + 1)))
+    if len(distances) > POP_COUNT_MAX:
         raise FormatError(
-            f"a check point of more than {OFFSETS_MAX} messages: {bytes(body[:_SHOWN_LENGTH])!r}"
+            f"a check point of more than {POP_COUNT_MAX} messages: {bytes(body[:_SHOWN_LENGTH])!r}"
         )
     again = found.rp or ""
     return CheckPoint(

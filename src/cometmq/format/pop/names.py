@@ -19,6 +19,8 @@ from cometmq.format.layout import RETRY_PREFIX
 REVIVE_PREFIX: Final = "rmq_sys_REVIVE_LOG_"
 REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
 """The group whose committed offsets in the revive topic are the positions of the last check points done."""
+POP_COUNT_MAX: Final = 32
+"""Most messages of one pop of a queue, and so of one check point."""
 ORDER_REVIVE_QUEUE_ID: Final = 999
 """The revive queue in handles of ordered pops, which have no check points."""
 _SEPARATOR_V1: Final = "_"

@@ -9,10 +9,11 @@ from itertools import count
 from typing import Any, Final
 
 from cometmq.client.background import start_task
-from cometmq.client.requests.pop_requests import POP_COUNT_MAX, PopOptions, PopResult, PopStatus
+from cometmq.client.requests.pop_requests import PopOptions, PopResult, PopStatus
 from cometmq.cluster.assignment import ALL_QUEUES
 from cometmq.cluster.route import READ
 from cometmq.errors import CometMQError
+from cometmq.format.pop.names import POP_COUNT_MAX
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.proxy import messaging_pb2 as pb

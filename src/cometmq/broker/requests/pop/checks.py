@@ -4,13 +4,12 @@ from typing import Final, NamedTuple
 
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
+from cometmq.format.pop.names import POP_COUNT_MAX
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.headers import PopHeader
 
-COUNT_MAX: Final = 32
-"""Most messages of a pop."""
 LATE_MS: Final = 500
 """How long after its client has given up a pop is still served."""
 
@@ -45,11 +44,11 @@ class PopChecks:
                 f"{late_ms} ms",
             )
         self._subscriptions.check_readable()
-        if not 1 <= header.max_msg_nums <= COUNT_MAX:
+        if not 1 <= header.max_msg_nums <= POP_COUNT_MAX:
             raise Refused(
                 ResponseCode.INVALID_PARAMETER,
                 f"the broker[{self._broker_name}] pop message's num is {header.max_msg_nums}: ask for 1 to "
-                f"{COUNT_MAX}",
+                f"{POP_COUNT_MAX}",
             )
         self.check_invisible_time(header.invisible_time)
         return self.check(header.consumer_group, header.topic, header.queue_id, header.exp_type, header.exp)

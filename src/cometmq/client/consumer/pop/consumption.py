@@ -18,7 +18,8 @@ from cometmq.client.handling.handler_calls import HandlerCalls
 from cometmq.client.handling.send_back import SendBack
 from cometmq.client.handling.subscription import Subscription
 from cometmq.client.producer.trace import trace_sender
-from cometmq.client.requests.pop_requests import POP_COUNT_MAX, PopOptions
+from cometmq.client.requests.pop_requests import PopOptions
+from cometmq.format.pop.names import POP_COUNT_MAX
 from cometmq.logs import get_logger
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, SubscriptionData
