@@ -285,12 +285,15 @@ def test_absurd_counts_and_perms_in_the_file_are_not_passed_on(
     assert f"topic T has readQueueNums {counts[0]}, writeQueueNums {counts[1]} and perm {perm}" in caplog.text
 
 
-async def test_absurd_counts_of_a_master_are_not_taken_over(tmp_path: Path) -> None:
+async def test_absurd_counts_of_a_master_are_not_taken_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     topics = load(tmp_path)
     entry = TopicConfig("T", 2**31 - 1, -1)
     topics.follow_master(TopicTable(DataVersion(9, 0, 9), {"T": entry}))
     topic = topics.find("T")
     assert topic is not None and (topic.read_queue_count, topic.write_queue_count) == (65_535, 0)
+    assert "the master's topics: topic T has readQueueNums 2147483647" in caplog.text
     await topics.settled()
 
 

@@ -1,9 +1,10 @@
 """The broker's topics: ``config/topics.json``, and how a send creates one.
 
-A topic is replaced, never changed in place. A change increments the table's version, holds at once, and the
-callbacks in ``on_change`` get the names; then it is saved, and after that published to the name servers. No
-response that implies that a topic exists is sent before (``when_published``). If the disk refuses, a change
-is undone, unless it is optional (``saved_entries.py``). (RocketMQ: TopicConfigManager.java.)
+A topic is replaced, never changed in place. A change increments the table's version and takes effect at once,
+and the callbacks in ``on_change`` get the names; then it is saved, and after that published to the name
+servers. No response that implies that a topic exists is sent before (``when_published``). If the disk
+refuses, a change is undone, unless it is optional (``saved_entries.py``).
+(RocketMQ: TopicConfigManager.java.)
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
@@ -33,12 +34,14 @@ from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
+from cometmq.wire.bodies.trace import TRACE_TOPIC
 
 PERM_READ: Final = 4
 PERM_WRITE: Final = 2
 PERM_INHERIT: Final = 1
 READ_WRITE: Final = PERM_READ | PERM_WRITE
-INHERITED: Final = READ_WRITE | PERM_INHERIT
+PATTERN: Final = READ_WRITE | PERM_INHERIT
+"""The permission of a topic that sends copy to create others."""
 
 NOT_FOR_PRODUCERS: Final = frozenset(
     {
@@ -53,7 +56,7 @@ NOT_FOR_PRODUCERS: Final = frozenset(
 )
 """Only the broker itself writes into these."""
 
-SYSTEM_TOPICS: Final = NOT_FOR_PRODUCERS | {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, "RMQ_SYS_TRACE_TOPIC"}
+SYSTEM_TOPICS: Final = NOT_FOR_PRODUCERS | {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC}
 
 _log = get_logger(__name__)
 
@@ -112,27 +115,12 @@ class Topics:
             if name == AUTO_CREATE_TOPIC:  # the settings decide whether it exists, and its size
                 corrected |= boot.get(name) != named
                 continue
-            self._topics[name] = loaded = _with_inheritance(self._corrected(named), boot.get(name))
+            self._topics[name] = loaded = _with_inheritance(
+                _corrected(named, f"{self._table.path}"), boot.get(name)
+            )
             corrected |= loaded != named
         if corrected:  # name servers compare versions
             self.data_version = self.data_version.next(self._clock.now_ms())
-
-    def _corrected(self, topic: TopicConfig) -> TopicConfig:
-        """Return a topic of a file, or of a master, with its numbers cut to their limits."""
-        read_count, write_count = (
-            min(max(count, 0), QUEUE_COUNT_MAX) for count in (topic.read_queue_count, topic.write_queue_count)
-        )
-        perm = topic.perm if 0 <= topic.perm <= INHERITED else topic.perm & READ_WRITE
-        within = replace(topic, read_queue_count=read_count, write_queue_count=write_count, perm=perm)
-        if within != topic:
-            _log.error(
-                "%s: topic %s has readQueueNums %d, writeQueueNums %d and perm %d: going on with %d, %d and "
-                "%d, as 0 to %d queues and perm 0 to %d are possible; cometmq topic update sets them",
-                *(self._table.path, topic.topic),
-                *(topic.read_queue_count, topic.write_queue_count, topic.perm),
-                *(read_count, write_count, perm, QUEUE_COUNT_MAX, INHERITED),
-            )
-        return within
 
     def find(self, name: str) -> TopicConfig | None:
         """Return a topic, or None if there is none of this name."""
@@ -244,7 +232,7 @@ class Topics:
             return
         changes: dict[str, TopicConfig | None] = dict.fromkeys(self._topics.keys() - table.topics.keys())
         changes |= {
-            name: self._corrected(replace(topic, topic=name))
+            name: _corrected(replace(topic, topic=name), "the master's topics")
             for name, topic in table.topics.items()
             if is_legal(name)
         }
@@ -285,6 +273,24 @@ def _at_once(action: Callable[[], None]) -> None:
     action()
 
 
+def _corrected(topic: TopicConfig, source: str) -> TopicConfig:
+    """Return a topic of a file, or of a master, with its numbers cut to their limits; log the source then."""
+    read_count, write_count = (
+        min(max(count, 0), QUEUE_COUNT_MAX) for count in (topic.read_queue_count, topic.write_queue_count)
+    )
+    perm = topic.perm if 0 <= topic.perm <= PATTERN else topic.perm & READ_WRITE
+    within = replace(topic, read_queue_count=read_count, write_queue_count=write_count, perm=perm)
+    if within != topic:
+        _log.error(
+            "%s: topic %s has readQueueNums %d, writeQueueNums %d and perm %d: going on with %d, %d and "
+            "%d, as 0 to %d queues and perm 0 to %d are possible; cometmq topic update sets them",
+            *(source, topic.topic),
+            *(topic.read_queue_count, topic.write_queue_count, topic.perm),
+            *(read_count, write_count, perm, QUEUE_COUNT_MAX, PATTERN),
+        )
+    return within
+
+
 def _with_inheritance(topic: TopicConfig, boot: TopicConfig | None) -> TopicConfig:
     """Return a loaded topic with the inherit bit of the boot topic of its name, which the settings decide."""
     if boot is None:
@@ -298,8 +304,8 @@ def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
     topics = [
         _topic(SELF_TEST_TOPIC, 1),
         _topic(BENCHMARK_TOPIC, 1024),
-        _topic(cluster, 16, INHERITED if settings.topics.cluster_topic_enable else READ_WRITE),
-        _topic(broker, 1, INHERITED if settings.topics.broker_topic_enable else READ_WRITE),
+        _topic(cluster, 16, PATTERN if settings.topics.cluster_topic_enable else READ_WRITE),
+        _topic(broker, 1, PATTERN if settings.topics.broker_topic_enable else READ_WRITE),
         _topic(OFFSET_MOVED_TOPIC, 1),
         _topic(SCHEDULE_TOPIC, 18),
         _topic(cluster + REPLY_SUFFIX, 1),
@@ -310,8 +316,10 @@ def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
         _topic(TIMER_TOPIC, 1),
     ]
     if settings.topics.auto_create_topic_enable:
-        topics.append(_topic(AUTO_CREATE_TOPIC, settings.topics.default_topic_queue_nums, INHERITED))
-    return [topic for topic in topics if is_legal(topic.topic)]  # a host name may hold dots
+        topics.append(_topic(AUTO_CREATE_TOPIC, settings.topics.default_topic_queue_nums, PATTERN))
+    return [
+        topic for topic in topics if is_legal(topic.topic)
+    ]  # the broker's name may be a host's, with dots
 
 
 def is_legal(name: str) -> bool:
@@ -323,9 +331,9 @@ def is_legal(name: str) -> bool:
 
 
 def is_for_producers(name: str) -> bool:
-    """Check whether producers may send to a topic; to the others only the broker itself writes.
+    """Check whether producers may send to a topic; only the broker itself writes to the others.
 
-    Anyone who could write check points could have the messages of any topic delivered to any group.
+    They include the check points of pops: a forged one would deliver messages of any topic to any group.
     """
     return name not in NOT_FOR_PRODUCERS and not name.startswith(REVIVE_PREFIX)
 
