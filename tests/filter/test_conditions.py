@@ -45,5 +45,5 @@ def test_the_size_of_a_literal_says_what_the_property_must_be() -> None:
 
 
 def test_only_numbers_are_negated() -> None:
-    assert conditions.negated(whole(5), 1).evaluate({}) == -5
-    assert conditions.negated(A, 1).evaluate({"a": "5"}) is None
+    assert conditions.negated(whole(5)).evaluate({}) == -5
+    assert conditions.negated(A).evaluate({"a": "5"}) is None

@@ -20,7 +20,6 @@ from cometmq.client.lookup import UNIQUE_COUNT_MAX, Lookup
 from cometmq.client.merging import merged
 from cometmq.client.producer.send_result import STORED
 from cometmq.client.requests.queue_requests import PullStatus, QueuePull
-from cometmq.client.routes import NEW_TOPIC_QUEUES
 from cometmq.cluster.route import MASTER
 from cometmq.errors import FormatError, NotFound, RemoteError, SettingsError
 from cometmq.filter import tag
@@ -36,6 +35,7 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import (
     DEFAULT_TOPIC,
+    DEFAULT_TOPIC_QUEUES,
     ConsumeDirectlyHeader,
     SendHeaderV2,
     SendResponseHeader,
@@ -225,7 +225,7 @@ async def send_again(
         producer_group="CometMQ-tools",
         topic=topic,
         default_topic=DEFAULT_TOPIC,
-        default_topic_queue_count=NEW_TOPIC_QUEUES,
+        default_topic_queue_count=DEFAULT_TOPIC_QUEUES,
         queue_id=queue.queue_id,
         sys_flag=compression_bits(message.sys_flag),
         born_time=message.born_time,

@@ -33,7 +33,7 @@ class AuthSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
             for example: ``{"accessKey":"NAME","secretKey":"SECRET"}``. This user may do everything, and is
             created like that one.
         acl_enable: whether the accounts of RocketMQ 4.x, in ``plain_acl.yml``, are users, and changes of that
-            file hold at once; needs ``authorization_enabled`` and ``rocketmq_home``.
+            file take effect at once; needs ``authorization_enabled`` and ``rocketmq_home``.
         migrate_auth_from_v1_enabled: whether accounts of that file that are no users yet become some when the
             broker starts; needs the same.
         rocketmq_home: the directory that has ``conf/plain_acl.yml``, and ``conf/acl`` with more such files.

@@ -21,7 +21,7 @@ from cometmq.wire.bodies.route import ClusterInfo, TopicRoute
 from cometmq.wire.bodies.topic import TopicNames
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import DEFAULT_TOPIC, GetRouteHeader, fields
+from cometmq.wire.headers import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES, GetRouteHeader, fields
 
 REFRESH_S = 30.0
 """How long a cached route is fresh."""
@@ -30,8 +30,6 @@ RETRY_S = 1.0
 GONE_S = 60.0
 """How long a topic must be unknown to a name server before producers and group members drop its route: a
 restarted name server knows a broker only when that registers next, which Java brokers do each 30 s."""
-NEW_TOPIC_QUEUES = 4
-"""Most queues that a producer requests for a new topic."""
 
 
 _log = get_logger(__name__)
@@ -103,8 +101,8 @@ class Routes:
         queues = tuple(
             QueueCounts(
                 counts.broker_name,
-                min(counts.read_count, NEW_TOPIC_QUEUES),
-                min(counts.read_count, NEW_TOPIC_QUEUES),
+                min(counts.read_count, DEFAULT_TOPIC_QUEUES),
+                min(counts.read_count, DEFAULT_TOPIC_QUEUES),
                 counts.perm,
             )
             for counts in default.queues

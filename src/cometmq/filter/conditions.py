@@ -131,15 +131,15 @@ def fraction(text: str, at: int) -> Term:
     return literal(ValueKind.DOUBLE, number, at)
 
 
-def negated(term: Term, at: int) -> Term:
+def negated(term: Term) -> Term:
     """Negate a number; a minus before anything else makes an unknown value."""
     evaluate = term.evaluate
     if term.kind not in NUMBERS:
-        return Term(ValueKind.UNKNOWN, Role.NEGATED, lambda _: None, at, _depth(at, term))
+        return Term(ValueKind.UNKNOWN, Role.NEGATED, lambda _: None, term.at, _depth(term.at, term))
     number = evaluate({})
     assert isinstance(number, int | float)
     value = -number
-    return Term(term.kind, Role.NEGATED, lambda _: value, at, _depth(at, term))
+    return Term(term.kind, Role.NEGATED, lambda _: value, term.at, _depth(term.at, term))
 
 
 def condition(term: Term) -> Truth:
@@ -179,7 +179,7 @@ def equal(left: Term, right: Term) -> Term:
         if term.role is Role.LITERAL and term.kind is ValueKind.UNKNOWN:
             raise _illegal(term.at, "NULL equals nothing: write IS NULL")
     if left.role is right.role is Role.LITERAL and left.is_condition and not right.is_condition:
-        raise _illegal(right.at, "cannot be compared with a truth value")
+        raise _illegal(right.at, "a truth value is compared with a truth value only: write TRUE or FALSE")
     return same(left, right)
 
 
@@ -200,7 +200,10 @@ def ordered(left: Term, sign: str, right: Term) -> Term:
     """Build a comparison of two numbers by ``sign``."""
     for term in (left, right):
         if term.is_condition or (term.role is Role.LITERAL and term.kind not in NUMBERS):
-            raise _illegal(term.at, f"cannot be compared by {sign}: only numbers have an order")
+            raise _illegal(
+                term.at,
+                f"cannot be compared by {sign}: only numbers have an order, others are compared by = or <>",
+            )
     first, second, holds = left.evaluate, right.evaluate, ORDERS[sign]
     compare = _as_doubles if left.kind is right.kind is ValueKind.TEXT else _comparison(left, right)
 
@@ -230,7 +233,7 @@ def not_between(term: Term, low: Term, high: Term) -> Term:
 def one_of(term: Term, texts: Sequence[str], *, inverse: bool) -> Term:
     """Build an IN or NOT IN, which looks a property up in a list; unknown if the property is missing."""
     if term.role is not Role.PROPERTY:
-        raise _illegal(term.at, "IN looks up a property only")
+        raise _illegal(term.at, "only a property can stand before IN: compare other values by =")
     first, wanted = term.evaluate, frozenset(texts)
 
     def evaluate(properties: Mapping[str, str]) -> bool | None:

@@ -176,7 +176,7 @@ class _Meaning(Transformer[Token, Term]):
         return conditions.one_of(term, [_unquoted(text) for text in texts], inverse=True)
 
     def negated(self, term: Term) -> Term:
-        return conditions.negated(term, term.at)
+        return conditions.negated(term)
 
     def property(self, name: Token) -> Term:
         return conditions.property_of(str(name), _at(name))

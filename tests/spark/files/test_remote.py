@@ -130,7 +130,7 @@ from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.splits import log_files, splits, within
 from cometmq.spark.jobs.find.find_parts import WalkedPart, look_up, walk
 from cometmq.spark.jobs.rebuild.entries import Rules, scanned
-from cometmq.spark.jobs.report.measures import measured
+from cometmq.spark.jobs.report.measures import piece_measures
 from cometmq.spark.jobs.verify.look import Claims, list_store
 from cometmq.spark.jobs.verify.rows import LogPart, read_rows
 from cometmq.spark.options import ReadOptions
@@ -149,7 +149,7 @@ used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesi
 resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20),) * 2)
 
 print(sum(batch.num_rows for batch in reader.read_pieces(pieces)))
-print(sum(batch.num_rows for batch in measured("", pieces)))
+print(sum(batch.num_rows for batch in piece_measures("", pieces)))
 seen = [pickle.loads(row["data"]) for row in scanned(pieces, rules, 9) if row["kind"] == "piece"]
 print([len(piece.segments) for piece in seen])
 listing = list_store(store, None)

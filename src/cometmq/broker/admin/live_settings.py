@@ -1,7 +1,7 @@
 """The settings that a broker runs with, and the few of them that operators can change meanwhile.
 
-A change holds at once and is saved beside the store, in ``config/changedSettings.json``; it holds for later
-starts, too, whatever the broker's own settings file says, which is never written. All names and values of a
+A change takes effect at once, and is saved beside the store, in ``config/changedSettings.json``. Later starts
+have it, too, whatever the broker's own settings file says, which is never written. All names and values of a
 request are checked before anything is changed. No path, address, command or name of a class can be changed:
 that is how the brokers of CVE-2023-33246 and CVE-2023-37582 were taken over.
 """

@@ -4,7 +4,7 @@ Who may send them, the guard has checked: they need Update or Get on the cluster
 super user makes or changes a super user, and only a super user is sent the passwords of others. (RocketMQ has
 but the first: whoever has Get on its cluster can read the password of a super user, and sign as that.)
 
-A change holds at once, and is answered when it is on the disk.
+A change takes effect at once, and is answered when it is on the disk.
 """
 
 from functools import partial

@@ -2,9 +2,9 @@
 
 A signature can only be checked with the secret itself, so the file holds the passwords in clear text.
 
-Theory of operation: a change of the directory holds at once. All changes of one turn of the loop are one
-write in a thread, changes made meanwhile are the next one, and a request is answered when its change is on
-the disk. If the disk refuses, all that is not on it is undone.
+Theory of operation: a change of the directory takes effect at once. All changes of one turn of the loop are
+one write in a thread, changes made meanwhile are the next one, and a request is answered when its change is
+on the disk. If the disk refuses, all that is not on it is undone.
 
 The acls are written before the users. A crash in between leaves acls of users that do not exist, which a
 start drops, or users without their acl, who may do nothing: never a user with the acl of a former one of its

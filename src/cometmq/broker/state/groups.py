@@ -1,8 +1,8 @@
 """The settings of consumer groups: ``config/subscriptionGroup.json``.
 
-A group is replaced, never changed in place. A change increments the table's version, holds at once, and the
-callbacks in ``on_change`` are called; then it is saved. If the disk refuses, an operator's change is undone;
-a group that a client has created stays in memory, so that consumers can read from a full disk.
+A group is replaced, never changed in place. A change increments the table's version and takes effect at once,
+and the callbacks in ``on_change`` are called; then it is saved. If the disk refuses, an operator's change is
+undone; a group that a client has created stays in memory, so that consumers can read from a full disk.
 (RocketMQ: SubscriptionGroupManager.java.)
 """
 

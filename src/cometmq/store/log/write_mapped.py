@@ -27,7 +27,7 @@ class WriteMapped:
         self._begin = self._end = 0  # of the window, as offsets
 
     def write(self, offset: int, data: Buffer) -> None:
-        """Store ``data`` at ``offset``."""
+        """Store ``data`` at ``offset``. Raises OSError; part of it may have been stored then."""
         file_size = self._chain.file_size
         while len(data) > self._end - offset or offset < self._begin:
             if self._begin <= offset < self._end and self._window is not None:
@@ -48,7 +48,7 @@ class WriteMapped:
         self._windows.close()
 
     def _roll(self, offset: int) -> None:
-        """Switch to the window that begins at ``offset``; start to open the next one."""
+        """Switch to the window that begins at ``offset``; start to open the next one. Raises OSError."""
         window = self._windows.take(offset)
         if self._window is not None:
             self._windows.drop(self._window)
@@ -57,7 +57,7 @@ class WriteMapped:
         self._windows.begin(self._end)
 
     def _open(self, offset: int) -> WriteWindow:
-        """Open the window that begins at ``offset``. In any thread."""
+        """Open the window that begins at ``offset``. In any thread. Raises OSError."""
         position = offset % self._chain.file_size
         file = self._layer.open(self._chain.path(offset - position), writable=True)
         try:

@@ -13,7 +13,7 @@ from cometmq.wire.headers.fields import Header, Int, Long
 DEFAULT_TOPIC: Final = "TBW102"
 """The topic whose settings a new topic copies; its route lists the brokers that create topics for sends."""
 DEFAULT_TOPIC_QUEUES: Final = 4
-"""Number of queues that clients request for a new topic."""
+"""Most queues that clients request for a new topic."""
 
 
 class SendHeader(Header):
@@ -170,8 +170,6 @@ class PullFlag:
     COMMIT_OFFSET = 1
     SUSPEND = 2
     SUBSCRIPTION = 4
-    CLASS_FILTER = 8
-    LITE_PULL = 16
 
 
 class PullResponseHeader(Header):

@@ -7,7 +7,7 @@ import pytest
 from tests.kit.reports import plain_measures
 
 from cometmq.spark.files.splits import log_files, splits
-from cometmq.spark.jobs.report.measures import GATHERED, SCHEMA, measured
+from cometmq.spark.jobs.report.measures import GATHERED, SCHEMA, piece_measures
 
 
 @pytest.mark.parametrize("bytes_per_task", [300_000, 1 << 30])
@@ -16,7 +16,9 @@ def test_each_message_has_a_row_however_the_log_is_cut(
 ) -> None:
     store = golden["store-clean"]
     batches = [
-        batch for split in splits(log_files(store), bytes_per_task) for batch in measured("a/store", split)
+        batch
+        for split in splits(log_files(store), bytes_per_task)
+        for batch in piece_measures("a/store", split)
     ]
     assert [row for batch in batches for row in batch.to_pylist()] == list(plain_measures("a/store", store))
     assert batches[0].schema.names == [column.split()[0] for column in SCHEMA.split(", ")]

@@ -14,7 +14,7 @@ from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.requests.pop.checks import PopChecks
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
 from cometmq.broker.requests.pop.in_order import OrderedPops
-from cometmq.broker.state.pop.handles import Handles, illegal_offset, none_waits, point_of
+from cometmq.broker.state.pop.handles import HandlePoint, Handles, illegal_offset, none_waits, point_of
 from cometmq.broker.timed.revive_log import ReviveLog
 from cometmq.errors import CometMQError
 from cometmq.format.pop.check_point import CheckPoint
@@ -68,10 +68,11 @@ class InvisibleTimes:
             if self._handles.is_in_order(receipt.revive_queue_id):
                 return self._change_in_order(command, header, receipt)
             now_ms = self._log.now_ms()
-            self._check_waits(header, receipt, now_ms)
+            point = point_of(receipt, header.topic, header.consumer_group, header.queue_id)
+            self._check_waits(point, header.offset, now_ms)
             if 0 <= receipt.pop_time_ms - now_ms < SOON_MS:
                 now_ms = receipt.pop_time_ms + 1  # else the new check point could be named like the old one
-            self._store(header, receipt, now_ms)
+            self._store(header, receipt, point, now_ms)
         except CometMQError as error:
             refusal = fields(ChangeInvisibleResponseHeader(0, 0, 0))
             answer = response(command, code_of(error), str(error), refusal)
@@ -101,31 +102,31 @@ class InvisibleTimes:
         if not ends.low <= offset < ends.high:
             raise illegal_offset(topic, queue_id, offset, ends)
         receipt = parse_receipt(header.extra_info)
-        queue = receipt.revive_queue_id
-        if not (self._handles.has_revive_queue(queue) or self._handles.is_in_order(queue)):
+        revive_id = receipt.revive_queue_id
+        if not (self._handles.has_revive_queue(revive_id) or self._handles.is_in_order(revive_id)):
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
-                f"the handle {header.extra_info[:200]!r} is of revive queue {receipt.revive_queue_id}, which "
+                f"the handle {header.extra_info[:200]!r} is of revive queue {revive_id}, which "
                 "is not revived here: see reviveQueueNum",
             )
         self._checks.check_invisible_time(header.invisible_time)
         return receipt
 
-    def _check_waits(self, header: ChangeInvisibleHeader, receipt: ReceiptHandle, now_ms: int) -> None:
-        """Check that a handle's message is neither acknowledged nor about to come again. Raises Refused."""
-        point = point_of(receipt, header.topic, header.consumer_group, header.queue_id)
+    def _check_waits(self, point: HandlePoint, offset: int, now_ms: int) -> None:
+        """Check that a message is neither acknowledged nor about to come again. Raises Refused."""
         left = self._log.settled.left(point)
-        if point.revive_time_ms <= now_ms or (left is not None and header.offset not in left):
-            raise none_waits(header.topic, header.queue_id)
+        if point.revive_time_ms <= now_ms or (left is not None and offset not in left):
+            raise none_waits(point.key.topic, point.key.queue_id)
 
-    def _store(self, header: ChangeInvisibleHeader, receipt: ReceiptHandle, now_ms: int) -> None:
+    def _store(
+        self, header: ChangeInvisibleHeader, receipt: ReceiptHandle, point: HandlePoint, now_ms: int
+    ) -> None:
         """Store the new check point, and the acknowledgement in the old one. Raises Refused."""
         topic, group, queue_id, offset = header.topic, header.consumer_group, header.queue_id, header.offset
         check_point = CheckPoint(
             *(topic, group, queue_id, offset, now_ms, header.invisible_time, (0,), self._broker_name),
             is_suspended=header.suspend,
         )
-        point = point_of(receipt, topic, group, queue_id)
         try:
             self._log.append(
                 [

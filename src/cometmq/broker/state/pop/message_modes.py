@@ -6,9 +6,9 @@
                                                "topic": topic}}}}
 
 Operators set the modes; a group without one has the default of the settings. A topic's modes are replaced,
-never changed in place. A change holds at once, then it is saved; if the disk refuses, it is undone. The modes
-of a deleted topic or group are deleted before that deletion is saved; RocketMQ leaves them in the file.
-(RocketMQ: MessageRequestModeManager.java.)
+never changed in place. A change takes effect at once, then it is saved; if the disk refuses, it is undone.
+The modes of a deleted topic or group are deleted before that deletion is saved; RocketMQ leaves them in the
+file. (RocketMQ: MessageRequestModeManager.java.)
 """
 
 import asyncio

@@ -45,10 +45,10 @@ def measures(
         for split in splits(log_files(path_of(store).absolute()), bytes_per_task)
     ]
 
-    return on_parts(spark, parts, lambda part: measured(*part), SCHEMA)
+    return on_parts(spark, parts, lambda part: piece_measures(*part), SCHEMA)
 
 
-def measured(store: str, pieces: Iterable[FilePiece]) -> Iterator[pa.RecordBatch]:
+def piece_measures(store: str, pieces: Iterable[FilePiece]) -> Iterator[pa.RecordBatch]:
     """Build the rows of some pieces of a store's log. Raises OSError if a file is missing."""
     ops = kernels.load_if_possible()
     for piece in pieces:
