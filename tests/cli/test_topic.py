@@ -37,6 +37,17 @@ def test_a_topic_that_is_there_is_changed_in_what_is_given(cometmq: Run) -> None
     assert cometmq("topic", "update", "order", "--queues", "9").failed(3, "nearest 'orders'")
 
 
+@pytest.mark.usefixtures("live")
+def test_a_topics_settings_are_shown_with_its_attributes(cometmq: Run) -> None:
+    cometmq("topic", "create", "steps", "--queues", "2", "--type", "FIFO")
+    (found,) = cometmq("topic", "show", "steps", "--json").values
+    row = {"broker_name": BROKER, "read_queues": 2, "write_queues": 2, "perm": 6}
+    assert found == {"topic": "steps", "brokers": [row | {"attributes": {"message.type": "FIFO"}}]}
+    shown = cometmq("topic", "show", "steps").out.splitlines()[2]
+    assert shown.split() == [BROKER, "2", "2", "read-write", "message.type=FIFO"]
+    assert cometmq("topic", "show", "step").failed(3, "nearest 'steps'")
+
+
 def test_a_topics_route_and_what_is_in_it_are_shown(cometmq: Run, live: Live) -> None:
     cometmq("topic", "create", "orders", "--queues", "2")
     cometmq("send", "orders", "x")

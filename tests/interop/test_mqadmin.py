@@ -66,9 +66,10 @@ def test_the_page_has_all_commands_that_there_are(run_java: Run, tmp_path: Path)
 
 
 def names_on(page: str) -> set[str]:
-    """Return the commands in the first columns of a page's tables."""
-    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
-    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    """Return the commands in a page's tables of sub-commands."""
+    tables = re.findall(r"(?m)^\| sub-commands \|.*\n\|--.*\n((?:\|.*\n)+)", page)
+    cells = [row.split("|")[1] for table in tables for row in table.splitlines()]
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
 
 
 async def printed(broker: Peer, run_java: Run, folder: Path) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Create, change, list and delete topics, and show their queues."""
+"""Over the network: create, change, list and delete topics, and show their queues."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,5 +1,6 @@
-"""``cometmq topic``: create, list, change, shrink and delete topics."""
+"""``cometmq topic``: create, list, show, change, shrink and delete topics."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import click
@@ -26,7 +27,7 @@ PERM_NAMES = {perm: name for name, perm in PERMISSIONS.items()} | {7: "read-writ
 
 @click.group()
 def topic() -> None:
-    """Create, list, change, shrink and delete topics."""
+    """Create, list, show, change, shrink and delete topics."""
 
 
 topic.add_command(shrink)
@@ -87,6 +88,31 @@ def list_topics(everything: bool, namesrv: str, as_json: bool) -> None:
     Those are RocketMQ's own, and the topics of groups for retries (%RETRY%…) and dead letters (%DLQ%…).
     """
     _print_lines(run_in_cluster(namesrv, lambda admin: admin.lines(own_only=not everything)), as_json=as_json)
+
+
+@topic.command("show")
+@click.argument("name")
+@namesrv_option
+@json_option
+def show(name: str, namesrv: str, as_json: bool) -> None:
+    """Show the settings of the topic NAME on each broker, its attributes too."""
+    configs = run_in_cluster(namesrv, lambda admin: admin.configs(name))
+    rows = [
+        SettingsLine(name, config.read_queue_count, config.write_queue_count, config.perm, config.attributes)
+        for name, (_, config) in sorted(configs.items())
+    ]
+    if as_json:
+        print_json({"topic": name, "brokers": [row._asdict() for row in rows]})
+        return
+    shown = [
+        (
+            *row[:3],
+            PERM_NAMES.get(row.perm, row.perm),
+            ", ".join(f"{key}={value}" for key, value in sorted(row.attributes.items())) or "-",
+        )
+        for row in rows
+    ]
+    print_table(("broker", "read queues", "write queues", "perm", "attributes"), shown)
 
 
 @topic.command("update")
@@ -150,6 +176,16 @@ def stats(name: str, namesrv: str, as_json: bool) -> None:
         for queue in queues
     ]
     print_table(("broker", "queue", "first", "end", "messages", "last message"), rows)
+
+
+class SettingsLine(NamedTuple):
+    """The settings of a topic on one broker."""
+
+    broker_name: str
+    read_queues: int
+    write_queues: int
+    perm: int
+    attributes: Mapping[str, str]
 
 
 class RouteLine(NamedTuple):
