@@ -12,42 +12,9 @@ has the permission for what the request does.
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from cometmq.wire import bodies as b
 from cometmq.wire import headers as h
-from cometmq.wire.bodies import (
-    AssignmentRequest,
-    BatchAckRequest,
-    Body,
-    ClientConfigCheck,
-    GroupConfig,
-    Heartbeat,
-    LockRequest,
-    MessageModeRequest,
-    TopicConfigs,
-)
-from cometmq.wire.bodies.access import AclInfo, UserInfo
-from cometmq.wire.bodies.controller import SyncStateSet
-from cometmq.wire.bodies.group import GroupConfigList
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers.access import (
-    AclFilterHeader,
-    DeleteAclHeader,
-    SubjectHeader,
-    UserFilterHeader,
-    UserHeader,
-)
-from cometmq.wire.headers.admin import (
-    AllOffsetsHeader,
-    BrokerConsumeStatsHeader,
-    ConsumerStatusHeader,
-    CorrectionOffsetHeader,
-    GroupForbiddenHeader,
-    GroupSubscriptionHeader,
-    GroupTopicHeader,
-    QueueWritesHeader,
-    ResumeCheckHeader,
-    StatisticHeader,
-)
-from cometmq.wire.headers.controller import MasterHeader
 
 
 class Resource(StrEnum):
@@ -95,7 +62,7 @@ class Request(NamedTuple):
     header: type[h.Header] = h.NoFields
     answer: type[h.Header] = h.NoFields
     access: tuple[Access, ...] = ()
-    body: type[Body] | None = None
+    body: type[b.Body] | None = None
 
 
 def _topic(*actions: Action) -> Access:
@@ -154,20 +121,20 @@ TO_BROKERS: Final = {
         h.GetEarliestStoreTimeHeader, h.GetEarliestStoreTimeResponseHeader, _TOPIC_GET
     ),
     RequestCode.QUERY_CONSUME_QUEUE: Request(h.QueryConsumeQueueHeader, h.NoFields, _BOTH_GET),
-    RequestCode.HEART_BEAT: Request(h.NoFields, h.HeartbeatResponseHeader, _SUB, Heartbeat),
+    RequestCode.HEART_BEAT: Request(h.NoFields, h.HeartbeatResponseHeader, _SUB, b.Heartbeat),
     RequestCode.UNREGISTER_CLIENT: Request(h.UnregisterClientHeader, h.NoFields, (_group(Action.SUB),)),
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: Request(
         h.ConsumerGroupHeader, h.NoFields, (_group(Action.SUB, Action.GET),)
     ),
-    RequestCode.LOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, LockRequest),
-    RequestCode.UNLOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, LockRequest),
+    RequestCode.LOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, b.LockRequest),
+    RequestCode.UNLOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, b.LockRequest),
     RequestCode.CHECK_CLIENT_CONFIG: Request(
-        h.NoFields, h.NoFields, (_group(Action.SUB),), ClientConfigCheck
+        h.NoFields, h.NoFields, (_group(Action.SUB),), b.ClientConfigCheck
     ),
-    RequestCode.QUERY_ASSIGNMENT: Request(h.NoFields, h.NoFields, _SUB, AssignmentRequest),
+    RequestCode.QUERY_ASSIGNMENT: Request(h.NoFields, h.NoFields, _SUB, b.AssignmentRequest),
     RequestCode.POP_MESSAGE: Request(h.PopHeader, h.PopResponseHeader, _SUB),
     RequestCode.ACK_MESSAGE: Request(h.AckHeader, h.NoFields, _SUB),
-    RequestCode.BATCH_ACK_MESSAGE: Request(h.NoFields, h.NoFields, _SUB, BatchAckRequest),
+    RequestCode.BATCH_ACK_MESSAGE: Request(h.NoFields, h.NoFields, _SUB, b.BatchAckRequest),
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME: Request(
         h.ChangeInvisibleHeader, h.ChangeInvisibleResponseHeader, _SUB
     ),
@@ -177,7 +144,7 @@ TO_BROKERS: Final = {
     # Sent by operators to a broker.
     RequestCode.UPDATE_AND_CREATE_TOPIC: Request(h.CreateTopicHeader, h.NoFields, (_topic(Action.CREATE),)),
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: Request(
-        h.NoFields, h.NoFields, (_topic(Action.CREATE),), TopicConfigs
+        h.NoFields, h.NoFields, (_topic(Action.CREATE),), b.TopicConfigs
     ),
     RequestCode.DELETE_TOPIC_IN_BROKER: Request(h.TopicHeader, h.NoFields, (_topic(Action.DELETE),)),
     RequestCode.GET_TOPIC_CONFIG: Request(h.TopicHeader, h.NoFields, _TOPIC_GET),
@@ -188,39 +155,39 @@ TO_BROKERS: Final = {
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: Request(h.TopicHeader, h.NoFields, _TOPIC_GET),
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: Request(access=_CLUSTER_GET),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Request(
-        h.NoFields, h.NoFields, (_group(Action.UPDATE),), GroupConfig
+        h.NoFields, h.NoFields, (_group(Action.UPDATE),), b.GroupConfig
     ),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Request(
-        h.NoFields, h.NoFields, (_group(Action.UPDATE),), GroupConfigList
+        h.NoFields, h.NoFields, (_group(Action.UPDATE),), b.GroupConfigList
     ),
-    RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: Request(GroupForbiddenHeader, h.NoFields, _BOTH_UPDATE),
+    RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: Request(h.GroupForbiddenHeader, h.NoFields, _BOTH_UPDATE),
     RequestCode.DELETE_SUBSCRIPTIONGROUP: Request(h.DeleteGroupHeader, h.NoFields, (_group(Action.DELETE),)),
     RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Request(h.GroupHeader, h.NoFields, _GROUP_GET),
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Request(
         h.GetAllGroupConfigHeader, h.GetAllGroupConfigResponseHeader, _CLUSTER_GET
     ),
-    RequestCode.GET_ALL_CONSUMER_OFFSET: Request(AllOffsetsHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.GET_ALL_CONSUMER_OFFSET: Request(h.AllOffsetsHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.GET_ALL_DELAY_OFFSET: Request(access=_CLUSTER_GET),
     RequestCode.GET_CONSUMER_CONNECTION_LIST: Request(h.ConsumerGroupHeader, h.NoFields, _GROUP_GET),
     RequestCode.GET_PRODUCER_CONNECTION_LIST: Request(h.ProducerGroupHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.GET_CONSUME_STATS: Request(h.GetConsumeStatsHeader, h.NoFields, _BOTH_GET),
-    RequestCode.GET_BROKER_CONSUME_STATS: Request(BrokerConsumeStatsHeader, h.NoFields, _CLUSTER_GET),
-    RequestCode.QUERY_CONSUME_TIME_SPAN: Request(GroupTopicHeader, h.NoFields, _BOTH_GET),
-    RequestCode.QUERY_CORRECTION_OFFSET: Request(CorrectionOffsetHeader, h.NoFields, _BOTH_GET),
-    RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: Request(GroupSubscriptionHeader, h.NoFields, _BOTH_GET),
+    RequestCode.GET_BROKER_CONSUME_STATS: Request(h.BrokerConsumeStatsHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.QUERY_CONSUME_TIME_SPAN: Request(h.GroupTopicHeader, h.NoFields, _BOTH_GET),
+    RequestCode.QUERY_CORRECTION_OFFSET: Request(h.CorrectionOffsetHeader, h.NoFields, _BOTH_GET),
+    RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: Request(h.GroupSubscriptionHeader, h.NoFields, _BOTH_GET),
     RequestCode.GET_ALL_PRODUCER_INFO: Request(access=_CLUSTER_GET),
     RequestCode.QUERY_TOPICS_BY_CONSUMER: Request(h.GroupHeader, h.NoFields, _GROUP_GET),
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Request(h.ResetOffsetHeader, h.NoFields, _BOTH_UPDATE),
     RequestCode.CLONE_GROUP_OFFSET: Request(h.CloneOffsetHeader, h.NoFields, _BOTH_UPDATE),
     RequestCode.GET_CONSUMER_RUNNING_INFO: Request(h.RunningInfoHeader, h.NoFields, _GROUP_GET),
     RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(h.ConsumeDirectlyHeader, h.NoFields, _SUB),
-    RequestCode.SET_MESSAGE_REQUEST_MODE: Request(h.NoFields, h.NoFields, _BOTH_UPDATE, MessageModeRequest),
+    RequestCode.SET_MESSAGE_REQUEST_MODE: Request(h.NoFields, h.NoFields, _BOTH_UPDATE, b.MessageModeRequest),
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: Request(access=_CLUSTER_GET),
-    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Request(ConsumerStatusHeader, h.NoFields, _BOTH_GET),
-    RequestCode.RESUME_CHECK_HALF_MESSAGE: Request(ResumeCheckHeader, h.NoFields, (_topic(Action.UPDATE),)),
+    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Request(h.ConsumerStatusHeader, h.NoFields, _BOTH_GET),
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: Request(h.ResumeCheckHeader, h.NoFields, (_topic(Action.UPDATE),)),
     RequestCode.GET_TIMER_CHECK_POINT: Request(access=_CLUSTER_GET),
     RequestCode.GET_TIMER_METRICS: Request(access=_CLUSTER_GET),
-    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: Request(QueueWritesHeader, h.NoFields, _TOPIC_GET),
+    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: Request(h.QueueWritesHeader, h.NoFields, _TOPIC_GET),
     RequestCode.TRIGGER_DELETE_FILES: Request(access=_CLUSTER_UPDATE),
     RequestCode.DELETE_EXPIRED_COMMITLOG: Request(access=_CLUSTER_UPDATE),
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: Request(access=_CLUSTER_UPDATE),
@@ -228,20 +195,22 @@ TO_BROKERS: Final = {
     RequestCode.GET_BROKER_CONFIG: Request(h.NoFields, h.GetBrokerConfigResponseHeader, _CLUSTER_GET),
     RequestCode.UPDATE_BROKER_CONFIG: Request(access=_CLUSTER_UPDATE),
     RequestCode.GET_BROKER_RUNTIME_INFO: Request(access=_CLUSTER_GET),
-    RequestCode.VIEW_BROKER_STATS_DATA: Request(StatisticHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.VIEW_BROKER_STATS_DATA: Request(h.StatisticHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.GET_BROKER_HA_STATUS: Request(access=_CLUSTER_GET),
     RequestCode.GET_BROKER_EPOCH_CACHE: Request(access=_CLUSTER_GET),
-    RequestCode.NOTIFY_BROKER_ROLE_CHANGED: Request(MasterHeader, h.NoFields, _CLUSTER_UPDATE, SyncStateSet),
-    RequestCode.AUTH_CREATE_USER: Request(UserHeader, h.NoFields, _CLUSTER_UPDATE, UserInfo),
-    RequestCode.AUTH_UPDATE_USER: Request(UserHeader, h.NoFields, _CLUSTER_UPDATE, UserInfo),
-    RequestCode.AUTH_DELETE_USER: Request(UserHeader, h.NoFields, _CLUSTER_UPDATE),
-    RequestCode.AUTH_GET_USER: Request(UserHeader, h.NoFields, _CLUSTER_GET),
-    RequestCode.AUTH_LIST_USER: Request(UserFilterHeader, h.NoFields, _CLUSTER_GET),
-    RequestCode.AUTH_CREATE_ACL: Request(SubjectHeader, h.NoFields, _CLUSTER_UPDATE, AclInfo),
-    RequestCode.AUTH_UPDATE_ACL: Request(SubjectHeader, h.NoFields, _CLUSTER_UPDATE, AclInfo),
-    RequestCode.AUTH_DELETE_ACL: Request(DeleteAclHeader, h.NoFields, _CLUSTER_UPDATE),
-    RequestCode.AUTH_GET_ACL: Request(SubjectHeader, h.NoFields, _CLUSTER_GET),
-    RequestCode.AUTH_LIST_ACL: Request(AclFilterHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.NOTIFY_BROKER_ROLE_CHANGED: Request(
+        h.MasterHeader, h.NoFields, _CLUSTER_UPDATE, b.SyncStateSet
+    ),
+    RequestCode.AUTH_CREATE_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_UPDATE, b.UserInfo),
+    RequestCode.AUTH_UPDATE_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_UPDATE, b.UserInfo),
+    RequestCode.AUTH_DELETE_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.AUTH_GET_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_LIST_USER: Request(h.UserFilterHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_CREATE_ACL: Request(h.SubjectHeader, h.NoFields, _CLUSTER_UPDATE, b.AclInfo),
+    RequestCode.AUTH_UPDATE_ACL: Request(h.SubjectHeader, h.NoFields, _CLUSTER_UPDATE, b.AclInfo),
+    RequestCode.AUTH_DELETE_ACL: Request(h.DeleteAclHeader, h.NoFields, _CLUSTER_UPDATE),
+    RequestCode.AUTH_GET_ACL: Request(h.SubjectHeader, h.NoFields, _CLUSTER_GET),
+    RequestCode.AUTH_LIST_ACL: Request(h.AclFilterHeader, h.NoFields, _CLUSTER_GET),
 }
 """The requests to brokers."""
 
@@ -251,7 +220,7 @@ TO_CLIENTS: Final = {
     RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: Request(h.PushReplyHeader),
     RequestCode.GET_CONSUMER_RUNNING_INFO: Request(h.RunningInfoHeader),
     RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(h.ConsumeDirectlyHeader),
-    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: Request(ConsumerStatusHeader),
+    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: Request(h.ConsumerStatusHeader),
 }
 """The requests of brokers to clients."""
 
