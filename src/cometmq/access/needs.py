@@ -16,19 +16,7 @@ from typing import Any, Final, NamedTuple
 from cometmq.access.decision import Permission
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.pop.names import normal_topic
-from cometmq.wire.bodies import (
-    AssignmentRequest,
-    BatchAckRequest,
-    Body,
-    ClientConfigCheck,
-    GroupConfig,
-    Heartbeat,
-    LockRequest,
-    MessageModeRequest,
-    TopicConfigs,
-)
-from cometmq.wire.bodies.body import BodyType
-from cometmq.wire.bodies.group import GroupConfigList
+from cometmq.wire import bodies
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.command import Command
 from cometmq.wire.requests import REQUESTS, Access, Action, Request, Resource
@@ -68,7 +56,7 @@ class NamedResources(NamedTuple):
     topics: tuple[tuple[str, str], ...]
 
 
-DecodeBody = Callable[[type[BodyType], Command], BodyType]
+DecodeBody = Callable[[type[bodies.BodyType], Command], bodies.BodyType]
 """Decodes a request's body. Raises CometMQError."""
 
 
@@ -184,52 +172,52 @@ def _values(fields: Iterable[str], ext_fields: Mapping[str, str]) -> tuple[str, 
     return tuple(name for name in found if name)
 
 
-def _of_heartbeat(body: Heartbeat) -> NamedResources:
+def _of_heartbeat(body: bodies.Heartbeat) -> NamedResources:
     groups = tuple(consumer.group for consumer in body.consumers)
     topics = ((one.topic, consumer.group) for consumer in body.consumers for one in consumer.subscriptions)
     return NamedResources(groups, tuple(topics))
 
 
-def _of_locks(body: LockRequest) -> NamedResources:
+def _of_locks(body: bodies.LockRequest) -> NamedResources:
     group = body.consumer_group
     return NamedResources((group,), tuple((queue.topic, group) for queue in body.queues))
 
 
-def _of_check(body: ClientConfigCheck) -> NamedResources:
+def _of_check(body: bodies.ClientConfigCheck) -> NamedResources:
     return NamedResources((body.group,), ((body.subscription.topic, body.group),))
 
 
-def _of_one_topic(body: AssignmentRequest | MessageModeRequest) -> NamedResources:
+def _of_one_topic(body: bodies.AssignmentRequest | bodies.MessageModeRequest) -> NamedResources:
     return NamedResources((body.consumer_group,), ((body.topic, body.consumer_group),))
 
 
-def _of_acks(body: BatchAckRequest) -> NamedResources:
+def _of_acks(body: bodies.BatchAckRequest) -> NamedResources:
     groups = tuple(dict.fromkeys(one.consumer_group for one in body.acks))
     return NamedResources(groups, tuple(dict.fromkeys((one.topic, one.consumer_group) for one in body.acks)))
 
 
-def _of_topics(body: TopicConfigs) -> NamedResources:
+def _of_topics(body: bodies.TopicConfigs) -> NamedResources:
     return NamedResources((), tuple((config.topic, "") for config in body.topics))
 
 
-def _of_group(body: GroupConfig) -> NamedResources:
+def _of_group(body: bodies.GroupConfig) -> NamedResources:
     return NamedResources((body.group,), ())
 
 
-def _of_groups(body: GroupConfigList) -> NamedResources:
+def _of_groups(body: bodies.GroupConfigList) -> NamedResources:
     return NamedResources(tuple(config.group for config in body.groups), ())
 
 
-_BODIES: Final[dict[type[Body], Callable[[Any], NamedResources]]] = {
-    Heartbeat: _of_heartbeat,
-    LockRequest: _of_locks,
-    ClientConfigCheck: _of_check,
-    AssignmentRequest: _of_one_topic,
-    MessageModeRequest: _of_one_topic,
-    BatchAckRequest: _of_acks,
-    TopicConfigs: _of_topics,
-    GroupConfig: _of_group,
-    GroupConfigList: _of_groups,
+_BODIES: Final[dict[type[bodies.Body], Callable[[Any], NamedResources]]] = {
+    bodies.Heartbeat: _of_heartbeat,
+    bodies.LockRequest: _of_locks,
+    bodies.ClientConfigCheck: _of_check,
+    bodies.AssignmentRequest: _of_one_topic,
+    bodies.MessageModeRequest: _of_one_topic,
+    bodies.BatchAckRequest: _of_acks,
+    bodies.TopicConfigs: _of_topics,
+    bodies.GroupConfig: _of_group,
+    bodies.GroupConfigList: _of_groups,
 }
 
 

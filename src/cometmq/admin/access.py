@@ -18,17 +18,10 @@ from cometmq.admin.cluster import ClusterAdmin, nearest
 from cometmq.arguments import TEXT, check, instance_of, or_none
 from cometmq.cluster.route import MASTER
 from cometmq.errors import AccessError, NetworkError, NotFound, RemoteError, SettingsError
+from cometmq.wire import headers as h
 from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo, decode_list
 from cometmq.wire.bodies.body import Body, decode, encode
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import Header
-from cometmq.wire.headers.access import (
-    AclFilterHeader,
-    DeleteAclHeader,
-    SubjectHeader,
-    UserFilterHeader,
-    UserHeader,
-)
 from cometmq.wire.requests import Action
 
 ValueT = TypeVar("ValueT")
@@ -96,7 +89,7 @@ async def users(cluster: ClusterAdmin, part: str = "", *, broker: str | None = N
         NetworkError: a server does not answer.
     """
     check(TEXT, part=part)
-    header = UserFilterHeader(part or None)
+    header = h.UserFilterHeader(part or None)
     answers = await _ask_all(
         cluster, broker, RequestCode.AUTH_LIST_USER, header, partial(decode_list, UserInfo)
     )
@@ -108,7 +101,7 @@ async def users(cluster: ClusterAdmin, part: str = "", *, broker: str | None = N
 async def find_user(cluster: ClusterAdmin, name: str, *, broker: str | None = None) -> list[KnownUser]:
     """Return a user as the brokers know it. Raises NotFound if none does, else as ``users``."""
     check(TEXT, name=name)
-    code, header = RequestCode.AUTH_GET_USER, UserHeader(name)
+    code, header = RequestCode.AUTH_GET_USER, h.UserHeader(name)
     answers = await _ask_all(cluster, broker, code, header, partial(_decode_any, UserInfo))
     pairs = ((source, user) for source, user in answers.items() if user is not None)
     found = _grouped(pairs, encode)
@@ -140,7 +133,7 @@ async def remove_user(cluster: ClusterAdmin, name: str, *, broker: str | None = 
     Raises NotFound if no broker knows the user, else as ``users``.
     """
     await find_user(cluster, name, broker=broker)  # brokers report success for one that does not exist
-    return await _change(cluster, broker, RequestCode.AUTH_DELETE_USER, UserHeader(name))
+    return await _change(cluster, broker, RequestCode.AUTH_DELETE_USER, h.UserHeader(name))
 
 
 async def acls(
@@ -153,7 +146,7 @@ async def acls(
         broker: as in ``users``, which also says what is raised.
     """
     check(TEXT, user_part=user_part, resource_part=resource_part)
-    header = AclFilterHeader(user_part or None, resource_part or None)
+    header = h.AclFilterHeader(user_part or None, resource_part or None)
     answers = await _ask_all(
         cluster, broker, RequestCode.AUTH_LIST_ACL, header, partial(decode_list, AclInfo)
     )
@@ -169,7 +162,7 @@ async def find_acl(cluster: ClusterAdmin, name: str, *, broker: str | None = Non
     Raises RemoteError if a broker does not know the user, else as ``users``.
     """
     check(TEXT, name=name)
-    code, header = RequestCode.AUTH_GET_ACL, SubjectHeader(SUBJECT_PREFIX + name)
+    code, header = RequestCode.AUTH_GET_ACL, h.SubjectHeader(SUBJECT_PREFIX + name)
     answers = await _ask_all(cluster, broker, code, header, partial(_decode_any, AclInfo))
     pairs = ((source, acl) for source, acl in answers.items() if acl is not None)
     return [KnownAcl(*one) for one in _grouped(pairs, encode)]
@@ -193,7 +186,7 @@ async def add_entry(
     _check_entry(entry)
     subject = SUBJECT_PREFIX + name
     body = AclInfo(subject, [PolicyInfo(policy_type, [entry])])
-    return await _change(cluster, broker, RequestCode.AUTH_UPDATE_ACL, SubjectHeader(subject), body)
+    return await _change(cluster, broker, RequestCode.AUTH_UPDATE_ACL, h.SubjectHeader(subject), body)
 
 
 async def remove_entry(
@@ -210,7 +203,7 @@ async def remove_entry(
     """
     check(TEXT, name=name, policy_type=policy_type)
     check(or_none(TEXT), resource=resource)
-    header = DeleteAclHeader(SUBJECT_PREFIX + name, policy_type if resource else None, resource)
+    header = h.DeleteAclHeader(SUBJECT_PREFIX + name, policy_type if resource else None, resource)
     return await _change(cluster, broker, RequestCode.AUTH_DELETE_ACL, header)
 
 
@@ -225,8 +218,8 @@ async def verdicts(
     subject = SUBJECT_PREFIX + name
     read_user, read_acls = partial(_decode_any, UserInfo), partial(decode_list, AclInfo)
     users_found, acls_found = await asyncio.gather(
-        _ask_all(cluster, broker, RequestCode.AUTH_GET_USER, UserHeader(name), read_user),
-        _ask_all(cluster, broker, RequestCode.AUTH_LIST_ACL, AclFilterHeader(subject), read_acls),
+        _ask_all(cluster, broker, RequestCode.AUTH_GET_USER, h.UserHeader(name), read_user),
+        _ask_all(cluster, broker, RequestCode.AUTH_LIST_ACL, h.AclFilterHeader(subject), read_acls),
     )
     pairs = (
         (source, _verdict(name, user, acls_found[source], need, address))
@@ -259,7 +252,7 @@ async def are_known(cluster: ClusterAdmin) -> bool:
 
     async def one(address: str) -> bool:
         try:
-            await cluster.ask(address, RequestCode.AUTH_LIST_USER, UserFilterHeader(None))
+            await cluster.ask(address, RequestCode.AUTH_LIST_USER, h.UserFilterHeader(None))
         except (RemoteError, NetworkError):
             return False
         return True
@@ -356,7 +349,7 @@ async def _ask_all(
     cluster: ClusterAdmin,
     only: str | None,
     code: RequestCode,
-    header: Header,
+    header: h.Header,
     read: Callable[[bytes], ValueT],
 ) -> dict[str, ValueT]:
     """Send a request to all brokers; return what is read from the bodies of the responses by broker name."""
@@ -374,11 +367,11 @@ async def _change_user(
 ) -> list[str]:
     check(instance_of(UserInfo), info=info)
     check(TEXT, username=info.username)
-    return await _change(cluster, broker, code, UserHeader(info.username or ""), info)
+    return await _change(cluster, broker, code, h.UserHeader(info.username or ""), info)
 
 
 async def _change(
-    cluster: ClusterAdmin, only: str | None, code: RequestCode, header: Header, body: Body | None = None
+    cluster: ClusterAdmin, only: str | None, code: RequestCode, header: h.Header, body: Body | None = None
 ) -> list[str]:
     """Send a change to all brokers, one after the other; return their names.
 

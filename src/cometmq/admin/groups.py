@@ -10,18 +10,11 @@ from cometmq.client.answer import answers_of
 from cometmq.cluster.system_names import is_user_group
 from cometmq.errors import NotFound, RemoteError, UnreadableAnswer
 from cometmq.format.layout import RETRY_PREFIX, valid_group
+from cometmq.wire import headers as h
 from cometmq.wire.bodies.body import decode, encode
 from cometmq.wire.bodies.group import ConsumerConnections, GroupConfig, GroupConfigs
 from cometmq.wire.bodies.running import RunningInfo
 from cometmq.wire.codes import RequestCode, ResponseCode, version_name
-from cometmq.wire.headers import (
-    ConsumerGroupHeader,
-    DeleteGroupHeader,
-    DeleteTopicInNamesrvHeader,
-    GetAllGroupConfigHeader,
-    RunningInfoHeader,
-    TopicHeader,
-)
 
 PAGE = 10_000
 """Most groups that a broker is asked for in one request."""
@@ -83,7 +76,7 @@ class Group(NamedTuple):
 
 async def names(cluster: ClusterAdmin) -> list[str]:
     """Return the names of all groups that brokers have, sorted, without the brokers' own groups."""
-    header = GetAllGroupConfigHeader(0, None, PAGE)
+    header = h.GetAllGroupConfigHeader(0, None, PAGE)
     code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
     tables = await cluster.ask_masters(code, header, GroupConfigs)
     return _names(tables)
@@ -92,7 +85,7 @@ async def names(cluster: ClusterAdmin) -> list[str]:
 async def show(cluster: ClusterAdmin, group: str) -> Group:
     """Return a group's settings, members and subscriptions. Raises NotFound if no broker has the group."""
     check(TEXT, group=group)
-    header = GetAllGroupConfigHeader(0, None, PAGE)
+    header = h.GetAllGroupConfigHeader(0, None, PAGE)
     tables, connections = await asyncio.gather(
         cluster.ask_masters(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, header, GroupConfigs),
         connected(cluster, group),
@@ -136,7 +129,7 @@ def _differences(connections: Mapping[str, ConsumerConnections]) -> list[Differe
 async def connected(cluster: ClusterAdmin, group: str) -> dict[str, ConsumerConnections]:
     """Return the connected members of a group by broker name; brokers without members are left out."""
     check(TEXT, group=group)
-    code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group)
+    code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, h.ConsumerGroupHeader(group)
     return await cluster.ask_masters(code, header, ConsumerConnections)
 
 
@@ -177,13 +170,13 @@ async def delete(cluster: ClusterAdmin, group: str, *, keep_offsets: bool = Fals
     if group not in known:
         raise missing_group(group, known)
     masters = await cluster.masters()
-    header = DeleteGroupHeader(group, clean_offset=not keep_offsets)
+    header = h.DeleteGroupHeader(group, clean_offset=not keep_offsets)
     retries = RETRY_PREFIX + group
     for address in masters.values():
         await cluster.ask(address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
-        await cluster.ask(address, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(retries))
+        await cluster.ask(address, RequestCode.DELETE_TOPIC_IN_BROKER, h.TopicHeader(retries))
     for address in cluster.name_servers:
-        code, of_topic = RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteTopicInNamesrvHeader(topic=retries)
+        code, of_topic = RequestCode.DELETE_TOPIC_IN_NAMESRV, h.DeleteTopicInNamesrvHeader(topic=retries)
         await cluster.ask(address, code, of_topic)
     return sorted(masters)
 
@@ -198,7 +191,7 @@ async def running(cluster: ClusterAdmin, group: str, client_id: str) -> RunningI
 async def running_member(cluster: ClusterAdmin, group: str, member: GroupMember) -> RunningInfo:
     """Return the state of a known member. Raises RemoteError if it does not answer or support the request."""
     address = (await cluster.masters())[member.brokers[0]]
-    code, header = RequestCode.GET_CONSUMER_RUNNING_INFO, RunningInfoHeader(group, member.client_id)
+    code, header = RequestCode.GET_CONSUMER_RUNNING_INFO, h.RunningInfoHeader(group, member.client_id)
     answer = await cluster.ask(address, code, header, timeout_ms=RUNNING_TIMEOUT_MS)
     with answers_of(f"{member.client_id} of group {group}"):
         return decode(RunningInfo, answer.body)

@@ -16,26 +16,13 @@ from cometmq.arguments import FLAG, TEXT, check, instance_of, or_none
 from cometmq.errors import CometMQError, NotFound, RemoteError, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue
+from cometmq.wire import headers as h
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.heartbeat import MessageModel
 from cometmq.wire.bodies.stats import NOT_KNOWN, ConsumeOffset, ConsumeStats, QueueOffsets
 from cometmq.wire.bodies.topic import TopicNames
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import (
-    CloneOffsetHeader,
-    GetConsumeStatsHeader,
-    GetMaxOffsetHeader,
-    GetMinOffsetHeader,
-    GroupHeader,
-    Header,
-    OffsetResponseHeader,
-    QueryConsumerOffsetHeader,
-    ResetOffsetHeader,
-    SearchOffsetHeader,
-    UpdateConsumerOffsetHeader,
-    parse,
-)
 
 END: Final = -1
 """As the time of a reset: the end of the queue."""
@@ -211,7 +198,7 @@ async def progress_of(cluster: ClusterAdmin, group: str, topic: str | None = Non
     check(TEXT, group=group)
     check(or_none(TEXT), topic=topic)
     stats = await cluster.ask_masters(
-        RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader(group, topic), ConsumeStats
+        RequestCode.GET_CONSUME_STATS, h.GetConsumeStatsHeader(group, topic), ConsumeStats
     )
     queues = [_progress(queue, at) for one in stats.values() for queue, at in one.offsets.items()]
     return GroupProgress(group, sorted(queues), sum(one.consume_tps for one in stats.values()))
@@ -312,13 +299,13 @@ async def clone(cluster: ClusterAdmin, source: str, target: str, topic: str | No
         raise GroupAtWork(f"group {target} has {len(found)} running members: stop them first")
     masters = await cluster.masters()
     of_source = await cluster.ask_masters(
-        RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupHeader(source), TopicNames
+        RequestCode.QUERY_TOPICS_BY_CONSUMER, h.GroupHeader(source), TopicNames
     )
     cloned: set[str] = set()
     for name, known in of_source.items():
         for one in sorted(known.topics):
             if (topic is None and not one.startswith("%")) or one == topic:
-                header = CloneOffsetHeader(source, target, one, offline=True)
+                header = h.CloneOffsetHeader(source, target, one, offline=True)
                 await cluster.ask(masters[name], RequestCode.CLONE_GROUP_OFFSET, header)
                 cloned.add(one)
     if not cloned:
@@ -337,8 +324,10 @@ class _Reset:
     async def plan(self, queue: MessageQueue, target: ResetTarget) -> OffsetChange:
         """Return the change of one queue. Raises SettingsError for an offset that the queue does not have."""
         topic, _, queue_id = queue
-        low = _offset(await self._ask(queue, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id)))
-        answer = await self._ask(queue, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
+        low = _offset(
+            await self._ask(queue, RequestCode.GET_MIN_OFFSET, h.GetMinOffsetHeader(topic, queue_id))
+        )
+        answer = await self._ask(queue, RequestCode.GET_MAX_OFFSET, h.GetMaxOffsetHeader(topic, queue_id))
         high = _offset(answer)
         if target.offset is not None:
             if not low <= target.offset <= high:
@@ -357,7 +346,7 @@ class _Reset:
         elif target.time == END:
             after = high
         else:
-            header = SearchOffsetHeader(topic, queue_id, target.time)
+            header = h.SearchOffsetHeader(topic, queue_id, target.time)
             found = await self._ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
             after = min(max(_offset(found), low), high)
         return OffsetChange(queue, await self._committed(queue), after)
@@ -365,7 +354,7 @@ class _Reset:
     async def move(self, move: OffsetChange, target: ResetTarget) -> None:
         """Execute the change of one queue."""
         topic, _, queue_id = move.queue
-        header = ResetOffsetHeader(
+        header = h.ResetOffsetHeader(
             self._group, topic, target.time or 0, is_force=True, queue_id=queue_id, offset=move.after
         )
         try:
@@ -373,7 +362,7 @@ class _Reset:
         except RemoteError as error:
             if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 raise
-            commit = UpdateConsumerOffsetHeader(self._group, topic, queue_id, move.after)
+            commit = h.UpdateConsumerOffsetHeader(self._group, topic, queue_id, move.after)
             await self._ask(move.queue, RequestCode.UPDATE_CONSUMER_OFFSET, commit)
             return
         done = decode(QueueOffsets, answer.body).offsets.get(move.queue, move.after)
@@ -384,7 +373,7 @@ class _Reset:
             )
 
     async def _committed(self, queue: MessageQueue) -> int | None:
-        header = QueryConsumerOffsetHeader(
+        header = h.QueryConsumerOffsetHeader(
             self._group, queue.topic, queue.queue_id, set_zero_if_not_found=False
         )
         try:
@@ -394,9 +383,9 @@ class _Reset:
                 raise
             return None
 
-    async def _ask(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
+    async def _ask(self, queue: MessageQueue, code: RequestCode, header: h.Header) -> Command:
         return await self._cluster.ask(self._addresses[queue], code, header)
 
 
 def _offset(answer: Command) -> int:
-    return parse(OffsetResponseHeader, answer.ext_fields).offset
+    return h.parse(h.OffsetResponseHeader, answer.ext_fields).offset

@@ -24,19 +24,11 @@ from cometmq.arguments import FLAG, SECONDS, TEXT, TEXTS, check, number
 from cometmq.errors import CometMQError, NetworkError, RemoteError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
+from cometmq.wire import headers as h
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import GroupNames
 from cometmq.wire.bodies.topic import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.headers import (
-    GetMaxOffsetHeader,
-    GetMinOffsetHeader,
-    Header,
-    OffsetResponseHeader,
-    QueryConsumerOffsetHeader,
-    TopicHeader,
-    parse,
-)
 
 SETTLE_S: Final = 35.0
 """RocketMQ's clients fetch routes every 30 s: after this time without messages no producer sends there."""
@@ -319,7 +311,7 @@ class _Shrink:
         return _QueueState(left, sum(end for _, end in states), groups)
 
     async def _groups(self) -> list[str]:
-        code, header = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicHeader(self.topic)
+        code, header = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, h.TopicHeader(self.topic)
         found: set[str] = set()
         for broker in self.brokers:
             answer = await self._admin.ask(broker.address, code, header)
@@ -332,8 +324,8 @@ class _Shrink:
         """Return the unconsumed messages of one queue, and its end."""
         _, name, queue_id = queue
         topic = self.topic
-        begin = await self._offset(name, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id))
-        end = await self._offset(name, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
+        begin = await self._offset(name, RequestCode.GET_MIN_OFFSET, h.GetMinOffsetHeader(topic, queue_id))
+        end = await self._offset(name, RequestCode.GET_MAX_OFFSET, h.GetMaxOffsetHeader(topic, queue_id))
         if end <= begin:
             return [], end
         left = []
@@ -346,7 +338,7 @@ class _Shrink:
         return left, end
 
     async def _committed(self, broker_name: str, group: str, queue_id: int) -> int:
-        header = QueryConsumerOffsetHeader(group, self.topic, queue_id, set_zero_if_not_found=False)
+        header = h.QueryConsumerOffsetHeader(group, self.topic, queue_id, set_zero_if_not_found=False)
         try:
             return await self._offset(broker_name, RequestCode.QUERY_CONSUMER_OFFSET, header)
         except RemoteError as error:
@@ -354,9 +346,9 @@ class _Shrink:
                 raise
             return 0
 
-    async def _offset(self, broker_name: str, code: RequestCode, header: Header) -> int:
+    async def _offset(self, broker_name: str, code: RequestCode, header: h.Header) -> int:
         answer = await self._admin.ask(self._addresses[broker_name], code, header)
-        return parse(OffsetResponseHeader, answer.ext_fields).offset
+        return h.parse(h.OffsetResponseHeader, answer.ext_fields).offset
 
 
 def _refusal(why: str, left: Sequence[Unconsumed]) -> NotDrained:

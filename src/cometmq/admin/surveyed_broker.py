@@ -16,19 +16,12 @@ from cometmq.cluster.system_names import is_user_group
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.message import MessageQueue
 from cometmq.net.tasks import bounded_map
+from cometmq.wire import headers as h
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import ConsumerConnections, ConsumerOffsets, GroupConfigs
 from cometmq.wire.bodies.stats import TopicStats, decode_topic_stats
 from cometmq.wire.bodies.topic import TopicConfig, TopicTable
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import (
-    ConsumerGroupHeader,
-    GetAllGroupConfigHeader,
-    GetAllTopicConfigHeader,
-    Header,
-    TopicHeader,
-)
-from cometmq.wire.headers.admin import AllOffsetsHeader
 
 AnswerT = TypeVar("AnswerT")
 
@@ -64,13 +57,13 @@ class SurveyedBroker:
 
     async def topics(self) -> dict[str, TopicConfig]:
         """Return its topics by name."""
-        code, header = RequestCode.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigHeader()
+        code, header = RequestCode.GET_ALL_TOPIC_CONFIG, h.GetAllTopicConfigHeader()
         found = await self._ask(code, header, partial(decode, TopicTable))
         return {} if found is None else found.topics
 
     async def groups(self) -> set[str]:
         """Return the users' groups that it has settings of."""
-        header = GetAllGroupConfigHeader(0, None, PAGE)
+        header = h.GetAllGroupConfigHeader(0, None, PAGE)
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
         found = await self._ask(code, header, partial(decode, GroupConfigs))
         return set() if found is None else set(filter(is_user_group, found.groups))
@@ -96,7 +89,7 @@ class SurveyedBroker:
         committed nothing, as CometMQ's do. To another one more for each consumed topic: then a topic's queues
         without a committed offset are counted from 0.
         """
-        code, header = RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True)
+        code, header = RequestCode.GET_ALL_CONSUMER_OFFSET, h.AllOffsetsHeader(with_ends=True)
         answer = await self._ask(code, header, partial(decode, ConsumerOffsets))
         if answer is None:
             return {}
@@ -137,14 +130,14 @@ class SurveyedBroker:
         }
 
     async def _stats_of(self, topic: str) -> TopicStats | None:
-        return await self._ask(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic), decode_topic_stats)
+        return await self._ask(RequestCode.GET_TOPIC_STATS_INFO, h.TopicHeader(topic), decode_topic_stats)
 
     async def _connections_of(self, group: str) -> ConsumerConnections | None:
-        code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group)
+        code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, h.ConsumerGroupHeader(group)
         return await self._ask(code, header, partial(decode, ConsumerConnections))
 
     async def _ask(
-        self, code: RequestCode, header: Header, read: Callable[[bytes], AnswerT]
+        self, code: RequestCode, header: h.Header, read: Callable[[bytes], AnswerT]
     ) -> AnswerT | None:
         """Return what is read from the body of an answer.
 

@@ -21,24 +21,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from cometmq.errors import FormatError
+from cometmq.format import properties
 from cometmq.format.delay_level import DelayLevels
-from cometmq.format.pop.check_point import (
-    ACK_TAG,
-    BATCH_ACK_TAG,
-    CHECK_POINT_TAG,
-    CheckPoint,
-    PopKey,
-    decode_ack,
-    decode_check_point,
-)
+from cometmq.format.pop import check_point
 from cometmq.format.pop.names import REVIVE_PREFIX, normal_topic
-from cometmq.format.properties import (
-    CHECK_IMMUNITY_TIME,
-    PRODUCER_GROUP,
-    REAL_TOPIC,
-    TIMER_DEL_UNIQKEY,
-    TIMER_OUT_MS,
-)
 from cometmq.message import StoredMessage
 
 SPANS_MS: Final = {"now": 0, "1m": 60_000, "10m": 600_000, "1h": 3_600_000, "1d": 86_400_000}
@@ -106,9 +92,9 @@ def half_message(message: StoredMessage, timeout_ms: int) -> WaitingMessages:
         timeout_ms: how long its producer is left in peace, unless the message says otherwise.
     """
     named = message.properties
-    seconds = _number(named, CHECK_IMMUNITY_TIME)
+    seconds = _number(named, properties.CHECK_IMMUNITY_TIME)
     immune_ms = timeout_ms if seconds is None else seconds * 1000
-    group = named.get(PRODUCER_GROUP, "")
+    group = named.get(properties.PRODUCER_GROUP, "")
     return WaitingMessages(WaitingKind.HALF, _topic(named), group, message.born_time + immune_ms)
 
 
@@ -122,7 +108,7 @@ class TimerTopic:
     def __init__(self, reached_ms: int) -> None:
         self._reached_ms = reached_ms
         self._timed: dict[tuple[str, str], WaitingMessages] = {}
-        self._popped: dict[PopKey, tuple[CheckPoint, set[int]]] = {}
+        self._popped: dict[check_point.PopKey, tuple[check_point.CheckPoint, set[int]]] = {}
 
     def add(self, message: StoredMessage) -> None:
         """Add the next record. Check points and acknowledgements that cannot be decoded are skipped."""
@@ -131,9 +117,9 @@ class TimerTopic:
         if topic.startswith(REVIVE_PREFIX):
             with suppress(FormatError):
                 self._add_popped(message)
-        elif (recalled := named.get(TIMER_DEL_UNIQKEY)) is not None:
+        elif (recalled := named.get(properties.TIMER_DEL_UNIQKEY)) is not None:
             self._timed.pop((topic, recalled.removeprefix(f"{topic}+")), None)
-        elif (due_ms := _number(named, TIMER_OUT_MS) or 0) > self._reached_ms:
+        elif (due_ms := _number(named, properties.TIMER_OUT_MS) or 0) > self._reached_ms:
             self._timed[topic, message.message_id] = WaitingMessages(WaitingKind.TIMED, topic, "", due_ms)
 
     def waiting(self) -> list[WaitingMessages]:
@@ -152,12 +138,12 @@ class TimerTopic:
         return [*self._timed.values(), *held]
 
     def _add_popped(self, message: StoredMessage) -> None:
-        if message.tags == CHECK_POINT_TAG:
-            point = decode_check_point(message.body)
+        if message.tags == check_point.CHECK_POINT_TAG:
+            point = check_point.decode_check_point(message.body)
             if point.revive_time_ms > self._reached_ms:
                 self._popped[point.key] = point, set(point.offsets)
-        elif message.tags in (ACK_TAG, BATCH_ACK_TAG):
-            ack = decode_ack(message.body)
+        elif message.tags in (check_point.ACK_TAG, check_point.BATCH_ACK_TAG):
+            ack = check_point.decode_ack(message.body)
             if (held := self._popped.get(ack.key)) is not None:
                 held[1].difference_update(ack.offsets)
 
@@ -185,7 +171,7 @@ def _span(left_ms: int) -> str:
 
 
 def _topic(named: Mapping[str, str]) -> str:
-    return named.get(REAL_TOPIC, "")
+    return named.get(properties.REAL_TOPIC, "")
 
 
 def _number(named: Mapping[str, str], name: str) -> int | None:

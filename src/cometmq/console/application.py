@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from cometmq import errors
 from cometmq.admin.cluster import NOT_FOUND, missing_topic
 from cometmq.console import signing_in
 from cometmq.console.guarding import Guarding, check_form, read_form
@@ -32,19 +33,6 @@ from cometmq.console.signing_in import COOKIE
 from cometmq.console.visit import Site, Visit
 from cometmq.console.visitors import Visitor
 from cometmq.console.workload import Busy
-from cometmq.errors import (
-    AccessError,
-    CometMQError,
-    FormatError,
-    NetworkError,
-    NoBroker,
-    NoRoute,
-    NotFound,
-    RemoteError,
-    SettingsError,
-    StoreError,
-    UnreadableAnswer,
-)
 from cometmq.wire.codes import ResponseCode
 
 Handler: TypeAlias = Callable[[Visit], Awaitable[Response]]
@@ -153,8 +141,8 @@ async def _act(site: Site, handler: Handler, request: Request, *, changes: bool 
         form = await read_form(request, site.workload)
         check_form(form, visitor)
         if changes and site.settings.read_only:
-            raise AccessError("this console is read-only: start it without --read-only")
-    except CometMQError as error:
+            raise errors.AccessError("this console is read-only: start it without --read-only")
+    except errors.CometMQError as error:
         return await _explain(site, visitor, error)
     return await _answer(handler, Visit(site, request, visitor, form))
 
@@ -162,13 +150,13 @@ async def _act(site: Site, handler: Handler, request: Request, *, changes: bool 
 async def _answer(handler: Handler, visit: Visit) -> Response:
     try:
         return await handler(visit)
-    except CometMQError as error:
+    except errors.CometMQError as error:
         return await _explain(visit.site, visit.visitor, error)
 
 
-async def _explain(site: Site, visitor: Visitor, error: CometMQError) -> Response:
+async def _explain(site: Site, visitor: Visitor, error: errors.CometMQError) -> Response:
     """Render the page of an error."""
-    if isinstance(error, NoRoute) and error.topic is not None and visitor.cluster is not None:
+    if isinstance(error, errors.NoRoute) and error.topic is not None and visitor.cluster is not None:
         error = await missing_topic(visitor.cluster, error.topic)
     status = status_of(error)
     return site.page("error.html", status=status, visitor=visitor, text=str(error), code=status)
@@ -180,25 +168,25 @@ async def _not_found(site: Site, request: Request, _error: Exception) -> Respons
     return site.page("error.html", status=404, visitor=visitor, text=text, code=404)
 
 
-def status_of(error: CometMQError) -> int:
+def status_of(error: errors.CometMQError) -> int:
     """Return the HTTP status of an error."""
     match error:
-        case NoBroker():
+        case errors.NoBroker():
             return 504
-        case NotFound():
+        case errors.NotFound():
             return 404
-        case RemoteError() if error.code in NOT_FOUND:
+        case errors.RemoteError() if error.code in NOT_FOUND:
             return 404
-        case RemoteError() if error.code == ResponseCode.NO_PERMISSION:
+        case errors.RemoteError() if error.code == ResponseCode.NO_PERMISSION:
             return 403
-        case AccessError():
+        case errors.AccessError():
             return 403
-        case SettingsError() | FormatError() | StoreError():
+        case errors.SettingsError() | errors.FormatError() | errors.StoreError():
             return 400
         case Busy():
             return 503
-        case UnreadableAnswer():
+        case errors.UnreadableAnswer():
             return 502
-        case NetworkError():
+        case errors.NetworkError():
             return 504
     return 502

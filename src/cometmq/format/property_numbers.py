@@ -12,25 +12,17 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cometmq.errors import MessageIllegal
+from cometmq.format import properties
 from cometmq.format.java.java_numbers import INTEGER_MAX, LONG_MAX, NoNumber, to_integer, to_long
-from cometmq.format.properties import (
-    CHECK_IMMUNITY_TIME,
-    DELAY,
-    TIMER_DELAY_MS,
-    TIMER_DELAY_SEC,
-    TIMER_DELIVER_MS,
-    TRANSACTION_CHECK_TIMES,
-    TRANSACTION_PREPARED_QUEUE_OFFSET,
-)
 
 _READ: Final[dict[str, Callable[[str], int]]] = {
-    DELAY: to_integer,
-    TIMER_DELAY_SEC: to_long,
-    TIMER_DELAY_MS: to_long,
-    TIMER_DELIVER_MS: to_long,
-    CHECK_IMMUNITY_TIME: to_long,
-    TRANSACTION_CHECK_TIMES: to_integer,
-    TRANSACTION_PREPARED_QUEUE_OFFSET: to_long,
+    properties.DELAY: to_integer,
+    properties.TIMER_DELAY_SEC: to_long,
+    properties.TIMER_DELAY_MS: to_long,
+    properties.TIMER_DELIVER_MS: to_long,
+    properties.CHECK_IMMUNITY_TIME: to_long,
+    properties.TRANSACTION_CHECK_TIMES: to_integer,
+    properties.TRANSACTION_PREPARED_QUEUE_OFFSET: to_long,
 }
 _MAX: Final[dict[Callable[[str], int], int]] = {to_integer: INTEGER_MAX, to_long: LONG_MAX}
 _SHOWN_LENGTH: Final = 40

@@ -41,21 +41,11 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from cometmq.errors import CutRecord, DamagedRecord
+from cometmq.format import record
 from cometmq.format.checksum import Crc
-from cometmq.format.record import (
-    HEAD_MAX_SIZE,
-    MAGIC_AT,
-    MAGIC_BLANK,
-    MAGICS,
-    START,
-    START_SIZE,
-    RecordHead,
-    read_head,
-    verify,
-)
 from cometmq.message import Buffer
 
-_MAGIC: Final = re.compile(b"|".join(map(re.escape, MAGICS)), re.DOTALL)
+_MAGIC: Final = re.compile(b"|".join(map(re.escape, record.MAGICS)), re.DOTALL)
 
 
 class StopReason(IntEnum):
@@ -91,14 +81,14 @@ class RecordScan:
         self._end = end
         self._crc = crc
 
-    def __iter__(self) -> Iterator[RecordHead]:
+    def __iter__(self) -> Iterator[record.RecordHead]:
         """Yield record after record until a rule stops the scan."""
-        while isinstance(found := self._check(), RecordHead):
+        while isinstance(found := self._check(), record.RecordHead):
             self._position += found.size
             yield found
         self.stop = found
 
-    def _check(self) -> RecordHead | Stop:
+    def _check(self) -> record.RecordHead | Stop:
         return check(
             self._buffer,
             self._position,
@@ -121,26 +111,26 @@ def scan(
 
 def check(
     buffer: Buffer, position: int, end: int, *, base_offset: int | None, crc: Crc = Crc.BODY
-) -> RecordHead | Stop:
+) -> record.RecordHead | Stop:
     """Apply the rules above at ``position``, as if the buffer ended at ``end``.
 
     ``base_offset`` is None if the records come from anywhere in the log, as in a pull's answer.
     """
     left = end - position
-    if left < MAGIC_AT:
+    if left < record.MAGIC_AT:
         return Stop(position, StopReason.END)
-    if left < START_SIZE:
-        zeros = not any(buffer[position : position + MAGIC_AT])
+    if left < record.START_SIZE:
+        zeros = not any(buffer[position : position + record.MAGIC_AT])
         return Stop(position, StopReason.END if zeros else StopReason.LIMIT, f"{left} bytes are left")
-    size, magic = START.unpack_from(buffer, position)
+    size, magic = record.START.unpack_from(buffer, position)
     if size == 0 and magic == 0:
         return Stop(position, StopReason.END)
-    if magic == MAGIC_BLANK:
+    if magic == record.MAGIC_BLANK:
         return Stop(position, StopReason.BLANK)
     try:
         lies_at = None if base_offset is None else base_offset + position
-        head = read_head(buffer, position, end, physical_offset=lies_at)
-        verify(buffer, head, crc)
+        head = record.read_head(buffer, position, end, physical_offset=lies_at)
+        record.verify(buffer, head, crc)
     except CutRecord as cut:
         return Stop(position, StopReason.LIMIT, cut.reason)
     except DamagedRecord as damage:
@@ -150,15 +140,15 @@ def check(
 
 def whole_record(
     buffer: Buffer, position: int, size: int, physical_offset: int, crc: Crc
-) -> RecordHead | None:
+) -> record.RecordHead | None:
     """Return the head of the record that ``size`` bytes at ``position`` are as a whole, None if they are not.
 
     The rules above are applied to each record that is read: a bit can flip in a log of years after any start
     has looked at it, and no consumer shall get it as if it were the message.
     """
     try:
-        head = read_head(buffer, position, position + size, physical_offset=physical_offset)
-        verify(buffer, head, crc)
+        head = record.read_head(buffer, position, position + size, physical_offset=physical_offset)
+        record.verify(buffer, head, crc)
     except DamagedRecord:
         return None
     return head if head.size == size else None
@@ -183,11 +173,11 @@ def find_next_record(
     reader of pieces that gets None searches again from HEAD_MAX_SIZE − 1 bytes before the end.
     """
     end = len(buffer) if end is None else min(end, len(buffer))
-    for match in _MAGIC.finditer(buffer, start + MAGIC_AT, end):
-        position = match.start() - MAGIC_AT
+    for match in _MAGIC.finditer(buffer, start + record.MAGIC_AT, end):
+        position = match.start() - record.MAGIC_AT
         found = check(buffer, position, end, base_offset=base_offset, crc=crc)
-        if isinstance(found, RecordHead):
+        if isinstance(found, record.RecordHead):
             return position
-        if found.reason is StopReason.LIMIT and end - position >= HEAD_MAX_SIZE:
+        if found.reason is StopReason.LIMIT and end - position >= record.HEAD_MAX_SIZE:
             return position
     return None

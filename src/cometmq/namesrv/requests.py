@@ -15,27 +15,13 @@ from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
 from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, TEXTS_BYTES_MAX, KvConfig, WhenSaved, size_of
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, RouteTable
+from cometmq.wire import bodies, settings_text
 from cometmq.wire import headers as h
-from cometmq.wire import settings_text
-from cometmq.wire.bodies import (
-    Body,
-    BodyLimits,
-    BrokerMemberGroup,
-    BrokerMembers,
-    DataVersion,
-    QueueData,
-    Registration,
-    TopicNames,
-    decode,
-    encode,
-    registration,
-)
-from cometmq.wire.bodies.body import LIMITS, BodyType
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command, response
 from cometmq.wire.requests import TO_NAME_SERVERS
 
-Registering = Generator[Callable[[], Registration] | None, Registration | None, Command]
+Registering = Generator[Callable[[], bodies.Registration] | None, bodies.Registration | None, Command]
 """The steps of a registration: see ``NameServerRequests.register``."""
 
 ORDER_SETTING: Final = "orderMessageEnable"
@@ -73,7 +59,7 @@ class NameServerRequests:
         clock: Clock,
         settings: dict[str, str],
         *,
-        limits: BodyLimits = LIMITS,
+        limits: bodies.BodyLimits = bodies.LIMITS,
     ) -> None:
         self._limits = limits
         self._routes = routes
@@ -154,7 +140,7 @@ class NameServerRequests:
         header = h.parse(h.RegisterBrokerHeader, command.ext_fields)
         if header.body_crc and header.body_crc != body_crc(command.body):
             return response(command, ResponseCode.SYSTEM_ERROR, "crc32 not match")
-        body = Registration()
+        body = bodies.Registration()
         if command.body:
             # Java brokers with compressedRegister send the compressed form without the flag in the header.
             compressed = header.compressed or command.body.startswith(ZLIB)
@@ -199,11 +185,11 @@ class NameServerRequests:
         return response(command)
 
     def _data_version(self, command: Command, header: h.BrokerHeader) -> Command:
-        theirs = self.decode_body(DataVersion, command) if command.body else None
+        theirs = self.decode_body(bodies.DataVersion, command) if command.body else None
         ours = self._routes.data_version(header.cluster_name, header.broker_addr)
         self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
         changed = h.QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
-        return response(command, ext_fields=h.fields(changed), body=encode(ours) if ours else b"")
+        return response(command, ext_fields=h.fields(changed), body=bodies.encode(ours) if ours else b"")
 
     # NameServerRequests of clients and brokers.
 
@@ -214,7 +200,7 @@ class NameServerRequests:
         if self._settings[ORDER_SETTING] == "true":
             route.order_conf = self._kv_config.get(ORDER_TOPIC_CONFIG, header.topic)
         standard = command.version >= Version.V4_9_4 or bool(header.standard_json_only)
-        return response(command, body=encode(route, standard=standard))
+        return response(command, body=bodies.encode(route, standard=standard))
 
     def _no_route(self, topic: str) -> str:
         shown = topic[:NAME_LENGTH_MAX]
@@ -227,12 +213,14 @@ class NameServerRequests:
         return remark + f"{count} {'topic is' if count == 1 else 'topics are'} known here{hint}"
 
     def _cluster_info(self, command: Command, _: h.NoFields) -> Command:
-        return response(command, body=encode(self._routes.cluster_info()))
+        return response(command, body=bodies.encode(self._routes.cluster_info()))
 
     def _member_group(self, command: Command, header: h.BrokerMemberGroupHeader) -> Command:
         broker = self._routes.broker(header.broker_name)
-        members = BrokerMembers(broker.addrs if broker else {}, header.broker_name, header.cluster_name)
-        return response(command, body=encode(BrokerMemberGroup(members)))
+        members = bodies.BrokerMembers(
+            broker.addrs if broker else {}, header.broker_name, header.cluster_name
+        )
+        return response(command, body=bodies.encode(bodies.BrokerMemberGroup(members)))
 
     def _topics(self, command: Command, _: h.NoFields) -> Command:
         return _names(command, self._routes.topics())
@@ -338,7 +326,7 @@ class NameServerRequests:
 
     # Bodies
 
-    def decode_body(self, body_type: type[BodyType], command: Command) -> BodyType:
+    def decode_body(self, body_type: type[bodies.BodyType], command: Command) -> bodies.BodyType:
         """Decode a body of limited size. Raises FormatError."""
         size_max = self._limits.usual_bytes
         if len(command.body) > size_max:
@@ -346,9 +334,9 @@ class NameServerRequests:
                 f"the body of request {command.code} has {len(command.body)} bytes, the limit is {size_max} "
                 "(requestBodyBytesMax): send less at once"
             )
-        return decode(body_type, command.body, nonstandard_max=self._limits.nonstandard_bytes)
+        return bodies.decode(body_type, command.body, nonstandard_max=self._limits.nonstandard_bytes)
 
-    def _decode(self, command: Command, *, compressed: bool) -> Registration:
+    def _decode(self, command: Command, *, compressed: bool) -> bodies.Registration:
         """Decode a registration, in any thread. Raises FormatError, also if it has too many topics.
 
         Only JSON is limited so: decoding it holds the interpreter lock.
@@ -359,14 +347,14 @@ class NameServerRequests:
                 f"the registration has {count} JSON objects, the limit is {self._limits.registration_topics} "
                 "(registrationTopicsMax): let the broker send compressed ones (compressedRegister)"
             )
-        return registration.decode(command.body, compressed=compressed, version=command.version)
+        return bodies.registration.decode(command.body, compressed=compressed, version=command.version)
 
 
-class _TopicQueues(Body):
+class _TopicQueues(bodies.Body):
     """The part of a route that REGISTER_TOPIC_IN_NAMESRV uses."""
 
-    queues: list[QueueData] = field(default_factory=list, name="queueDatas")
+    queues: list[bodies.QueueData] = field(default_factory=list, name="queueDatas")
 
 
 def _names(command: Command, topics: list[str], broker_addr: str | None = None) -> Command:
-    return response(command, body=encode(TopicNames(topics, broker_addr)))
+    return response(command, body=bodies.encode(bodies.TopicNames(topics, broker_addr)))

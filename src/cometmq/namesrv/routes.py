@@ -26,17 +26,7 @@ from cometmq.cluster.route import QueueCounts
 from cometmq.errors import FormatError, IllegalName, SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.net.address import parse_address
-from cometmq.wire.bodies import (
-    BodyLimits,
-    BrokerData,
-    ClusterInfo,
-    DataVersion,
-    QueueData,
-    Registration,
-    TopicConfig,
-    TopicRoute,
-)
-from cometmq.wire.bodies.body import LIMITS
+from cometmq.wire import bodies
 from cometmq.wire.headers import BrokerHeader, RegisterBrokerHeader
 
 HEARTBEAT_TIMEOUT_MS: Final = 120_000
@@ -88,17 +78,17 @@ class RouteTable:
         limits: how many queues a topic may have, and how many topics there may be.
     """
 
-    def __init__(self, *, acting_masters: bool = False, limits: BodyLimits = LIMITS) -> None:
+    def __init__(self, *, acting_masters: bool = False, limits: bodies.BodyLimits = bodies.LIMITS) -> None:
         self._acting_masters = acting_masters
         self._limits = limits
         self._entry_count = 0  # of ``_topics``: topics, counted once for each broker
-        self._topics: dict[str, dict[str, QueueData]] = {}  # topic → broker name → its queues
-        self._brokers: dict[str, BrokerData] = {}  # broker name → addresses by broker id
+        self._topics: dict[str, dict[str, bodies.QueueData]] = {}  # topic → broker name → its queues
+        self._brokers: dict[str, bodies.BrokerData] = {}  # broker name → addresses by broker id
         self._live: dict[tuple[str, str], _Live] = {}  # cluster and address → last registration
         self._mappings: dict[str, dict[str, Any]] = {}  # static topic → broker name → RocketMQ's own value
 
     def register(
-        self, header: RegisterBrokerHeader, registration: Registration, source: Hashable, now_ms: int
+        self, header: RegisterBrokerHeader, registration: bodies.Registration, source: Hashable, now_ms: int
     ) -> RegistrationResult | None:
         """Register a broker and its topics in one call: see ``registering``."""
         steps = self.registering(header, registration, source, now_ms)
@@ -110,7 +100,7 @@ class RouteTable:
                 return registered
 
     def registering(
-        self, header: RegisterBrokerHeader, registration: Registration, source: Hashable, now_ms: int
+        self, header: RegisterBrokerHeader, registration: bodies.Registration, source: Hashable, now_ms: int
     ) -> Generator[None, None, RegistrationResult | None]:
         """Register a broker and its topics; None if it is unknown and sends a single changed topic.
 
@@ -144,7 +134,7 @@ class RouteTable:
         self._forget_former(name, key)
         displaced = self._displaced(known, header)
         addrs[broker_id] = header.broker_addr
-        self._brokers[name] = BrokerData(
+        self._brokers[name] = bodies.BrokerData(
             dict(sorted(addrs.items())),
             name,
             header.cluster_name,
@@ -176,7 +166,7 @@ class RouteTable:
         if live is not None:
             self._live[cluster, addr] = live._replace(heard_ms=now_ms)
 
-    def data_version(self, cluster: str, addr: str) -> DataVersion | None:
+    def data_version(self, cluster: str, addr: str) -> bodies.DataVersion | None:
         """Return the version of the topics that a broker last registered."""
         live = self._live.get((cluster, addr))
         return live.data_version if live else None
@@ -195,7 +185,7 @@ class RouteTable:
             [key for key, live in self._live.items() if now_ms - live.heard_ms > live.timeout_ms]
         )
 
-    def route(self, topic: str) -> TopicRoute | None:
+    def route(self, topic: str) -> bodies.TopicRoute | None:
         """Return a topic's queues and the brokers that have them; None if no broker has the topic."""
         queues = self._topics.get(topic, {})
         brokers = [self._brokers[name] for name in queues if name in self._brokers]
@@ -204,16 +194,18 @@ class RouteTable:
         if self._acting_masters:
             brokers = [_acting(broker, queues[broker.broker_name].perm) for broker in brokers]
         mappings = self._mappings.get(topic)
-        return TopicRoute(brokers, list(queues.values()), mappings=dict(mappings) if mappings else None)
+        return bodies.TopicRoute(
+            brokers, list(queues.values()), mappings=dict(mappings) if mappings else None
+        )
 
-    def cluster_info(self) -> ClusterInfo:
+    def cluster_info(self) -> bodies.ClusterInfo:
         """Return all brokers, and the broker names of each cluster."""
         clusters: dict[str, list[str]] = {}
         for name, broker in self._brokers.items():
             clusters.setdefault(broker.cluster, []).append(name)
-        return ClusterInfo(dict(self._brokers), clusters)
+        return bodies.ClusterInfo(dict(self._brokers), clusters)
 
-    def broker(self, name: str) -> BrokerData | None:
+    def broker(self, name: str) -> bodies.BrokerData | None:
         """Return the addresses of the brokers of one name."""
         return self._brokers.get(name)
 
@@ -245,7 +237,7 @@ class RouteTable:
         close = get_close_matches(topic.lower(), by_lower, n=1, cutoff=0.75)
         return by_lower[close[0]] if close else None
 
-    def add_topic(self, topic: str, queues: Iterable[QueueData]) -> bool:
+    def add_topic(self, topic: str, queues: Iterable[bodies.QueueData]) -> bool:
         """Add the queues of one topic; returns False and adds nothing if a broker is unknown.
 
         Raises:
@@ -283,7 +275,7 @@ class RouteTable:
         self,
         key: tuple[str, str],
         header: RegisterBrokerHeader,
-        version: DataVersion,
+        version: bodies.DataVersion,
         source: Hashable,
         now_ms: int,
     ) -> None:
@@ -306,14 +298,14 @@ class RouteTable:
             elif other != key:
                 del self._live[other]
 
-    def _displaced(self, known: BrokerData | None, header: RegisterBrokerHeader) -> str | None:
+    def _displaced(self, known: bodies.BrokerData | None, header: RegisterBrokerHeader) -> str | None:
         """Return the address whose place in the routes a registration takes, if a broker is live there."""
         addr = known.addrs.get(header.broker_id) if known else None
         if known is None or addr is None or addr == header.broker_addr:
             return None
         return addr if (known.cluster, addr) in self._live else None
 
-    def _outranked(self, header: RegisterBrokerHeader, addr: str | None, version: DataVersion) -> bool:
+    def _outranked(self, header: RegisterBrokerHeader, addr: str | None, version: bodies.DataVersion) -> bool:
         """Check whether another process has registered as this broker, with a later state of the group."""
         if addr is None or addr == header.broker_addr:
             return False
@@ -321,7 +313,7 @@ class RouteTable:
         return held is not None and held.state_version > version.state_version
 
     def _add_topics(
-        self, name: str, configs: Iterable[TopicConfig], *, everything: bool, wiped: int
+        self, name: str, configs: Iterable[bodies.TopicConfig], *, everything: bool, wiped: int
     ) -> list[str]:
         """Add a broker's topics, or only those unknown so far; return those that cannot be, with the reason.
 
@@ -332,7 +324,7 @@ class RouteTable:
             if not everything and name in self._topics.get(config.topic, ()):
                 continue
             counts = config.read_queue_count, config.write_queue_count
-            queue = QueueData(name, config.perm & ~wiped, *counts, config.sys_flag)
+            queue = bodies.QueueData(name, config.perm & ~wiped, *counts, config.sys_flag)
             try:
                 valid_topic(config.topic)
             except IllegalName:
@@ -345,7 +337,7 @@ class RouteTable:
                 left_out.append(f"topic {config.topic!r:.80}: {fault}")
         return left_out
 
-    def _fault(self, topic: str, queue: QueueData) -> str | None:
+    def _fault(self, topic: str, queue: bodies.QueueData) -> str | None:
         """Return why a topic cannot have these queues; None if it can."""
         limits, known, most = self._limits, self._topics.get(topic), self._limits.topic_queues
         read, write = queue.read_queue_count, queue.write_queue_count
@@ -362,7 +354,7 @@ class RouteTable:
             return f"no place, as brokers have {limits.route_topics} topics already (routeTopicsMax)"
         return None
 
-    def _put(self, topic: str, queue: QueueData) -> None:
+    def _put(self, topic: str, queue: bodies.QueueData) -> None:
         queues = self._topics.setdefault(topic, {})
         self._entry_count += queue.broker_name not in queues
         queues[queue.broker_name] = queue
@@ -431,7 +423,7 @@ def _mapping_fault(mapping: Any, most: int) -> str | None:
     return None
 
 
-def _acting(broker: BrokerData, perm: int) -> BrokerData:
+def _acting(broker: bodies.BrokerData, perm: int) -> bodies.BrokerData:
     """Return the brokers of a name, the slave with the lowest id as the master if that is to act as one."""
     addrs = broker.addrs
     if MASTER_ID in addrs or not broker.acting_master or perm & WRITE:
@@ -455,7 +447,7 @@ class _Live(NamedTuple):
 
     heard_ms: int
     timeout_ms: int
-    data_version: DataVersion
+    data_version: bodies.DataVersion
     source: Hashable
     ha_server_addr: str
     broker_name: str

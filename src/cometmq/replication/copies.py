@@ -12,16 +12,7 @@ from cometmq.errors import CometMQError, RemoteError
 from cometmq.format.timer.checkpoint import TimerCheckpoint
 from cometmq.logs import get_logger
 from cometmq.net.client import Connections
-from cometmq.wire.bodies import (
-    ConsumerOffsets,
-    DelayOffsets,
-    GroupConfigs,
-    MessageModes,
-    TopicTable,
-    decode,
-)
-from cometmq.wire.bodies.pop import MessageModeRequest
-from cometmq.wire.bodies.stats import ReplicationStatus
+from cometmq.wire import bodies
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import GetAllGroupConfigHeader, GetAllTopicConfigHeader, Header, fields
@@ -34,7 +25,7 @@ TIMEOUT_MS: Final = 30_000
 PAGE: Final = 2_000
 """Most topics or groups that one request asks for."""
 
-TableT = TypeVar("TableT", TopicTable, GroupConfigs)
+TableT = TypeVar("TableT", bodies.TopicTable, bodies.GroupConfigs)
 
 _log = get_logger(__name__)
 
@@ -49,11 +40,11 @@ class SlaveTables(NamedTuple):
         timer: gets how far the timer is; may raise OSError.
     """
 
-    topics: Callable[[TopicTable], None]
-    groups: Callable[[GroupConfigs], None]
+    topics: Callable[[bodies.TopicTable], None]
+    groups: Callable[[bodies.GroupConfigs], None]
     offsets: Callable[[Mapping[str, Mapping[int, int]]], None]
     delay_offsets: Callable[[Mapping[int, int]], None]
-    modes: Callable[[Mapping[str, dict[str, MessageModeRequest]]], None]
+    modes: Callable[[Mapping[str, dict[str, bodies.MessageModeRequest]]], None]
     timer: Callable[[TimerCheckpoint], Awaitable[None]]
 
 
@@ -150,7 +141,9 @@ class Copies:
     async def _compare_ends(self, address: str) -> None:
         """Compare the end of this log with that of the master's, which is read later and so not less."""
         own = self._end_offset()
-        status = decode(ReplicationStatus, await self._ask(address, RequestCode.GET_BROKER_HA_STATUS))
+        status = bodies.decode(
+            bodies.ReplicationStatus, await self._ask(address, RequestCode.GET_BROKER_HA_STATUS)
+        )
         self._compare_end(own, status.max_offset)
 
     async def _copy_topics(self, address: str) -> None:
@@ -158,7 +151,7 @@ class Copies:
             return GetAllTopicConfigHeader(first, version, PAGE)
 
         code = RequestCode.GET_ALL_TOPIC_CONFIG
-        ask = self._pages(address, code, header, TopicTable, lambda table: table.topics)
+        ask = self._pages(address, code, header, bodies.TopicTable, lambda table: table.topics)
         self._tables.topics(await ask)
 
     async def _copy_groups(self, address: str) -> None:
@@ -166,20 +159,20 @@ class Copies:
             return GetAllGroupConfigHeader(first, version, PAGE)
 
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-        ask = self._pages(address, code, header, GroupConfigs, lambda table: table.groups)
+        ask = self._pages(address, code, header, bodies.GroupConfigs, lambda table: table.groups)
         self._tables.groups(await ask)
 
     async def _copy_offsets(self, address: str) -> None:
         body = await self._ask(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
-        self._tables.offsets(decode(ConsumerOffsets, body).offsets)
+        self._tables.offsets(bodies.decode(bodies.ConsumerOffsets, body).offsets)
 
     async def _copy_delay_offsets(self, address: str) -> None:
         body = await self._ask(address, RequestCode.GET_ALL_DELAY_OFFSET)
-        self._tables.delay_offsets(decode(DelayOffsets, body).offsets)
+        self._tables.delay_offsets(bodies.decode(bodies.DelayOffsets, body).offsets)
 
     async def _copy_modes(self, address: str) -> None:
         body = await self._ask(address, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
-        self._tables.modes(decode(MessageModes, body).modes)
+        self._tables.modes(bodies.decode(bodies.MessageModes, body).modes)
 
     async def _copy_timer(self, address: str) -> None:
         """Copy the timer's checkpoint, unless the master has no timer."""
@@ -199,11 +192,11 @@ class Copies:
     ) -> TableT:
         """Return a table that is asked for in pages. Raises RemoteError if it changes meanwhile."""
         answer = await self._answer(address, code, header(0, ""))
-        table = decode(kind, answer.body)
+        table = bodies.decode(kind, answer.body)
         found = entries(table)
         total = int(answer.ext_fields.get("totalTopicNum") or answer.ext_fields.get("totalGroupNum") or 0)
         while len(found) < total:
-            more = decode(kind, await self._ask(address, code, header(len(found), "")))
+            more = bodies.decode(kind, await self._ask(address, code, header(len(found), "")))
             if more.data_version != table.data_version or not entries(more).keys() - found.keys():
                 raise RemoteError(ResponseCode.SYSTEM_ERROR, f"{code.name}: it has changed meanwhile")
             found.update(entries(more))

@@ -12,7 +12,7 @@ has the permission for what the request does.
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from cometmq.wire import bodies as b
+from cometmq.wire import bodies
 from cometmq.wire import headers as h
 from cometmq.wire.codes import RequestCode
 
@@ -62,7 +62,7 @@ class Request(NamedTuple):
     header: type[h.Header] = h.NoFields
     answer: type[h.Header] = h.NoFields
     access: tuple[Access, ...] = ()
-    body: type[b.Body] | None = None
+    body: type[bodies.Body] | None = None
 
 
 def _topic(*actions: Action) -> Access:
@@ -121,20 +121,20 @@ TO_BROKERS: Final = {
         h.GetEarliestStoreTimeHeader, h.GetEarliestStoreTimeResponseHeader, _TOPIC_GET
     ),
     RequestCode.QUERY_CONSUME_QUEUE: Request(h.QueryConsumeQueueHeader, h.NoFields, _BOTH_GET),
-    RequestCode.HEART_BEAT: Request(h.NoFields, h.HeartbeatResponseHeader, _SUB, b.Heartbeat),
+    RequestCode.HEART_BEAT: Request(h.NoFields, h.HeartbeatResponseHeader, _SUB, bodies.Heartbeat),
     RequestCode.UNREGISTER_CLIENT: Request(h.UnregisterClientHeader, h.NoFields, (_group(Action.SUB),)),
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: Request(
         h.ConsumerGroupHeader, h.NoFields, (_group(Action.SUB, Action.GET),)
     ),
-    RequestCode.LOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, b.LockRequest),
-    RequestCode.UNLOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, b.LockRequest),
+    RequestCode.LOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, bodies.LockRequest),
+    RequestCode.UNLOCK_BATCH_MQ: Request(h.NoFields, h.NoFields, _SUB, bodies.LockRequest),
     RequestCode.CHECK_CLIENT_CONFIG: Request(
-        h.NoFields, h.NoFields, (_group(Action.SUB),), b.ClientConfigCheck
+        h.NoFields, h.NoFields, (_group(Action.SUB),), bodies.ClientConfigCheck
     ),
-    RequestCode.QUERY_ASSIGNMENT: Request(h.NoFields, h.NoFields, _SUB, b.AssignmentRequest),
+    RequestCode.QUERY_ASSIGNMENT: Request(h.NoFields, h.NoFields, _SUB, bodies.AssignmentRequest),
     RequestCode.POP_MESSAGE: Request(h.PopHeader, h.PopResponseHeader, _SUB),
     RequestCode.ACK_MESSAGE: Request(h.AckHeader, h.NoFields, _SUB),
-    RequestCode.BATCH_ACK_MESSAGE: Request(h.NoFields, h.NoFields, _SUB, b.BatchAckRequest),
+    RequestCode.BATCH_ACK_MESSAGE: Request(h.NoFields, h.NoFields, _SUB, bodies.BatchAckRequest),
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME: Request(
         h.ChangeInvisibleHeader, h.ChangeInvisibleResponseHeader, _SUB
     ),
@@ -144,7 +144,7 @@ TO_BROKERS: Final = {
     # Sent by operators to a broker.
     RequestCode.UPDATE_AND_CREATE_TOPIC: Request(h.CreateTopicHeader, h.NoFields, (_topic(Action.CREATE),)),
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: Request(
-        h.NoFields, h.NoFields, (_topic(Action.CREATE),), b.TopicConfigs
+        h.NoFields, h.NoFields, (_topic(Action.CREATE),), bodies.TopicConfigs
     ),
     RequestCode.DELETE_TOPIC_IN_BROKER: Request(h.TopicHeader, h.NoFields, (_topic(Action.DELETE),)),
     RequestCode.GET_TOPIC_CONFIG: Request(h.TopicHeader, h.NoFields, _TOPIC_GET),
@@ -155,10 +155,10 @@ TO_BROKERS: Final = {
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: Request(h.TopicHeader, h.NoFields, _TOPIC_GET),
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: Request(access=_CLUSTER_GET),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Request(
-        h.NoFields, h.NoFields, (_group(Action.UPDATE),), b.GroupConfig
+        h.NoFields, h.NoFields, (_group(Action.UPDATE),), bodies.GroupConfig
     ),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Request(
-        h.NoFields, h.NoFields, (_group(Action.UPDATE),), b.GroupConfigList
+        h.NoFields, h.NoFields, (_group(Action.UPDATE),), bodies.GroupConfigList
     ),
     RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: Request(h.GroupForbiddenHeader, h.NoFields, _BOTH_UPDATE),
     RequestCode.DELETE_SUBSCRIPTIONGROUP: Request(h.DeleteGroupHeader, h.NoFields, (_group(Action.DELETE),)),
@@ -181,7 +181,9 @@ TO_BROKERS: Final = {
     RequestCode.CLONE_GROUP_OFFSET: Request(h.CloneOffsetHeader, h.NoFields, _BOTH_UPDATE),
     RequestCode.GET_CONSUMER_RUNNING_INFO: Request(h.RunningInfoHeader, h.NoFields, _GROUP_GET),
     RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(h.ConsumeDirectlyHeader, h.NoFields, _SUB),
-    RequestCode.SET_MESSAGE_REQUEST_MODE: Request(h.NoFields, h.NoFields, _BOTH_UPDATE, b.MessageModeRequest),
+    RequestCode.SET_MESSAGE_REQUEST_MODE: Request(
+        h.NoFields, h.NoFields, _BOTH_UPDATE, bodies.MessageModeRequest
+    ),
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: Request(access=_CLUSTER_GET),
     RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Request(h.ConsumerStatusHeader, h.NoFields, _BOTH_GET),
     RequestCode.RESUME_CHECK_HALF_MESSAGE: Request(h.ResumeCheckHeader, h.NoFields, (_topic(Action.UPDATE),)),
@@ -199,15 +201,15 @@ TO_BROKERS: Final = {
     RequestCode.GET_BROKER_HA_STATUS: Request(access=_CLUSTER_GET),
     RequestCode.GET_BROKER_EPOCH_CACHE: Request(access=_CLUSTER_GET),
     RequestCode.NOTIFY_BROKER_ROLE_CHANGED: Request(
-        h.MasterHeader, h.NoFields, _CLUSTER_UPDATE, b.SyncStateSet
+        h.MasterHeader, h.NoFields, _CLUSTER_UPDATE, bodies.SyncStateSet
     ),
-    RequestCode.AUTH_CREATE_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_UPDATE, b.UserInfo),
-    RequestCode.AUTH_UPDATE_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_UPDATE, b.UserInfo),
+    RequestCode.AUTH_CREATE_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_UPDATE, bodies.UserInfo),
+    RequestCode.AUTH_UPDATE_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_UPDATE, bodies.UserInfo),
     RequestCode.AUTH_DELETE_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_UPDATE),
     RequestCode.AUTH_GET_USER: Request(h.UserHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.AUTH_LIST_USER: Request(h.UserFilterHeader, h.NoFields, _CLUSTER_GET),
-    RequestCode.AUTH_CREATE_ACL: Request(h.SubjectHeader, h.NoFields, _CLUSTER_UPDATE, b.AclInfo),
-    RequestCode.AUTH_UPDATE_ACL: Request(h.SubjectHeader, h.NoFields, _CLUSTER_UPDATE, b.AclInfo),
+    RequestCode.AUTH_CREATE_ACL: Request(h.SubjectHeader, h.NoFields, _CLUSTER_UPDATE, bodies.AclInfo),
+    RequestCode.AUTH_UPDATE_ACL: Request(h.SubjectHeader, h.NoFields, _CLUSTER_UPDATE, bodies.AclInfo),
     RequestCode.AUTH_DELETE_ACL: Request(h.DeleteAclHeader, h.NoFields, _CLUSTER_UPDATE),
     RequestCode.AUTH_GET_ACL: Request(h.SubjectHeader, h.NoFields, _CLUSTER_GET),
     RequestCode.AUTH_LIST_ACL: Request(h.AclFilterHeader, h.NoFields, _CLUSTER_GET),

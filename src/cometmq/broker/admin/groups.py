@@ -22,34 +22,10 @@ from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.reading import PAUSE, Reading
-from cometmq.wire.bodies import (
-    ClientConnection,
-    ConsumerConnections,
-    GroupConfig,
-    ProducerConnections,
-    TopicNames,
-    encode,
-)
-from cometmq.wire.bodies.group import (
-    GroupConfigList,
-    GroupForbidden,
-    ProducerMember,
-    ProducerMembers,
-    QueriedSubscription,
-)
+from cometmq.wire import bodies
+from cometmq.wire import headers as h
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import (
-    ConsumerGroupHeader,
-    DeleteGroupHeader,
-    GetAllGroupConfigHeader,
-    GetAllGroupConfigResponseHeader,
-    GroupHeader,
-    NoFields,
-    ProducerGroupHeader,
-    fields,
-)
-from cometmq.wire.headers.admin import GroupForbiddenHeader, GroupSubscriptionHeader
 
 
 class GroupAdmin:
@@ -92,21 +68,21 @@ class GroupAdmin:
             RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: self.forbidden,
         }
 
-    def create(self, session: Session, command: Command, _header: NoFields) -> None:
+    def create(self, session: Session, command: Command, _header: h.NoFields) -> None:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once the group is saved."""
-        group = self._checked(self._bodies.decode(GroupConfig, command))
+        group = self._checked(self._bodies.decode(bodies.GroupConfig, command))
         self._groups.put(group)
         self._answer_when_saved(session, command, group.group)
 
-    def create_many(self, session: Session, command: Command, _header: NoFields) -> None:
+    def create_many(self, session: Session, command: Command, _header: h.NoFields) -> None:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: all or none; answered once they are saved."""
-        sent = self._bodies.decode(GroupConfigList, command, is_list=True).groups
+        sent = self._bodies.decode(bodies.GroupConfigList, command, is_list=True).groups
         self._bodies.check_count("groups", sent, command)
         change = self._groups.put_all([self._checked(group) for group in sent])
         if not command.is_oneway:
             change.when_saved(lambda error: session.send(outcome(command, error)))
 
-    def _checked(self, group: GroupConfig) -> GroupConfig:
+    def _checked(self, group: bodies.GroupConfig) -> bodies.GroupConfig:
         """Check a group, and return it with its attributes changed. Raises Refused."""
         if not 0 <= group.retry_queue_count <= self._queues_max:
             raise Refused(
@@ -128,7 +104,7 @@ class GroupAdmin:
         if not command.is_oneway:
             self._groups.when_saved(name, lambda error: session.send(outcome(command, error)))
 
-    def delete(self, session: Session, command: Command, header: DeleteGroupHeader) -> None:
+    def delete(self, session: Session, command: Command, header: h.DeleteGroupHeader) -> None:
         """DELETE_SUBSCRIPTIONGROUP: delete a group, and the topics in which it pops messages again.
 
         Its offsets, if requested, are deleted once that is saved.
@@ -151,25 +127,25 @@ class GroupAdmin:
         self._groups.when_saved(name, delete_offsets)
         self._retry_topics.delete(retry_topics, answer)
 
-    def config(self, _session: Session, command: Command, header: GroupHeader) -> Command:
+    def config(self, _session: Session, command: Command, header: h.GroupHeader) -> Command:
         """GET_SUBSCRIPTIONGROUP_CONFIG."""
         name = header.group
         group = self._groups.find(name)
         if group is None:
             raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group:{name}")
-        return response(command, body=encode(group))
+        return response(command, body=bodies.encode(group))
 
     def all_configs(
-        self, session: Session, command: Command, header: GetAllGroupConfigHeader
+        self, session: Session, command: Command, header: h.GetAllGroupConfigHeader
     ) -> Command | None:
         """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all of them, or a page."""
         table = self._groups.as_table()
-        answer = fields(GetAllGroupConfigResponseHeader(len(table.groups)))
+        answer = h.fields(h.GetAllGroupConfigResponseHeader(len(table.groups)))
         table.groups = page(table.groups, header.first, header.max_count)
         make = partial(with_body, command, ext_fields=answer)
         return self._reads.answer(session, command, encoded(table, len(table.groups)), make)
 
-    def consumers(self, session: Session, command: Command, header: ConsumerGroupHeader) -> Command | None:
+    def consumers(self, session: Session, command: Command, header: h.ConsumerGroupHeader) -> Command | None:
         """GET_CONSUMER_CONNECTION_LIST: the members and subscriptions of a group."""
         name = header.consumer_group
         group = self._consumers.find(name)
@@ -177,7 +153,7 @@ class GroupAdmin:
             raise Refused(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
         return self._reads.answer(session, command, _consuming(group), partial(with_body, command))
 
-    def producers(self, session: Session, command: Command, header: ProducerGroupHeader) -> Command | None:
+    def producers(self, session: Session, command: Command, header: h.ProducerGroupHeader) -> Command | None:
         """GET_PRODUCER_CONNECTION_LIST."""
         name = header.producer_group
         members = self._producers.members(name)
@@ -185,21 +161,21 @@ class GroupAdmin:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
         return self._reads.answer(session, command, _producing(members), partial(with_body, command))
 
-    def topics(self, session: Session, command: Command, header: GroupHeader) -> Command | None:
+    def topics(self, session: Session, command: Command, header: h.GroupHeader) -> Command | None:
         """QUERY_TOPICS_BY_CONSUMER: the topics in which a group has offsets."""
         name = header.group
         topics = sorted(self._offsets.topics_of(name))
-        reading = encoded(TopicNames(topics=topics), len(topics))
+        reading = encoded(bodies.TopicNames(topics=topics), len(topics))
         return self._reads.answer(session, command, reading, partial(with_body, command))
 
-    def subscription(self, _session: Session, command: Command, header: GroupSubscriptionHeader) -> Command:
+    def subscription(self, _session: Session, command: Command, header: h.GroupSubscriptionHeader) -> Command:
         """QUERY_SUBSCRIPTION_BY_CONSUMER: what heartbeats have registered."""
         group = self._consumers.find(header.group)
         known = None if group is None else group.subscriptions.get(header.topic or "")
-        body = QueriedSubscription(header.group, header.topic, None if known is None else known.data)
-        return response(command, body=encode(body))
+        body = bodies.QueriedSubscription(header.group, header.topic, None if known is None else known.data)
+        return response(command, body=bodies.encode(body))
 
-    def forbidden(self, session: Session, command: Command, header: GroupForbiddenHeader) -> Command | None:
+    def forbidden(self, session: Session, command: Command, header: h.GroupForbiddenHeader) -> Command | None:
         """UPDATE_AND_GET_GROUP_FORBIDDEN; a change is answered once it is saved."""
         group, topic = header.group, header.topic
 
@@ -218,36 +194,36 @@ class GroupAdmin:
         change.when_saved(answer)
         return None
 
-    def _forbidden(self, command: Command, header: GroupForbiddenHeader) -> Command:
+    def _forbidden(self, command: Command, header: h.GroupForbiddenHeader) -> Command:
         is_readable = not self._groups.is_forbidden(header.group, header.topic)
-        body = encode(GroupForbidden(header.group, header.topic, is_readable))
+        body = bodies.encode(bodies.GroupForbidden(header.group, header.topic, is_readable))
         return response(command, remark="", body=body)
 
-    def all_producers(self, session: Session, command: Command, _header: NoFields) -> Command | None:
+    def all_producers(self, session: Session, command: Command, _header: h.NoFields) -> Command | None:
         """GET_ALL_PRODUCER_INFO: the members of all producer groups."""
         return self._reads.answer(session, command, self._all_producers(), partial(with_body, command))
 
     def _all_producers(self) -> Reading[bytes]:
-        groups: dict[str, list[ProducerMember]] = {}
+        groups: dict[str, list[bodies.ProducerMember]] = {}
         count = 0
         for name, members in self._producers.groups().items():
             groups[name] = []
             for session, member in list(members.items()):
                 heard_time = self._clock.now_ms() - self._producers.silence_ms(member)
                 groups[name].append(
-                    ProducerMember(
+                    bodies.ProducerMember(
                         member.client_id, f"/{session}", member.language, member.version, heard_time
                     )
                 )
                 count += 1
                 if count % TURN_MAX == 0:
                     yield PAUSE
-        return (yield from encoded(ProducerMembers(groups), count))
+        return (yield from encoded(bodies.ProducerMembers(groups), count))
 
 
 def _consuming(group: ConsumerGroup[Session]) -> Reading[bytes]:
     connections = yield from _connections(group.members)
-    answer = ConsumerConnections(
+    answer = bodies.ConsumerConnections(
         connections,
         group.consume_from_where,
         group.consume_type,
@@ -260,14 +236,16 @@ def _consuming(group: ConsumerGroup[Session]) -> Reading[bytes]:
 
 def _producing(members: Mapping[Session, ConnectedMember]) -> Reading[bytes]:
     connections = yield from _connections(members)
-    return (yield from encoded(ProducerConnections(connections), len(connections)))
+    return (yield from encoded(bodies.ProducerConnections(connections), len(connections)))
 
 
-def _connections(members: Mapping[Session, ConnectedMember]) -> Reading[list[ClientConnection]]:
+def _connections(members: Mapping[Session, ConnectedMember]) -> Reading[list[bodies.ClientConnection]]:
     """Describe the present members, some in each turn of the loop."""
-    connections: list[ClientConnection] = []
+    connections: list[bodies.ClientConnection] = []
     for session, member in list(members.items()):
         if len(connections) % TURN_MAX == TURN_MAX - 1:
             yield PAUSE
-        connections.append(ClientConnection(str(session), member.client_id, member.language, member.version))
+        connections.append(
+            bodies.ClientConnection(str(session), member.client_id, member.language, member.version)
+        )
     return connections

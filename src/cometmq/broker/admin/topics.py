@@ -23,25 +23,10 @@ from cometmq.net.server import Session
 from cometmq.store.read.ends_and_times import EndsAndTime
 from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
-from cometmq.wire.bodies import (
-    DataVersion,
-    GroupNames,
-    TopicConfig,
-    TopicConfigs,
-    TopicNames,
-    encode,
-    encode_topic_stats,
-)
+from cometmq.wire import bodies
+from cometmq.wire import headers as h
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import (
-    CreateTopicHeader,
-    GetAllTopicConfigHeader,
-    GetAllTopicConfigResponseHeader,
-    NoFields,
-    TopicHeader,
-    fields,
-)
 
 PERM_MAX: Final = 7
 FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
@@ -90,9 +75,9 @@ class TopicRequests:
             RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system_topics,
         }
 
-    def create(self, session: Session, command: Command, header: CreateTopicHeader) -> None:
+    def create(self, session: Session, command: Command, header: h.CreateTopicHeader) -> None:
         """UPDATE_AND_CREATE_TOPIC; answered once the name servers know the topic, so that it can be used."""
-        topic = TopicConfig(
+        topic = bodies.TopicConfig(
             order=header.order,
             perm=header.perm,
             read_queue_count=header.read_queue_count,
@@ -104,65 +89,65 @@ class TopicRequests:
         self._topics.put(self._checked(topic, _changes(header.attributes or "")))
         self._answer_when_published(session, command, [topic.topic])
 
-    def create_many(self, session: Session, command: Command, _header: NoFields) -> None:
+    def create_many(self, session: Session, command: Command, _header: h.NoFields) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
-        sent = self._bodies.decode(TopicConfigs, command, is_list=True).topics
+        sent = self._bodies.decode(bodies.TopicConfigs, command, is_list=True).topics
         self._bodies.check_count("topics", sent, command)
         topics = [self._checked(topic, topic.attributes.items()) for topic in sent]
         self._topics.put_all(topics)
         self._answer_when_published(session, command, [topic.topic for topic in topics])
 
-    def delete(self, session: Session, command: Command, header: TopicHeader) -> None:
+    def delete(self, session: Session, command: Command, header: h.TopicHeader) -> None:
         """DELETE_TOPIC_IN_BROKER: delete a topic and the retry topics of pops of it, with all in them."""
         name = _checked_name(header.topic)
         names = [name, *(self._retry_topics.of_topic(name) if self._retry_topics is not None else ())]
         self._topics.delete(names)
         self._answer_when_published(session, command, names)
 
-    def config(self, _session: Session, command: Command, header: TopicHeader) -> Command:
+    def config(self, _session: Session, command: Command, header: h.TopicHeader) -> Command:
         """GET_TOPIC_CONFIG."""
-        return response(command, body=encode(self._find(header.topic)))
+        return response(command, body=bodies.encode(self._find(header.topic)))
 
     def all_configs(
-        self, session: Session, command: Command, header: GetAllTopicConfigHeader
+        self, session: Session, command: Command, header: h.GetAllTopicConfigHeader
     ) -> Command | None:
         """GET_ALL_TOPIC_CONFIG: all of them, or a page."""
         table = self._topics.as_table()
-        answer = fields(GetAllTopicConfigResponseHeader(len(table.topics)))
+        answer = h.fields(h.GetAllTopicConfigResponseHeader(len(table.topics)))
         table.topics = page(table.topics, header.first, header.max_count)
-        table.mapping_version, table.mapping_details = DataVersion(), {}
+        table.mapping_version, table.mapping_details = bodies.DataVersion(), {}
         make = partial(with_body, command, ext_fields=answer)
         return self._reads.answer(session, command, encoded(table, len(table.topics)), make)
 
-    def stats(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
+    def stats(self, session: Session, command: Command, header: h.TopicHeader) -> Command | None:
         """GET_TOPIC_STATS_INFO: the first and the next offset of each queue."""
         topic = self._find(header.topic)
         return self._reads.answer(session, command, self._stats(topic), partial(with_body, command))
 
-    def groups(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
+    def groups(self, session: Session, command: Command, header: h.TopicHeader) -> Command | None:
         """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume it now or have done so."""
         name = header.topic
         groups = sorted(self._tables.consumers.groups_of(name) | self._tables.offsets.groups_of(name))
-        reading = encoded(GroupNames(groups), len(groups))
+        reading = encoded(bodies.GroupNames(groups), len(groups))
         return self._reads.answer(session, command, reading, partial(with_body, command))
 
-    def system_topics(self, _session: Session, command: Command, _header: NoFields) -> Command:
+    def system_topics(self, _session: Session, command: Command, _header: h.NoFields) -> Command:
         """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
         names = [topic.topic for topic in self._topics if is_system_topic(topic.topic)]
-        return response(command, body=encode(TopicNames(topics=sorted(names))))
+        return response(command, body=bodies.encode(bodies.TopicNames(topics=sorted(names))))
 
     def _answer_when_published(self, session: Session, command: Command, names: list[str]) -> None:
         """Answer once topics are saved and the name servers know them, or with the disk's error."""
         if not command.is_oneway:
             self._topics.when_published(names, lambda error: session.send(outcome(command, error)))
 
-    def _find(self, name: str) -> TopicConfig:
+    def _find(self, name: str) -> bodies.TopicConfig:
         topic = self._topics.find(name)
         if topic is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic[{name}]")
         return topic
 
-    def _checked(self, topic: TopicConfig, changes: Iterable[tuple[str, str]]) -> TopicConfig:
+    def _checked(self, topic: bodies.TopicConfig, changes: Iterable[tuple[str, str]]) -> bodies.TopicConfig:
         """Check a topic, and return it with its attributes changed. Raises Refused."""
         _checked_name(topic.topic)
         for what, number, most in (
@@ -186,7 +171,7 @@ class TopicRequests:
         present = known.attributes if known else {}
         return replace(topic, attributes=changed(f"topic {topic.topic}", present, changes, OF_TOPICS))
 
-    def _stats(self, topic: TopicConfig) -> Reading[bytes]:
+    def _stats(self, topic: bodies.TopicConfig) -> Reading[bytes]:
         name, count = topic.topic, max(topic.read_queue_count, topic.write_queue_count)
         queues: list[EndsAndTime] = []
         for begin in range(0, count, TURN_MAX):
@@ -195,7 +180,7 @@ class TopicRequests:
             ids = range(begin, min(begin + TURN_MAX, count))
             queues += yield from self._store.readings.ends_and_times.of(name, ids)
         put_tps = self._statistics.tps("TOPIC_PUT_NUMS", name)
-        encode_all = partial(encode_topic_stats, name, self._broker_name, queues, put_tps)
+        encode_all = partial(bodies.encode_topic_stats, name, self._broker_name, queues, put_tps)
         return (yield from made(encode_all, count))
 
 

@@ -31,19 +31,12 @@ from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.request_body import RequestBodies
 from cometmq.errors import AccessError, StoreNotWritable
 from cometmq.net.server import Session
+from cometmq.wire import headers as h
 from cometmq.wire.acl import ACCESS_KEY
 from cometmq.wire.bodies.access import AclInfo, UserInfo, encode_list
 from cometmq.wire.bodies.body import encode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import Header
-from cometmq.wire.headers.access import (
-    AclFilterHeader,
-    DeleteAclHeader,
-    SubjectHeader,
-    UserFilterHeader,
-    UserHeader,
-)
 
 DONE: Final = "not set any response code"
 """The remark of RocketMQ's successful answers to these requests: it forgets to remove its initial one."""
@@ -88,7 +81,7 @@ class AccessRequests:
             RequestCode.AUTH_LIST_ACL: self.acls,
         }
 
-    def create_user(self, session: Session, command: Command, header: UserHeader) -> None:
+    def create_user(self, session: Session, command: Command, header: h.UserHeader) -> None:
         """AUTH_CREATE_USER; answered once the user is saved."""
         info = self._sent(command, header)
         self._check_super(command, info, "create")
@@ -100,7 +93,7 @@ class AccessRequests:
         self._directory.create(user_of(info))
         self._answer_when_saved(session, command)
 
-    def update_user(self, session: Session, command: Command, header: UserHeader) -> None:
+    def update_user(self, session: Session, command: Command, header: h.UserHeader) -> None:
         """AUTH_UPDATE_USER: change what is sent and not blank; answered once that is saved."""
         info = self._sent(command, header)
         self._check_super(command, info, "update")
@@ -115,26 +108,26 @@ class AccessRequests:
         )
         self._answer_when_saved(session, command)
 
-    def delete_user(self, session: Session, command: Command, header: UserHeader) -> None:
+    def delete_user(self, session: Session, command: Command, header: h.UserHeader) -> None:
         """AUTH_DELETE_USER, with its acl; a success, too, if there is no such user."""
         if self._directory.find(header.username) is not None:
             self._check_target(command, header.username)
             self._directory.delete(header.username)
         self._answer_when_saved(session, command)
 
-    def user(self, _session: Session, command: Command, header: UserHeader) -> Command:
+    def user(self, _session: Session, command: Command, header: h.UserHeader) -> Command:
         """AUTH_GET_USER; without body if there is no such user."""
         _check_name(header)
         found = self._directory.find(header.username)
         return _done(command, b"" if found is None else encode(self._shown(found, self._sender(command))))
 
-    def users(self, session: Session, command: Command, header: UserFilterHeader) -> Command | None:
+    def users(self, session: Session, command: Command, header: h.UserFilterHeader) -> Command | None:
         """AUTH_LIST_USER: those whose name contains a text, sorted."""
         found, sender = self._directory.users(header.filter or ""), self._sender(command)
         reading = made(lambda: encode_list([self._shown(user, sender) for user in found]), len(found))
         return self._reads.answer(session, command, reading, partial(_done, command))
 
-    def merge_acl(self, session: Session, command: Command, header: SubjectHeader) -> None:
+    def merge_acl(self, session: Session, command: Command, header: h.SubjectHeader) -> None:
         """AUTH_CREATE_ACL and AUTH_UPDATE_ACL: add entries, or replace those of the same resources."""
         info = self._bodies.decode(AclInfo, command) if command.body else AclInfo()
         if not info.policies:
@@ -146,7 +139,7 @@ class AccessRequests:
         self._directory.put_acl(acl)
         self._answer_when_saved(session, command)
 
-    def delete_acl(self, session: Session, command: Command, header: DeleteAclHeader) -> None:
+    def delete_acl(self, session: Session, command: Command, header: h.DeleteAclHeader) -> None:
         """AUTH_DELETE_ACL: the whole acl, or the entry of one resource."""
         name = user_in(header.subject)
         self._tables.check_own(name)
@@ -154,7 +147,7 @@ class AccessRequests:
         self._directory.delete_acl(name, policy_type_of(header.policy_type), resource)
         self._answer_when_saved(session, command)
 
-    def acl(self, _session: Session, command: Command, header: SubjectHeader) -> Command:
+    def acl(self, _session: Session, command: Command, header: h.SubjectHeader) -> Command:
         """AUTH_GET_ACL; without body if the user has none."""
         name = user_in(header.subject)
         if self._directory.find(name) is None:
@@ -162,14 +155,14 @@ class AccessRequests:
         found = self._directory.acl(name)
         return _done(command, b"" if found is None else encode(info_of_acl(found)))
 
-    def acls(self, session: Session, command: Command, header: AclFilterHeader) -> Command | None:
+    def acls(self, session: Session, command: Command, header: h.AclFilterHeader) -> Command | None:
         """AUTH_LIST_ACL: of subjects that contain a text, the entries whose resource does; sorted."""
         found = self._directory.acls(header.subject_filter or "", header.resource_filter or "")
         count = sum(len(acl.custom) + len(acl.default) for acl in found)
         reading = made(lambda: encode_list(map(info_of_acl, found)), count)
         return self._reads.answer(session, command, reading, partial(_done, command))
 
-    def _sent(self, command: Command, header: UserHeader) -> UserInfo:
+    def _sent(self, command: Command, header: h.UserHeader) -> UserInfo:
         """Return the user of a request. Raises Refused, FormatError, AccessError."""
         _check_name(header)
         info = self._bodies.decode(UserInfo, command)
@@ -239,12 +232,12 @@ class NoAccessRequests:
         first, last = RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_LIST_ACL
         return {code: self.refuse for code in RequestCode if first <= code <= last}
 
-    def refuse(self, _session: Session, command: Command, _header: Header) -> Command:
+    def refuse(self, _session: Session, command: Command, _header: h.Header) -> Command:
         """Refuse any of the requests, and name the remedy."""
         return response(command, ResponseCode.NO_PERMISSION, OFF)
 
 
-def _check_name(header: UserHeader) -> None:
+def _check_name(header: h.UserHeader) -> None:
     if not header.username:
         raise Refused(ResponseCode.INVALID_PARAMETER, "The username is blank")
 

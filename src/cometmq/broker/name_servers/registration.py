@@ -34,17 +34,11 @@ from cometmq.logs import get_logger
 from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection
+from cometmq.wire import headers as h
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, to_plain
 from cometmq.wire.bodies.body import wire_name
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import (
-    BrokerHeader,
-    RegisterBrokerHeader,
-    RegisterBrokerResponseHeader,
-    fields,
-    parse,
-)
 
 INFORM_WAIT_S: Final = 3.0
 """Timeout of a start, and of responses about new topics, for the name servers' registrations."""
@@ -80,7 +74,7 @@ class NameServers:
         settings: BrokerSettings,
         address: str,
         ha_port: int | None = None,
-        on_registered: Callable[[RegisterBrokerResponseHeader], None] = lambda _: None,
+        on_registered: Callable[[h.RegisterBrokerResponseHeader], None] = lambda _: None,
     ) -> None:
         self._topics = topics
         self._settings = settings
@@ -211,7 +205,7 @@ class NameServers:
             timeout_ms = self._settings.registration.register_broker_timeout_mills
             answer = await connection.request(await self._registration(names), timeout_ms)
             _check(answer)
-            self._on_registered(parse(RegisterBrokerResponseHeader, answer.ext_fields))
+            self._on_registered(h.parse(h.RegisterBrokerResponseHeader, answer.ext_fields))
         except CometMQError as error:
             level = logging.DEBUG if server.is_reached is False else logging.WARNING
             _log.log(level, "name server %s accepts no registration, trying again: %s", server.address, error)
@@ -223,8 +217,8 @@ class NameServers:
         return True
 
     async def _unregister(self, server: "_NameServer") -> None:
-        header = BrokerHeader(*self._identity())
-        command = Command(RequestCode.UNREGISTER_BROKER, ext_fields=fields(header))
+        header = h.BrokerHeader(*self._identity())
+        command = Command(RequestCode.UNREGISTER_BROKER, ext_fields=h.fields(header))
         try:
             _check(await self._connections.request(server.address, command, UNREGISTER_TIMEOUT_MS))
         except CometMQError as error:
@@ -239,13 +233,13 @@ class NameServers:
         else:
             body = self._body(topics, version)
         host, port = parse_address(self._address)
-        header = RegisterBrokerHeader(
+        header = h.RegisterBrokerHeader(
             *self._identity(),
             ha_server_addr=address_text(self._ha_ip or host, self._ha_port or port + 1),
             body_crc=body_crc(body),
             enable_acting_master=self._settings.replication.enable_slave_acting_master or None,
         )
-        return Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header), body=body)
+        return Command(RequestCode.REGISTER_BROKER, ext_fields=h.fields(header), body=body)
 
     def _body(self, topics: Sequence[TopicConfig], version: DataVersion) -> bytes:
         """Encode the registration of topics. Safe from any thread."""

@@ -22,13 +22,7 @@ from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
 from cometmq.store.append import NewMessage
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import (
-    BloomData,
-    ConsumerFilterData,
-    ConsumerFilterTable,
-    SubscriptionData,
-    to_plain,
-)
+from cometmq.wire import bodies
 
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
@@ -51,7 +45,7 @@ Name: TypeAlias = tuple[str, str]
 class ConsumerFilter(NamedTuple):
     """A group's filter on a topic, and its bits in a bitmap."""
 
-    data: ConsumerFilterData
+    data: bodies.ConsumerFilterData
     compiled: Sql92
     bits: int
 
@@ -112,7 +106,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
             trusted: whether the broker had been stopped. If it was killed, the table may be older than some
                 bitmaps, so that all filters are born now.
         """
-        content = table_files.load(self._table, ConsumerFilterTable)
+        content = table_files.load(self._table, bodies.ConsumerFilterTable)
         if content is None:
             return
         loaded = [data for topic in content.topics.values() for data in topic.filters.values()]
@@ -137,7 +131,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         """Return all filters on a topic."""
         return self._topics.get(topic, {}).values()
 
-    def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
+    def register(self, group: str, subscriptions: Iterable[bodies.SubscriptionData]) -> None:
         """Register the filters among a heartbeat's subscriptions; the group's other filters die."""
         topics = set()
         for data in subscriptions:
@@ -146,7 +140,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         for known in [known for known in self._of_group(group) if known.data.topic not in topics]:
             self._mark_dead(known)
 
-    def update(self, group: str, data: SubscriptionData) -> None:
+    def update(self, group: str, data: bodies.SubscriptionData) -> None:
         """Register the filter of one subscription, if it has one."""
         if not is_tag(data.expression_type) and data.expression:
             self._register(group, data)
@@ -177,7 +171,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         return self.find(*name)
 
     def _plain(self, entry: ConsumerFilter) -> Any:
-        return to_plain(replace(entry.data, dead=entry.is_dead))
+        return bodies.to_plain(replace(entry.data, dead=entry.is_dead))
 
     def _whole(self, entries: Mapping[Name, Any]) -> dict[str, Any]:
         topics: dict[str, dict[str, Any]] = {}
@@ -187,7 +181,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
             topics[topic]["groupFilterData"][group] = filter_
         return {"filterDataByTopic": topics}
 
-    def _register(self, group: str, data: SubscriptionData) -> None:
+    def _register(self, group: str, data: bodies.SubscriptionData) -> None:
         known = self.find(data.topic, group)
         if known is not None and data.version < known.data.client_version:
             return
@@ -205,7 +199,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
                 *(group, data.topic, COMPILED_PER_SECOND),
             )
             return
-        new = ConsumerFilterData(
+        new = bodies.ConsumerFilterData(
             group,
             data.topic,
             data.expression,
@@ -216,7 +210,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         if not self._put(replace(new, bloom=self._bloom_data(new))) and known is not None:
             self._remove(data.topic, group)  # pulls then get the error of the new filter
 
-    def _has_time_for(self, data: SubscriptionData) -> bool:
+    def _has_time_for(self, data: bodies.SubscriptionData) -> bool:
         """Check whether a filter may be compiled now: a heartbeat may bring thousands."""
         length = len(data.expression)
         if length > sql92.LENGTH_MAX or sql92.is_ready(data.expression):
@@ -232,7 +226,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         self._may_compile -= max(length, COMPILED_AT_LEAST)
         return True
 
-    def _put(self, data: ConsumerFilterData, dead_ms: int = 0) -> bool:
+    def _put(self, data: bodies.ConsumerFilterData, dead_ms: int = 0) -> bool:
         """Add a filter or replace the present one; return False if its expression is illegal.
 
         Args:
@@ -280,9 +274,9 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         if not topics:
             del self._topics_of[group]
 
-    def _bloom_data(self, data: ConsumerFilterData) -> BloomData:
+    def _bloom_data(self, data: bodies.ConsumerFilterData) -> bodies.BloomData:
         positions = self.bloom.positions(f"{data.group}#{data.topic}")
-        return BloomData(self.bloom.bit_count, positions)
+        return bodies.BloomData(self.bloom.bit_count, positions)
 
 
 def compile_filter(expression_type: str | None, expression: str) -> Sql92:

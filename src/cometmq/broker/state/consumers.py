@@ -16,14 +16,7 @@ from cometmq.filter import tag
 from cometmq.format.java import fastjson
 from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
-from cometmq.wire.bodies import (
-    ConsumeFromWhere,
-    ConsumerData,
-    ConsumeType,
-    MessageModel,
-    SubscriptionData,
-    SubscriptionDifference,
-)
+from cometmq.wire import bodies
 
 EMPTY_GROUP_MS_MAX: Final = 600_000
 """How long the subscriptions of a group without members are kept: its clients may be reconnecting."""
@@ -38,7 +31,7 @@ _log = get_logger(__name__)
 class TopicSubscription(NamedTuple):
     """A group's subscription to a topic, with the tags codes that it selects; None for all."""
 
-    data: SubscriptionData
+    data: bodies.SubscriptionData
     tags_codes: Container[int] | None
 
 
@@ -63,9 +56,9 @@ class ConsumerGroup(Generic[ChannelT]):
         empty_since_ms: when the last member left, on the monotonic clock; None while there are members.
     """
 
-    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
-    message_model: MessageModel = MessageModel.CLUSTERING
-    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
+    consume_type: bodies.ConsumeType = bodies.ConsumeType.CONSUME_PASSIVELY
+    message_model: bodies.MessageModel = bodies.MessageModel.CLUSTERING
+    consume_from_where: bodies.ConsumeFromWhere = bodies.ConsumeFromWhere.LAST_OFFSET
     members: dict[ChannelT, ConnectedMember] = field(default_factory=dict)
     ids: dict[ChannelT, str] = field(default_factory=dict)
     sorted_ids: list[str] | None = None
@@ -77,7 +70,7 @@ class ConsumerGroup(Generic[ChannelT]):
     @property
     def is_broadcasting(self) -> bool:
         """Whether each member gets all messages."""
-        return self.message_model is MessageModel.BROADCASTING
+        return self.message_model is bodies.MessageModel.BROADCASTING
 
     def join(self, channel: ChannelT, member: ConnectedMember) -> bool:
         """Register or update a member; return whether its connection is new."""
@@ -100,7 +93,7 @@ class ConsumerGroup(Generic[ChannelT]):
             self.sorted_ids = sorted({member.client_id for member in self.members.values()})
         return self.sorted_ids
 
-    def subscribe(self, subscriptions: list[SubscriptionData]) -> bool:
+    def subscribe(self, subscriptions: list[bodies.SubscriptionData]) -> bool:
         """Set the group's subscriptions to those of a heartbeat; return whether their topics changed."""
         topics = {data.topic for data in subscriptions}
         changed = topics != self.subscriptions.keys()
@@ -110,7 +103,7 @@ class ConsumerGroup(Generic[ChannelT]):
             self.subscribe_to(data)
         return changed
 
-    def subscribe_to(self, data: SubscriptionData) -> bool:
+    def subscribe_to(self, data: bodies.SubscriptionData) -> bool:
         """Set the subscription to a topic unless one as new is known; return whether it was set."""
         known = self.subscriptions.get(data.topic)
         if known is not None and data.version <= known.data.version:
@@ -141,7 +134,7 @@ class Consumers(Generic[ChannelT]):
         self._warnings_since_ms = clock.monotonic_ms()
 
     def heartbeat(
-        self, channel: ChannelT, data: ConsumerData, member: ConnectedMember
+        self, channel: ChannelT, data: bodies.ConsumerData, member: ConnectedMember
     ) -> Notify[ChannelT] | None:
         """Register a member of a group, and its subscriptions."""
         group = self._groups.setdefault(data.group, ConsumerGroup())
@@ -160,7 +153,7 @@ class Consumers(Generic[ChannelT]):
             self._call_on_change()
         return self._notify(data.group) if is_new or changed else None
 
-    def update(self, channel: ChannelT, name: str, data: SubscriptionData) -> bool:
+    def update(self, channel: ChannelT, name: str, data: bodies.SubscriptionData) -> bool:
         """Replace a subscription of a group by a member's newer one; return whether it is newer."""
         group = self._groups.get(name)
         if group is None or channel not in group.members or data.topic not in group.subscriptions:
@@ -205,7 +198,7 @@ class Consumers(Generic[ChannelT]):
         """Return the names of the groups with members that subscribe to ``topic``."""
         return {name for name in self._by_topic.get(topic, ()) if self._groups[name].members}
 
-    def differences(self) -> Iterator[tuple[str, list[SubscriptionDifference]]]:
+    def differences(self) -> Iterator[tuple[str, list[bodies.SubscriptionDifference]]]:
         """Iterate over the groups whose members subscribe differently, with the differences."""
         return (
             (name, group.member_subscriptions.differences())
@@ -273,7 +266,7 @@ class Consumers(Generic[ChannelT]):
         return Notify(name, tuple(group.members))
 
 
-def subscription_of(data: SubscriptionData) -> TopicSubscription:
+def subscription_of(data: bodies.SubscriptionData) -> TopicSubscription:
     """Return a subscription with the tags codes that it selects."""
     try:
         return TopicSubscription(data, tag.codes(tag.parse(data.expression)))

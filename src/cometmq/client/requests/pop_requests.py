@@ -32,20 +32,12 @@ from cometmq.format.record import decode_many
 from cometmq.format.stored import message_as_stored
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections
+from cometmq.wire import headers as h
 from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.heartbeat import SubscriptionData
 from cometmq.wire.bodies.pop import BatchAckEntry, BatchAckRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import fields, parse
-from cometmq.wire.headers.fields import Header
-from cometmq.wire.headers.pop import (
-    AckHeader,
-    ChangeInvisibleHeader,
-    ChangeInvisibleResponseHeader,
-    PopHeader,
-    PopResponseHeader,
-)
 
 FROM_FIRST: Final = 0
 FROM_LAST: Final = 1
@@ -125,7 +117,7 @@ class PopRequests:
             FormatError: the response cannot be decoded.
             NoRoute, NetworkError, RemoteError: the broker is unknown, does not respond, or refuses.
         """
-        header = PopHeader(
+        header = h.PopHeader(
             consumer_group=self.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
@@ -149,7 +141,7 @@ class PopRequests:
             raise RemoteError(answer.code, answer.remark or "")
         if status is not PopStatus.FOUND:
             return PopResult(status, [], 0, [])
-        where = parse(PopResponseHeader, answer.ext_fields)
+        where = h.parse(h.PopResponseHeader, answer.ext_fields)
         messages = list(_with_handles(answer.body, where, queue.broker_name, self.group))
         expression = None if wanted.expression_type == SQL92 else tag.parse(wanted.expression)
         chosen = [message for message in messages if expression is None or message.tags in expression]
@@ -158,7 +150,7 @@ class PopRequests:
 
     async def ack(self, topic: str, handle: ReceiptHandle) -> None:
         """Acknowledge a message of a topic. Raises NoRoute, NetworkError, RemoteError."""
-        header = AckHeader(
+        header = h.AckHeader(
             consumer_group=self.group,
             topic=retry_topic(topic, self.group, handle.retry_flag),
             queue_id=handle.queue_id,
@@ -196,7 +188,7 @@ class PopRequests:
 
         Raises NoRoute, NetworkError, RemoteError.
         """
-        header = ChangeInvisibleHeader(
+        header = h.ChangeInvisibleHeader(
             consumer_group=self.group,
             topic=retry_topic(topic, self.group, handle.retry_flag),
             queue_id=handle.queue_id,
@@ -208,7 +200,7 @@ class PopRequests:
         )
         code = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
         answer = _check_confirmed(await self._request(topic, handle.broker_name, code, header), handle)
-        changed = parse(ChangeInvisibleResponseHeader, answer.ext_fields)
+        changed = h.parse(h.ChangeInvisibleResponseHeader, answer.ext_fields)
         return handle._replace(
             begin_offset=handle.offset,
             pop_time_ms=changed.pop_time,
@@ -244,13 +236,13 @@ class PopRequests:
         topic: str,
         broker_name: str,
         code: RequestCode,
-        header: Header | None = None,
+        header: h.Header | None = None,
         timeout_ms: int | None = None,
         *,
         body: bytes = b"",
     ) -> Command:
         address = await self._routes.master(MessageQueue(topic, broker_name, 0))
-        command = Command(code, ext_fields={} if header is None else fields(header), body=body)
+        command = Command(code, ext_fields={} if header is None else h.fields(header), body=body)
         try:
             return await self._connections.request(address, command, timeout_ms or self._timeout_ms)
         except NetworkError:
@@ -272,7 +264,7 @@ def _check_confirmed(answer: Command, handle: ReceiptHandle) -> Command:
 
 
 def _with_handles(
-    body: bytes, where: PopResponseHeader, broker_name: str, group: str
+    body: bytes, where: h.PopResponseHeader, broker_name: str, group: str
 ) -> Iterator[StoredMessage]:
     """Decode the messages of a pop, with their handles and the topics that they were sent to.
 

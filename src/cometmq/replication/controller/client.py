@@ -17,23 +17,12 @@ from cometmq.net.client import Connections
 from cometmq.replication.controller.identity import BrokerSet, IdApplication
 from cometmq.replication.controller.in_sync_set import Proposal
 from cometmq.replication.controller.life import MasterNews
+from cometmq.wire import headers as h
 from cometmq.wire.bodies import decode, encode
 from cometmq.wire.bodies.controller import ElectedMembers, SyncStateSet
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.controller_requests import TO_CONTROLLERS
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import BrokerHeartbeatHeader, BrokerNameHeader, NoFields, fields, parse
-from cometmq.wire.headers.controller import (
-    AlterSyncStateSetHeader,
-    ApplyBrokerIdHeader,
-    ControllerMetadataHeader,
-    ElectMasterHeader,
-    MasterHeader,
-    NextBrokerIdHeader,
-    NextBrokerIdResponseHeader,
-    RegisterAtControllerHeader,
-)
-from cometmq.wire.headers.fields import Header
 
 TIMEOUT_MS: Final = 3_000
 
@@ -121,24 +110,24 @@ class ControllerClient:
     async def next_id(self) -> int:
         """Return an id that is free in the set."""
         answer = await self._ask(
-            RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, NextBrokerIdHeader(*self._members)
+            RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, h.NextBrokerIdHeader(*self._members)
         )
-        return parse(NextBrokerIdResponseHeader, answer.ext_fields).next_broker_id
+        return h.parse(h.NextBrokerIdResponseHeader, answer.ext_fields).next_broker_id
 
     async def apply(self, application: IdApplication) -> None:
         """Apply for an id. Raises ControllerError (CONTROLLER_BROKER_ID_INVALID: another broker has it)."""
-        header = ApplyBrokerIdHeader(*self._members, application.broker_id, application.check_code)
+        header = h.ApplyBrokerIdHeader(*self._members, application.broker_id, application.check_code)
         await self._ask(RequestCode.CONTROLLER_APPLY_BROKER_ID, header)
 
     async def register(self, broker_id: int, address: str) -> MasterNews:
         """Register the broker with its address; return the master, if one lives."""
-        header = RegisterAtControllerHeader(*self._members, broker_id, address, self._now_ms())
+        header = h.RegisterAtControllerHeader(*self._members, broker_id, address, self._now_ms())
         answer = await self._ask(RequestCode.CONTROLLER_REGISTER_BROKER, header)
         return _news(answer, _sync_state_set(answer))
 
     async def elect(self, broker_id: int) -> MasterNews:
         """Ask for an election; return the master, the one that lives already, or that there is none."""
-        header = ElectMasterHeader(*self._members, broker_id, self._now_ms())
+        header = h.ElectMasterHeader(*self._members, broker_id, self._now_ms())
         try:
             answer = await self._ask(
                 RequestCode.CONTROLLER_ELECT_MASTER, header, ResponseCode.CONTROLLER_MASTER_STILL_EXIST
@@ -152,7 +141,7 @@ class ControllerClient:
 
     async def replicas(self) -> MasterNews:
         """Return the master and the sync state set."""
-        header = BrokerNameHeader(self._members.broker_name)
+        header = h.BrokerNameHeader(self._members.broker_name)
         answer = await self._ask(RequestCode.CONTROLLER_GET_REPLICA_INFO, header)
         return _news(answer, _sync_state_set(answer))
 
@@ -163,19 +152,19 @@ class ControllerClient:
             ControllerError: it is refused: MAY_BE_DONE has the codes after which that is no answer to it.
             NetworkError: there was no answer; it may have been carried out.
         """
-        header = AlterSyncStateSetHeader(self._members.broker_name, master_id, master_epoch, self._now_ms())
+        header = h.AlterSyncStateSetHeader(self._members.broker_name, master_id, master_epoch, self._now_ms())
         body = encode(SyncStateSet(*proposal))
         code = RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET
         answer = await self._ask(code, header, body=body, repeats=False)
         return _sync_state_set(answer)
 
-    async def send_heartbeats(self, header: BrokerHeartbeatHeader) -> list[str]:
+    async def send_heartbeats(self, header: h.BrokerHeartbeatHeader) -> list[str]:
         """Send a heartbeat to each controller, one-way; return the addresses of those it could be sent to."""
         sent = await asyncio.gather(*(self._send_heartbeat(address, header) for address in self.addresses))
         return [address for address, is_sent in zip(self.addresses, sent, strict=True) if is_sent]
 
-    async def _send_heartbeat(self, address: str, header: BrokerHeartbeatHeader) -> bool:
-        command = Command(RequestCode.BROKER_HEARTBEAT, ext_fields=fields(header))
+    async def _send_heartbeat(self, address: str, header: h.BrokerHeartbeatHeader) -> bool:
+        command = Command(RequestCode.BROKER_HEARTBEAT, ext_fields=h.fields(header))
         try:
             async with asyncio.timeout(TIMEOUT_MS / 1000):
                 await self._connections.oneway(address, command)
@@ -187,7 +176,7 @@ class ControllerClient:
     async def _ask(
         self,
         code: RequestCode,
-        header: Header,
+        header: h.Header,
         *accepted: ResponseCode,
         body: bytes = b"",
         repeats: bool = True,
@@ -215,10 +204,10 @@ class ControllerClient:
         return await self._ask_once(code, header, accepted, body)
 
     async def _ask_once(
-        self, code: RequestCode, header: Header, accepted: Sequence[ResponseCode], body: bytes
+        self, code: RequestCode, header: h.Header, accepted: Sequence[ResponseCode], body: bytes
     ) -> Command:
         leader = self.leader or await self.find_leader()
-        command = Command(code, ext_fields=fields(header), body=body)
+        command = Command(code, ext_fields=h.fields(header), body=body)
         answer = await self._connections.request(leader, command, TIMEOUT_MS)
         if answer.code not in (ResponseCode.SUCCESS, *accepted):
             raise ControllerError(answer.code, answer.remark or "")
@@ -226,19 +215,19 @@ class ControllerClient:
 
     async def _ask_leader(self, address: str) -> str | CometMQError:
         """Return the leader's address by the word of one controller, or why it says none."""
-        command = Command(RequestCode.CONTROLLER_GET_METADATA_INFO, ext_fields=fields(NoFields()))
+        command = Command(RequestCode.CONTROLLER_GET_METADATA_INFO, ext_fields=h.fields(h.NoFields()))
         try:
             answer = await self._connections.request(address, command, TIMEOUT_MS)
             if answer.code != ResponseCode.SUCCESS:
                 return ControllerError(answer.code, answer.remark or "")
-            leader = parse(ControllerMetadataHeader, answer.ext_fields).leader_address
+            leader = h.parse(h.ControllerMetadataHeader, answer.ext_fields).leader_address
         except CometMQError as error:
             return error
         return leader or NetworkError("it knows no leader")
 
 
 def _news(answer: Command, found: SyncStateSet) -> MasterNews:
-    header = parse(MasterHeader, answer.ext_fields)
+    header = h.parse(h.MasterHeader, answer.ext_fields)
     if header.broker_id is None or not header.address:
         return MasterNews(epoch=header.epoch or 0)
     set_epoch = found.set_epoch if header.set_epoch is None else header.set_epoch

@@ -16,16 +16,7 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.errors import FormatError
-from cometmq.format.index import (
-    ENTRY_SIZE,
-    FIRST_ENTRY,
-    HEADER_SIZE,
-    SLOT_SIZE,
-    IndexHeader,
-    entry_position,
-    file_size,
-    slot_position,
-)
+from cometmq.format import index
 from cometmq.io.files import File, FileMap
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
@@ -61,31 +52,31 @@ class IndexFile:
         self._files = files
         self._slot_count = slot_count
         self._entry_count = entry_count
-        self._image_size = slot_position(slot_count)
+        self._image_size = index.slot_position(slot_count)
         self._image: Bytes | None = None  # header and slots; of a full file the slots are on the disk only
-        self._header: IndexHeader | None = None  # decoded, None once the image's has changed
+        self._header: index.IndexHeader | None = None  # decoded, None once the image's has changed
         self._dirty = np.zeros(-(-self._image_size // PAGE_SIZE), np.bool_)
         self._unwritten = np.empty(0, np.int64)  # dirty pages that the present parts have not written yet …
         self._unwritten_header = b""  # … and the header at their beginning, which is written after them
         self._tail = bytearray()
         self._query = QueryRows(1)  # room for one look-up: to make it anew would cost half of the look-up
-        self._written = FIRST_ENTRY  # number of the first entry that is not in the file yet
+        self._written = index.FIRST_ENTRY  # number of the first entry that is not in the file yet
 
-    def create(self, previous: IndexHeader | None) -> None:
+    def create(self, previous: index.IndexHeader | None) -> None:
         """Create the file; its header begins with the end of the previous file."""
         self._files.layer.make_directory(self.path.parent, durable=False)
-        self._files.create(self.path, file_size(self._slot_count, self._entry_count), durable=False)
+        self._files.create(self.path, index.file_size(self._slot_count, self._entry_count), durable=False)
         self._image = np.zeros(self._image_size, np.uint8)
         if previous is not None:
             time, offset = previous.end_time, previous.end_physical_offset
-            self._put_header(IndexHeader(time, time, offset, offset))
+            self._put_header(index.IndexHeader(time, time, offset, offset))
 
     def load(self) -> None:
         """Load the file; if it is not full, keys can be inserted then. Raises FormatError."""
-        expected = file_size(self._slot_count, self._entry_count)
+        expected = index.file_size(self._slot_count, self._entry_count)
         if (size := self._files.layer.size(self.path)) != expected:
             raise FormatError(f"{self.path}: has {size} bytes, expected {expected}")
-        header = IndexHeader.unpack(self._files.get(self.path).read(0, HEADER_SIZE))
+        header = index.IndexHeader.unpack(self._files.get(self.path).read(0, index.HEADER_SIZE))
         if header.next_entry > self._entry_count or header.begin_physical_offset > header.end_physical_offset:
             raise FormatError(
                 f"{self.path}: header {header} cannot be in a file of {self._entry_count} entries"
@@ -110,7 +101,7 @@ class IndexFile:
             self._load_image()
         header = self.header
         slots = np.zeros(self._slot_count, np.int32)
-        number, last = FIRST_ENTRY, header.begin_physical_offset
+        number, last = index.FIRST_ENTRY, header.begin_physical_offset
         while number < header.next_entry:
             block = self._entries(number, min(number + BLOCK_ENTRIES, header.next_entry))
             offsets = block["physical_offset"].astype(np.int64)
@@ -123,7 +114,7 @@ class IndexFile:
                 last = int(offsets[count - 1])
             if count < len(block):
                 break
-        if number == FIRST_ENTRY:
+        if number == index.FIRST_ENTRY:
             return False
         self._put_slots(slots)
         if number < header.next_entry:
@@ -137,7 +128,7 @@ class IndexFile:
         """Return the entries, as they are in the file, of records at or behind a CommitLog offset."""
         if self.header.end_physical_offset < physical_offset:
             return b""
-        numbers = range(FIRST_ENTRY, self.header.next_entry, BLOCK_ENTRIES)
+        numbers = range(index.FIRST_ENTRY, self.header.next_entry, BLOCK_ENTRIES)
         ends = (min(number + BLOCK_ENTRIES, self.header.next_entry) for number in numbers)
         blocks = (self._entries(first, end).tobytes() for first, end in zip(numbers, ends, strict=True))
         return b"".join(behind(block, physical_offset) for block in blocks)
@@ -149,11 +140,11 @@ class IndexFile:
         return sum(1 for _ in takewhile(lambda offset: offset == physical_offset, offsets))
 
     @property
-    def header(self) -> IndexHeader:
+    def header(self) -> index.IndexHeader:
         """The file's header."""
         if self._header is None:
             assert self._image is not None, "the file is not loaded"
-            self._header = IndexHeader.unpack(self._image[:HEADER_SIZE].tobytes())
+            self._header = index.IndexHeader.unpack(self._image[: index.HEADER_SIZE].tobytes())
         return self._header
 
     @property
@@ -164,7 +155,7 @@ class IndexFile:
     def insert(self, key_hashes: Ints, physical_offsets: Longs, store_times: Longs) -> int:
         """Insert keys like ``Index.insert``, until the file is full; return the number inserted."""
         assert self._image is not None, "a full file takes no keys"
-        entries = np.empty(len(key_hashes) * ENTRY_SIZE, np.uint8)
+        entries = np.empty(len(key_hashes) * index.ENTRY_SIZE, np.uint8)
         self._header = None
         taken = kernels.current().index_insert(
             self._image,
@@ -175,7 +166,7 @@ class IndexFile:
             store_times,
             entry_count=self._entry_count,
         )
-        self._tail += entries[: taken * ENTRY_SIZE].tobytes()
+        self._tail += entries[: taken * index.ENTRY_SIZE].tobytes()
         return taken
 
     def find(self, key_hash: int, *, begin_time: int, end_time: int, max_count: int) -> Reading[list[int]]:
@@ -186,15 +177,15 @@ class IndexFile:
         query.ask(key_hash, begin_time, end_time, max_count)
         if self.find_ready(kernels.current().queries, query, 0, max_count) and query.rows[0].state != _LEFT:
             return query.found(0)
-        slot = slot_position(key_hash % self._slot_count)
-        held = None if self._image is None else self._image[slot : slot + SLOT_SIZE].copy()
+        slot = index.slot_position(key_hash % self._slot_count)
+        held = None if self._image is None else self._image[slot : slot + index.SLOT_SIZE].copy()
         tail, numbers = np.frombuffer(bytes(self._tail), np.uint8), self._numbers()
 
         def look(file: File) -> list[int]:
             data = np.frombuffer(file.view(), np.uint8)
             # of one slot only: all that finding looks at, while others insert
             image = np.concatenate(
-                (data[:HEADER_SIZE], data[slot : slot + SLOT_SIZE] if held is None else held)
+                (data[: index.HEADER_SIZE], data[slot : slot + index.SLOT_SIZE] if held is None else held)
             )
             wanted = hash_query(key_hash, begin_time, end_time, max_count)
             return find_in(IndexBytes(image, True, data, all_resident(data), tail, numbers), wanted)
@@ -272,8 +263,8 @@ class IndexFile:
         """Write the unwritten entries if they take ``least_bytes``; return whether. Raises OSError."""
         if len(self._tail) < least_bytes:
             return False
-        self._files.get(self.path).write(entry_position(self._written, self._slot_count), self._tail)
-        self._written += len(self._tail) // ENTRY_SIZE
+        self._files.get(self.path).write(index.entry_position(self._written, self._slot_count), self._tail)
+        self._written += len(self._tail) // index.ENTRY_SIZE
         self._tail = bytearray()
         return True
 
@@ -287,7 +278,7 @@ class IndexFile:
         assert self._image is not None
         self._dirty[self._unwritten] = True
         self._unwritten = np.flatnonzero(self._dirty)
-        self._unwritten_header = self._image[:HEADER_SIZE].tobytes()
+        self._unwritten_header = self._image[: index.HEADER_SIZE].tobytes()
         self._dirty[:] = False
 
     def _write_pages(self, pages: Longs) -> None:
@@ -296,7 +287,7 @@ class IndexFile:
         file = self._files.get(self.path)
         edges = np.flatnonzero(np.diff(pages, prepend=-2, append=-2) != 1).tolist()
         for first, end in pairwise(edges):
-            begin = max(int(pages[first]) * PAGE_SIZE, HEADER_SIZE)
+            begin = max(int(pages[first]) * PAGE_SIZE, index.HEADER_SIZE)
             file.write(begin, self._image[begin : (int(pages[end - 1]) + 1) * PAGE_SIZE].data)
 
     def _load_image(self) -> None:
@@ -305,21 +296,21 @@ class IndexFile:
 
     def _entries(self, first: int, end: int) -> np.ndarray:
         """Return the file's entries from number ``first`` to before ``end`` (of ENTRY_DTYPE)."""
-        position = entry_position(first, self._slot_count)
-        data = self._files.get(self.path).read(position, (end - first) * ENTRY_SIZE)
+        position = index.entry_position(first, self._slot_count)
+        data = self._files.get(self.path).read(position, (end - first) * index.ENTRY_SIZE)
         return np.frombuffer(data, ENTRY_DTYPE)
 
     def _put_slots(self, slots: Ints) -> None:
         assert self._image is not None
-        stored = self._image[HEADER_SIZE:].view(SLOT_DTYPE)
+        stored = self._image[index.HEADER_SIZE :].view(SLOT_DTYPE)
         changed = np.flatnonzero(stored != slots)
         stored[changed] = slots[changed]
-        self._dirty[(HEADER_SIZE + changed * SLOT_SIZE) // PAGE_SIZE] = True
+        self._dirty[(index.HEADER_SIZE + changed * index.SLOT_SIZE) // PAGE_SIZE] = True
 
-    def _put_header(self, header: IndexHeader) -> None:
+    def _put_header(self, header: index.IndexHeader) -> None:
         assert self._image is not None
         self._header = None
-        self._image[:HEADER_SIZE] = np.frombuffer(header.pack(), np.uint8)
+        self._image[: index.HEADER_SIZE] = np.frombuffer(header.pack(), np.uint8)
         self._dirty[0] = True
 
 

@@ -11,20 +11,12 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from cometmq.errors import FormatError, SettingsError
-from cometmq.format import layout
+from cometmq.format import layout, record
 from cometmq.format.checkpoint import SIZE as CHECKPOINT_SIZE
 from cometmq.format.checksum import Crc
 from cometmq.format.index import file_size
 from cometmq.format.java import fastjson
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
-from cometmq.format.record import (
-    HEAD_MAX_SIZE,
-    MAGIC_AT,
-    MAGICS,
-    PHYSICAL_OFFSET_AT,
-    START_SIZE,
-    SYS_FLAG_AT,
-)
 from cometmq.io.files import File, FileLayer
 from cometmq.store.files.sizes import IndexSizes, infer_index_sizes
 from cometmq.store.files.spread import spread_of
@@ -200,9 +192,11 @@ def _by_name(path: Path, settings: StoreSettings) -> _Identity | None:
 
 
 def _by_content(file: File) -> _Identity | None:
-    head = file.read(0, HEAD_MAX_SIZE)
-    if head[MAGIC_AT:START_SIZE] in MAGICS:
-        return _Identity(Kind.COMMIT_LOG, int.from_bytes(head[PHYSICAL_OFFSET_AT:SYS_FLAG_AT], "big"))
+    head = file.read(0, record.HEAD_MAX_SIZE)
+    if head[record.MAGIC_AT : record.START_SIZE] in record.MAGICS:
+        return _Identity(
+            Kind.COMMIT_LOG, int.from_bytes(head[record.PHYSICAL_OFFSET_AT : record.SYS_FLAG_AT], "big")
+        )
     if file.size == CHECKPOINT_SIZE:
         return _Identity(Kind.CHECKPOINT)
     if head[:1] == b"{":

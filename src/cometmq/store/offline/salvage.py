@@ -20,17 +20,9 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.errors import FormatError, SettingsError, StoreLocked
-from cometmq.format import layout, property_crc
+from cometmq.format import layout, property_crc, record
 from cometmq.format.checksum import Crc
 from cometmq.format.java import fastjson
-from cometmq.format.record import (
-    BODY_AT,
-    END_FILE_MIN_BLANK,
-    MIN_SIZE,
-    Record,
-    encode,
-    encode_blank,
-)
 from cometmq.format.scan import StopReason, check, find_next_record
 from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.io.files import Disk, File, FileLayer
@@ -214,7 +206,7 @@ class _Copy:
                 self.messages += scan.count
             position = scan.stop_position
             if scan.stop_reason is StopReason.BLANK:
-                new.write(position, encode_blank(self._file_size - position))
+                new.write(position, record.encode_blank(self._file_size - position))
                 return
             found = self._next(view, position, start, min(old.data_end(position), end))
             if found is None:
@@ -228,7 +220,7 @@ class _Copy:
         """Find the next valid record, but none of the file's previous use, which would be older."""
         found = find_next_record(view, position + 1, base_offset=start, end=end, crc=self._crc)
         while found is not None and (
-            record_store_time(bytes(view[found : found + BODY_AT])) < self._last_time
+            record_store_time(bytes(view[found : found + record.BODY_AT])) < self._last_time
             or not _holds_filler(found - position, self._crc)
         ):
             found = find_next_record(view, found + 1, base_offset=start, end=end, crc=self._crc)
@@ -243,13 +235,13 @@ class _Copy:
                 old, position, len(data.rstrip(b"\0")) if is_last else self._file_size - position, start
             )
         left = self._file_size - position
-        if not is_last and left >= END_FILE_MIN_BLANK:
-            new.write(position, encode_blank(left))
+        if not is_last and left >= record.END_FILE_MIN_BLANK:
+            new.write(position, record.encode_blank(left))
 
     def _fill_file(self, start: int) -> None:
         path = layout.commitlog_path(self._target, start)
         file = self._layer.create(path, self._file_size)
-        file.write(0, encode_blank(self._file_size))
+        file.write(0, record.encode_blank(self._file_size))
         file.close()
         self._layer.sync(path)
         missing = self._spread.writable[0] / layout.offset_name(start)
@@ -273,7 +265,7 @@ class _Copy:
 
 
 def _holds_filler(size: int, crc: Crc) -> bool:
-    return size > MIN_SIZE + property_crc.SIZE * (crc is Crc.RECORD)
+    return size > record.MIN_SIZE + property_crc.SIZE * (crc is Crc.RECORD)
 
 
 def _filler(size: int, physical_offset: int, store_time: int) -> bytes:
@@ -283,12 +275,12 @@ def _filler(size: int, physical_offset: int, store_time: int) -> bytes:
     """
     is_sealed = _holds_filler(size, Crc.RECORD)
     properties = property_crc.reserve(b"") if is_sealed else b""
-    room = size - MIN_SIZE - len(properties)
+    room = size - record.MIN_SIZE - len(properties)
     topic = FILLER_TOPIC[:room]
     body = bytes(room - len(topic))
     host = bytes(8)
-    filler = encode(
-        Record(
+    filler = record.encode(
+        record.Record(
             topic,
             body,
             properties,

@@ -11,17 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cometmq.format import layout
-from cometmq.format.record import (
-    BODY_AT,
-    MAGIC_AT,
-    MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
-    PHYSICAL_OFFSET_AT,
-    START_SIZE,
-    SYS_FLAG_AT,
-)
+from cometmq.format import layout, record
 from cometmq.format.scan import Stop, check
 from cometmq.store.directory import REBUILD, StoreDirectory
 from cometmq.store.files.finding import Finding, Severity
@@ -129,10 +119,13 @@ class LogWalk:
     def _check_blanks(self) -> None:
         """Report blanks that do not reach to the ends of their files."""
         for start, position in self._ends.items():
-            head = self._chain.file(start).read(position, START_SIZE)
-            size, magic = int.from_bytes(head[:MAGIC_AT], "big"), int.from_bytes(head[MAGIC_AT:], "big")
+            head = self._chain.file(start).read(position, record.START_SIZE)
+            size, magic = (
+                int.from_bytes(head[: record.MAGIC_AT], "big"),
+                int.from_bytes(head[record.MAGIC_AT :], "big"),
+            )
             left = self._chain.file_size - position
-            if magic == MAGIC_BLANK and size != left:
+            if magic == record.MAGIC_BLANK and size != left:
                 self._findings.add(wrong_blank(self._chain.path(start), position, size, left))
 
     def _data_behind(self, start: int) -> int:
@@ -179,17 +172,17 @@ def check_end(
 def wrong_blank(path: Path, position: int, size: int, left: int) -> Finding:
     """Return the finding of a blank of ``size`` bytes where the file has ``left`` bytes left."""
     what = f"the blank says {size} bytes, but {left} are left in the file"
-    return Finding(Severity.DAMAGE, path, position, START_SIZE, what, "no message is lost")
+    return Finding(Severity.DAMAGE, path, position, record.START_SIZE, what, "no message is lost")
 
 
 def _is_vouched(store: StoreDirectory, start: int | None, position: int) -> bool:
     """Check whether a record at a position, damaged or not, was on the disk by the checkpoint."""
     if start is None or store.checkpoint is None:
         return False
-    head = store.log.chain.file(start).read(position, BODY_AT)
-    magic = int.from_bytes(head[MAGIC_AT:START_SIZE], "big")
-    own_offset = int.from_bytes(head[PHYSICAL_OFFSET_AT:SYS_FLAG_AT], "big")
-    if magic not in (MAGIC_V1, MAGIC_V2) or own_offset != start + position:
+    head = store.log.chain.file(start).read(position, record.BODY_AT)
+    magic = int.from_bytes(head[record.MAGIC_AT : record.START_SIZE], "big")
+    own_offset = int.from_bytes(head[record.PHYSICAL_OFFSET_AT : record.SYS_FLAG_AT], "big")
+    if magic not in (record.MAGIC_V1, record.MAGIC_V2) or own_offset != start + position:
         return False
     return 0 < record_store_time(head) <= store.checkpoint.physic_msg_timestamp
 

@@ -7,19 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from cometmq.format.index import (
-    ENTRY_SIZE,
-    FIRST_ENTRY,
-    HEADER_SIZE,
-    NO_ENTRY,
-    SLOT_SIZE,
-    IndexEntry,
-    IndexHeader,
-    entry_position,
-    slot_of,
-    slot_position,
-    unpack_slot,
-)
+from cometmq.format import index
 from cometmq.io.files import File
 from cometmq.kernels.ops import Ints, Longs
 from cometmq.spark.files.remote_files import layer_of
@@ -91,7 +79,7 @@ class IndexPart(NamedTuple):
             check = IndexFileCheck(content, findings, self.recovered_from, is_newest=self.is_newest)
             is_usable = check.run()
             if is_usable:
-                for at in range(FIRST_ENTRY, len(content.entries), BLOCK_ENTRIES):
+                for at in range(index.FIRST_ENTRY, len(content.entries), BLOCK_ENTRIES):
                     yield from self._entry_rows(entries_of(self.file, content, at))
             seen = IndexSeen(self.file, check.indexed(), is_usable, findings.reported())
         finally:
@@ -151,24 +139,26 @@ class IndexByReads:
         self.path = file.path
         self.slot_count = slot_count
         self.entry_count = entry_count
-        self.header = IndexHeader.unpack(file.read(0, HEADER_SIZE))
+        self.header = index.IndexHeader.unpack(file.read(0, index.HEADER_SIZE))
         self.entries = EntriesByReads(file, slot_count, max(min(self.header.next_entry, entry_count), 0))
         self._file = file
 
     @property
     def slots(self) -> Ints:
         """The number of the newest entry of each slot, 0 for none, ``int32[slot_count]``."""
-        size = slot_position(self.slot_count) - HEADER_SIZE
-        return np.frombuffer(self._file.read(HEADER_SIZE, size), SLOT_DTYPE)
+        size = index.slot_position(self.slot_count) - index.HEADER_SIZE
+        return np.frombuffer(self._file.read(index.HEADER_SIZE, size), SLOT_DTYPE)
 
     def find(self, key_hash: int) -> list[int]:
         """Return the CommitLog offsets of all records with the key's hash, as ``IndexView.find`` does."""
         found: list[int] = []
         last = len(self.entries)
-        slot = slot_position(slot_of(key_hash, self.slot_count))
-        number = unpack_slot(self._file.read(slot, SLOT_SIZE))
-        while NO_ENTRY < number < last:
-            entry = IndexEntry.unpack(self._file.read(entry_position(number, self.slot_count), ENTRY_SIZE))
+        slot = index.slot_position(index.slot_of(key_hash, self.slot_count))
+        number = index.unpack_slot(self._file.read(slot, index.SLOT_SIZE))
+        while index.NO_ENTRY < number < last:
+            entry = index.IndexEntry.unpack(
+                self._file.read(index.entry_position(number, self.slot_count), index.ENTRY_SIZE)
+            )
             if entry.time_diff_s < 0:
                 break
             if entry.key_hash == key_hash:
@@ -195,5 +185,7 @@ class EntriesByReads:
             number = place % self._used
             return self[number : number + 1][0]
         first, behind, _ = place.indices(self._used)
-        position = entry_position(first, self._slot_count)
-        return np.frombuffer(self._file.read(position, max(behind - first, 0) * ENTRY_SIZE), ENTRY_DTYPE)
+        position = index.entry_position(first, self._slot_count)
+        return np.frombuffer(
+            self._file.read(position, max(behind - first, 0) * index.ENTRY_SIZE), ENTRY_DTYPE
+        )
