@@ -5,17 +5,9 @@ from pathlib import Path
 import pytest
 from tests.live import BROKER, serving
 
+from cometmq import errors
 from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.client import Producer, PullConsumer
-from cometmq.errors import (
-    FormatError,
-    IllegalName,
-    NetworkError,
-    NoBroker,
-    NoRoute,
-    RemoteError,
-    UnreadableAnswer,
-)
 from cometmq.message import Message, MessageQueue
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.address import free_port
@@ -62,7 +54,7 @@ async def test_a_deleted_topic_is_gone_with_its_messages_and_can_be_made_again(t
             await producer.send(Message("Orders", b"old"))
         assert await admin.delete("Orders") == [BROKER]
         assert "Orders" not in await admin.topics()
-        with pytest.raises(NoRoute):
+        with pytest.raises(errors.NoRoute):
             await admin.route("Orders")
         await admin.create("Orders", queues=1)
         async with PullConsumer(live.name_server, "readers") as consumer:
@@ -73,17 +65,17 @@ async def test_a_deleted_topic_is_gone_with_its_messages_and_can_be_made_again(t
 async def test_a_name_that_cannot_be_is_refused_before_anyone_is_asked() -> None:
     async with TopicAdmin(f"127.0.0.1:{free_port()}") as admin:
         for name in ("", "a/b", "..", "x" * 128):
-            with pytest.raises(IllegalName):
+            with pytest.raises(errors.IllegalName):
                 await admin.create(name)
-            with pytest.raises(IllegalName):
+            with pytest.raises(errors.IllegalName):
                 await admin.delete(name)
 
 
 async def test_what_the_broker_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
-        with pytest.raises(RemoteError, match="perm 9"):
+        with pytest.raises(errors.RemoteError, match="perm 9"):
             await admin.create("Orders", perm=9)
-        with pytest.raises(RemoteError, match="readQueueNums 70000"):
+        with pytest.raises(errors.RemoteError, match="readQueueNums 70000"):
             await admin.create("Orders", queues=70_000)
 
 
@@ -92,7 +84,7 @@ async def test_a_name_server_without_brokers_says_what_to_do() -> None:
     await server.start()
     try:
         async with TopicAdmin(server.address) as admin:
-            with pytest.raises(NoBroker, match="knows no broker: start a broker with namesrvAddr"):
+            with pytest.raises(errors.NoBroker, match="knows no broker: start a broker with namesrvAddr"):
                 await admin.create("Orders")
             assert (await admin.info()).brokers == {}, "who asks for the brokers alone judges for itself"
     finally:
@@ -111,7 +103,7 @@ async def test_any_of_the_name_servers_will_do_to_make_a_topic(tmp_path: Path) -
 async def test_without_name_servers_the_error_names_them() -> None:
     port = free_port()
     async with TopicAdmin(f"127.0.0.1:{port}") as admin:
-        with pytest.raises(NetworkError, match=f"no name server answers: .*{port}"):
+        with pytest.raises(errors.NetworkError, match=f"no name server answers: .*{port}"):
             await admin.topics()
 
 
@@ -133,7 +125,7 @@ async def test_a_topic_of_more_queues_than_can_be_is_left_out_of_lists() -> None
         name_server.routes.register(header, Registration([], TopicTable(topics=topics)), "link", 0)
         async with TopicAdmin(name_server.address) as admin:
             assert await admin.lines() == [TopicOnBroker("Orders", "a", 1, 1, 6)]
-            with pytest.raises(FormatError, match="topic 'Bills' has 2147483647 queues to read"):
+            with pytest.raises(errors.FormatError, match="topic 'Bills' has 2147483647 queues to read"):
                 await admin.route("Bills")
     finally:
         await name_server.stop()
@@ -149,5 +141,7 @@ async def test_settings_of_more_queues_than_can_be_are_refused(
         await admin.create("Orders")
         monkeypatch.setattr(admin, "ask", answer)
         what = "topic 'Orders' has 2147483647 queues to write, not 0 to 65535: set fewer"
-        with pytest.raises(UnreadableAnswer, match=f"{live.broker} answers what cannot be read: {what}"):
+        with pytest.raises(
+            errors.UnreadableAnswer, match=f"{live.broker} answers what cannot be read: {what}"
+        ):
             await admin.update("Orders", queues=8)

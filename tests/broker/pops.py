@@ -6,15 +6,7 @@ from tests.broker.conftest import Bench, Client
 from tests.broker.halves import records
 
 from cometmq.format import properties
-from cometmq.format.pop.check_point import (
-    CheckPoint,
-    PopAck,
-    PopKey,
-    decode_ack,
-    decode_check_point,
-    encode_ack,
-    unique_key_formats,
-)
+from cometmq.format.pop import check_point
 from cometmq.format.pop.names import flag_of, revive_topic
 from cometmq.format.pop.offset_info import parse_begin_offsets, parse_offsets
 from cometmq.format.pop.receipt import ReceiptHandle, parse_receipt
@@ -124,7 +116,7 @@ class Stored(NamedTuple):
         due_ms: when it comes due; None if it was due when it was stored.
     """
 
-    what: CheckPoint | PopAck
+    what: check_point.CheckPoint | check_point.PopAck
     revive_queue_id: int
     due_ms: int | None
 
@@ -141,12 +133,12 @@ def stored(bench: Bench) -> list[Stored]:
     return found
 
 
-def check_points(bench: Bench) -> list[CheckPoint]:
-    return [one.what for one in stored(bench) if isinstance(one.what, CheckPoint)]
+def check_points(bench: Bench) -> list[check_point.CheckPoint]:
+    return [one.what for one in stored(bench) if isinstance(one.what, check_point.CheckPoint)]
 
 
-def acks(bench: Bench) -> list[PopAck]:
-    return [one.what for one in stored(bench) if isinstance(one.what, PopAck)]
+def acks(bench: Bench) -> list[check_point.PopAck]:
+    return [one.what for one in stored(bench) if isinstance(one.what, check_point.PopAck)]
 
 
 def come_back(bench: Bench, topic: str, *bodies: bytes, **named: str) -> None:
@@ -165,24 +157,24 @@ async def fill(bench: Bench, disk: MemoryDisk) -> None:
         pass
 
 
-def _what(record: Record) -> CheckPoint | PopAck:
+def _what(record: Record) -> check_point.CheckPoint | check_point.PopAck:
     named = properties.decode(record.properties)
-    what: CheckPoint | PopAck
+    what: check_point.CheckPoint | check_point.PopAck
     if named["TAGS"] == "ck":
-        what = decode_check_point(record.body)
+        what = check_point.decode_check_point(record.body)
         kind, offset, body = "ck", what.begin_offset, what.encode()
     else:
-        what = decode_ack(record.body)
-        tag, offset, body = encode_ack(what.offsets, what.key.ack_members())
+        what = check_point.decode_ack(record.body)
+        tag, offset, body = check_point.encode_ack(what.offsets, what.key.ack_members())
         assert named["TAGS"] == tag
         kind = "ack"
     assert (named["UNIQ_KEY"], record.body) == (unique_key(what.key, offset, kind), body)
     return what
 
 
-def unique_key(key: PopKey, offset: int, kind: str) -> str:
+def unique_key(key: check_point.PopKey, offset: int, kind: str) -> str:
     """Return the unique key of a message of a check point; ``kind`` is ``ck`` or ``ack``."""
-    before, behind = unique_key_formats(key.topic, key.group, key.broker_name, kind)
+    before, behind = check_point.unique_key_formats(key.topic, key.group, key.broker_name, kind)
     return f"{before % key.queue_id}{offset}{behind % key.pop_time_ms}"
 
 

@@ -5,24 +5,13 @@ import pytest
 from tests.console.conftest import Browser, browsing, text_of
 from tests.fuzzed_broker import NAME, Mutations, fuzzed_broker, nonsense
 
+from cometmq import errors
 from cometmq.admin import groups
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Producer, PullConsumer
 from cometmq.console.application import PAGES, status_of
 from cometmq.console.settings import ConsoleSettings
 from cometmq.console.workload import Busy
-from cometmq.errors import (
-    AccessError,
-    CometMQError,
-    FormatError,
-    NetworkError,
-    NoBroker,
-    NoRoute,
-    ProtocolError,
-    RemoteError,
-    SettingsError,
-    UnreadableAnswer,
-)
 from cometmq.message import Message
 from cometmq.net.address import free_port
 from cometmq.testing.embedded_broker import EmbeddedBroker
@@ -56,21 +45,21 @@ async def test_without_a_name_server_each_page_says_which_did_not_answer() -> No
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (NoRoute("x"), 404),
-        (RemoteError(ResponseCode.TOPIC_NOT_EXIST, "x"), 404),
-        (RemoteError(ResponseCode.NO_PERMISSION, "x"), 403),
-        (RemoteError(ResponseCode.SYSTEM_ERROR, "x"), 502),
-        (AccessError("x"), 403),
-        (SettingsError("x"), 400),
-        (FormatError("x"), 400),
-        (NetworkError("x"), 504),
-        (NoBroker("x"), 504),
-        (ProtocolError("x"), 502),
-        (UnreadableAnswer("10.0.0.1:10911", "x"), 502),
+        (errors.NoRoute("x"), 404),
+        (errors.RemoteError(ResponseCode.TOPIC_NOT_EXIST, "x"), 404),
+        (errors.RemoteError(ResponseCode.NO_PERMISSION, "x"), 403),
+        (errors.RemoteError(ResponseCode.SYSTEM_ERROR, "x"), 502),
+        (errors.AccessError("x"), 403),
+        (errors.SettingsError("x"), 400),
+        (errors.FormatError("x"), 400),
+        (errors.NetworkError("x"), 504),
+        (errors.NoBroker("x"), 504),
+        (errors.ProtocolError("x"), 502),
+        (errors.UnreadableAnswer("10.0.0.1:10911", "x"), 502),
         (Busy("x"), 503),
     ],
 )
-def test_an_error_has_the_status_of_its_kind(error: CometMQError, status: int) -> None:
+def test_an_error_has_the_status_of_its_kind(error: errors.CometMQError, status: int) -> None:
     assert status_of(error) == status
 
 

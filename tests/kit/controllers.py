@@ -12,27 +12,16 @@ from cometmq.replication.controller.client import ControllerClient
 from cometmq.replication.controller.identity import BrokerSet
 from cometmq.replication.controller.in_sync_set import Proposal
 from cometmq.replication.controller.life import MasterNews
+from cometmq.wire import headers as h
 from cometmq.wire.bodies import BrokerMembers, decode, encode
 from cometmq.wire.bodies.controller import ElectedMembers, SyncStateSet
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.controller_requests import TO_CONTROLLERS
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import BrokerHeartbeatHeader, NoFields, fields, parse
-from cometmq.wire.headers.controller import (
-    AlterSyncStateSetHeader,
-    AlterSyncStateSetResponseHeader,
-    ApplyBrokerIdHeader,
-    ControllerMetadataHeader,
-    ElectMasterHeader,
-    MasterHeader,
-    NextBrokerIdResponseHeader,
-    RegisterAtControllerHeader,
-)
-from cometmq.wire.headers.fields import Header
 
 MEMBERS = BrokerSet("DefaultCluster", "broker-x")
 OWN = "127.0.0.1:10911"
-Answer = tuple[Header, bytes]
+Answer = tuple[h.Header, bytes]
 
 
 class Controller:
@@ -61,7 +50,7 @@ class Controller:
                 session.close()
             elif command.code == RequestCode.BROKER_HEARTBEAT:
                 assert command.is_oneway
-                self.state.heartbeat(parse(BrokerHeartbeatHeader, command.ext_fields).broker_id or 0)
+                self.state.heartbeat(h.parse(h.BrokerHeartbeatHeader, command.ext_fields).broker_id or 0)
                 self.beats.set()
             else:
                 session.send(self.answer(command))
@@ -71,56 +60,56 @@ class Controller:
 
     def answer(self, command: Command) -> Command:
         code = RequestCode(command.code)
-        header = parse(TO_CONTROLLERS[code].header, command.ext_fields)
+        header = h.parse(TO_CONTROLLERS[code].header, command.ext_fields)
         if code is RequestCode.CONTROLLER_GET_METADATA_INFO:
             is_leader = self.leader == self.address
-            answer = ControllerMetadataHeader("group1", "n0", self.leader or None, is_leader)
-            return response(command, ext_fields=fields(answer))
+            answer = h.ControllerMetadataHeader("group1", "n0", self.leader or None, is_leader)
+            return response(command, ext_fields=h.fields(answer))
         if self.leader != self.address:
             return response(command, ResponseCode.CONTROLLER_NOT_LEADER, "not the leader")
         code_out = ResponseCode.SUCCESS
-        if isinstance(header, ElectMasterHeader) and self.state.master in self.state.alive:
+        if isinstance(header, h.ElectMasterHeader) and self.state.master in self.state.alive:
             code_out = ResponseCode.CONTROLLER_MASTER_STILL_EXIST
         try:
             answered, body = self.carry_out(header, command.body)
         except Refusal as refusal:
             return response(command, refusal.code, "refused")
-        return response(command, code_out, ext_fields=fields(answered), body=body)
+        return response(command, code_out, ext_fields=h.fields(answered), body=body)
 
-    def carry_out(self, header: Header, body: bytes) -> Answer:
+    def carry_out(self, header: h.Header, body: bytes) -> Answer:
         state = self.state
         match header:
-            case ApplyBrokerIdHeader():
+            case h.ApplyBrokerIdHeader():
                 state.apply(header.broker_id, header.check_code)
-                return NoFields(), b""
-            case RegisterAtControllerHeader():
+                return h.NoFields(), b""
+            case h.RegisterAtControllerHeader():
                 return _with_set(state.register(header.broker_id, header.broker_address))
-            case ElectMasterHeader():
+            case h.ElectMasterHeader():
                 news = state.elect(header.broker_id)
                 if news.broker_id is None:
                     raise Refusal(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED)
                 members = BrokerMembers(state.addresses, MEMBERS.broker_name, MEMBERS.cluster_name)
                 return _with_set(news)[0], encode(ElectedMembers(members, news.in_sync))
-            case AlterSyncStateSetHeader():
+            case h.AlterSyncStateSetHeader():
                 asked = decode(SyncStateSet, body)
                 news = state.alter(
                     header.master_id, header.master_epoch, Proposal(asked.members, asked.set_epoch)
                 )
-                return AlterSyncStateSetResponseHeader(news.set_epoch), _with_set(news)[1]
+                return h.AlterSyncStateSetResponseHeader(news.set_epoch), _with_set(news)[1]
         if hasattr(header, "cluster_name"):
-            return NextBrokerIdResponseHeader(*MEMBERS, state.next_id()), b""
+            return h.NextBrokerIdResponseHeader(*MEMBERS, state.next_id()), b""
         if not state.masters:
             raise Refusal(ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST)
         news_header, found = _with_set(state.news())
-        assert isinstance(news_header, MasterHeader)
-        return MasterHeader(news_header.broker_id, news_header.address, news_header.epoch), found
+        assert isinstance(news_header, h.MasterHeader)
+        return h.MasterHeader(news_header.broker_id, news_header.address, news_header.epoch), found
 
 
-def _with_set(news: MasterNews) -> tuple[Header, bytes]:
+def _with_set(news: MasterNews) -> tuple[h.Header, bytes]:
     body = encode(SyncStateSet(news.in_sync, max(news.set_epoch, 0)))
     if news.broker_id is None:
-        return MasterHeader(epoch=news.epoch), body
-    return MasterHeader(news.broker_id, news.address, news.epoch, news.set_epoch), body
+        return h.MasterHeader(epoch=news.epoch), body
+    return h.MasterHeader(news.broker_id, news.address, news.epoch, news.set_epoch), body
 
 
 @asynccontextmanager
@@ -177,8 +166,8 @@ class RecordedRoles:
     async def unfence(self) -> None:
         self.record("serves")
 
-    def heartbeat(self, broker_id: int) -> BrokerHeartbeatHeader:
-        return BrokerHeartbeatHeader(*MEMBERS[:1], OWN, MEMBERS[1], broker_id=broker_id)
+    def heartbeat(self, broker_id: int) -> h.BrokerHeartbeatHeader:
+        return h.BrokerHeartbeatHeader(*MEMBERS[:1], OWN, MEMBERS[1], broker_id=broker_id)
 
     async def until(self, *said: object) -> None:
         while said not in self.said:

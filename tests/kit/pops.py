@@ -16,15 +16,9 @@ from tests.broker.pops import (
 from cometmq.format.pop.offset_info import parse_begin_offsets, parse_offsets
 from cometmq.format.pop.receipt import ReceiptHandle
 from cometmq.format.record import Record
+from cometmq.wire import headers as h
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import (
-    AckHeader,
-    NotificationHeader,
-    NotificationResponseHeader,
-    PopHeader,
-    parse,
-)
 
 POLL_MS = 15_000
 POP = RequestCode.POP_MESSAGE
@@ -59,7 +53,7 @@ async def topic(bench: Bench, name: str = "T") -> None:
 NOTIFICATION = RequestCode.NOTIFICATION
 
 
-def header(bench: Bench, **changes: Any) -> NotificationHeader:
+def header(bench: Bench, **changes: Any) -> h.NotificationHeader:
     values: dict[str, Any] = {
         "consumer_group": "g",
         "topic": "T",
@@ -67,16 +61,16 @@ def header(bench: Bench, **changes: Any) -> NotificationHeader:
         "poll_time": 0,
         "born_time": bench.clock.now_ms(),
     }
-    return NotificationHeader(**values | changes)
+    return h.NotificationHeader(**values | changes)
 
 
-async def ask(bench: Bench, **changes: Any) -> NotificationResponseHeader:
+async def ask(bench: Bench, **changes: Any) -> h.NotificationResponseHeader:
     answer = await bench.ask(NOTIFICATION, header(bench, **changes))
     assert answer.code == ResponseCode.SUCCESS
-    return parse(NotificationResponseHeader, answer.ext_fields)
+    return h.parse(h.NotificationResponseHeader, answer.ext_fields)
 
 
-HAS, HAS_NOT = NotificationResponseHeader(True), NotificationResponseHeader(False)
+HAS, HAS_NOT = h.NotificationResponseHeader(True), h.NotificationResponseHeader(False)
 
 
 async def ack_batch(bench: Bench, *entries: dict[str, Any], broker: str = "broker-a") -> Command:
@@ -131,7 +125,7 @@ async def pop(
     bench: Bench, count: int = 32, invisible_ms: int = INVISIBLE_MS, queue_id: int = 0
 ) -> list[ReceiptHandle]:
     """Pop messages of T for the group g, and return their handles."""
-    header = PopHeader("g", "T", queue_id, count, invisible_ms, 0, bench.clock.now_ms(), 0)
+    header = h.PopHeader("g", "T", queue_id, count, invisible_ms, 0, bench.clock.now_ms(), 0)
     answer = await bench.ask(RequestCode.POP_MESSAGE, header)
     if answer.code != ResponseCode.SUCCESS:
         return []
@@ -154,7 +148,7 @@ async def pop(
 
 
 async def acknowledge(bench: Bench, handle: ReceiptHandle) -> None:
-    header = AckHeader("g", "T", handle.queue_id, str(handle), handle.offset)
+    header = h.AckHeader("g", "T", handle.queue_id, str(handle), handle.offset)
     answer = await bench.ask(RequestCode.ACK_MESSAGE, header)
     assert answer.code == ResponseCode.SUCCESS, answer
 

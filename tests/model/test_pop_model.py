@@ -9,21 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.broker.conftest import Bench
-from tests.model.pops import (
-    COUNT_MAX,
-    FOUND,
-    NO_MESSAGE,
-    QUEUES,
-    STEPS,
-    TOPIC,
-    Got,
-    Group,
-    broker,
-    die,
-    limits,
-    pass_time,
-    save_timer,
-)
+from tests.model import pops
 
 from cometmq.format.timer import wheel as timer_wheel
 from cometmq.testing.memory_disk import MemoryDisk
@@ -38,8 +24,8 @@ SLOTS = 3_600
 ACTIONS = st.lists(
     st.one_of(
         st.just(("nothing",)),
-        st.tuples(st.just("send"), st.integers(0, QUEUES - 1), st.integers(1, 3)),
-        st.tuples(st.just("pop"), st.integers(-1, QUEUES - 1), st.integers(1, 4), INVISIBLE_MS),
+        st.tuples(st.just("send"), st.integers(0, pops.QUEUES - 1), st.integers(1, 3)),
+        st.tuples(st.just("pop"), st.integers(-1, pops.QUEUES - 1), st.integers(1, 4), INVISIBLE_MS),
         st.tuples(st.just("pop all"), INVISIBLE_MS),
         st.tuples(st.just("ack"), st.integers(0, 60)),
         st.tuples(st.just("change"), st.integers(0, 60), INVISIBLE_MS),
@@ -49,8 +35,8 @@ ACTIONS = st.lists(
         st.tuples(st.sampled_from(["stop", "kill"])),
         st.tuples(st.just("die"), st.sampled_from([1_000, 5_000]), st.integers(0, 8)),
     ),
-    min_size=STEPS,
-    max_size=STEPS,
+    min_size=pops.STEPS,
+    max_size=pops.STEPS,
 )
 
 
@@ -70,12 +56,12 @@ class Model:
     def __init__(self) -> None:
         self.passed_ms = self.began_ms = self.saved_ms = 0
         self.sent: list[bytes] = []
-        self.held: dict[bytes, Got] = {}
+        self.held: dict[bytes, pops.Got] = {}
         self.acknowledged: set[bytes] = set()
         self.came: dict[bytes, int] = {}
         self.loose: set[bytes] = set()
 
-    def take(self, found: list[Got], clock_ms: int) -> None:
+    def take(self, found: list[pops.Got], clock_ms: int) -> None:
         """Check what came, and note it."""
         strict = [got.body for got in found if got.body not in self.loose]
         assert len(set(strict)) == len(strict), "twice at once"
@@ -103,12 +89,12 @@ class Model:
 
 
 async def act(bench: Bench, model: Model, action: tuple[Any, ...]) -> None:
-    group, clock_ms = Group(bench, "g"), bench.clock.now_ms()
+    group, clock_ms = pops.Group(bench, "g"), bench.clock.now_ms()
     match action:
         case ("send", queue_id, count):
             for _ in range(count):
                 body = b"m%d" % len(model.sent)
-                await bench.send(TOPIC, body, queue_id=queue_id, UNIQ_KEY=body.decode())
+                await bench.send(pops.TOPIC, body, queue_id=queue_id, UNIQ_KEY=body.decode())
                 model.sent.append(body)
         case ("pop", queue_id, count, invisible_ms) if model.sent:
             found = await group.pop(invisible_ms, count, queue_id)
@@ -119,7 +105,9 @@ async def act(bench: Bench, model: Model, action: tuple[Any, ...]) -> None:
         case ("ack", number) if model.held:
             body = list(model.held)[number % len(model.held)]
             in_time = model.held[body].due_ms > clock_ms
-            assert await group.ack(model.held[body]) in ((FOUND,) if in_time else (FOUND, NO_MESSAGE))
+            assert await group.ack(model.held[body]) in (
+                (pops.FOUND,) if in_time else (pops.FOUND, pops.NO_MESSAGE)
+            )
             if in_time:
                 model.ack(body)
             else:
@@ -131,19 +119,19 @@ async def act(bench: Bench, model: Model, action: tuple[Any, ...]) -> None:
             if not in_time:
                 model.loose.add(body)
         case ("pass", ms):
-            await pass_time(bench, ms)
+            await pops.pass_time(bench, ms)
             model.passed_ms += ms
         case ("save timer",):
-            await save_timer(bench)
+            await pops.save_timer(bench)
         case ("save offsets",):
             bench.parts.offsets.save()
             model.saved_ms = clock_ms
 
 
-async def pop_all(group: Group, model: Model, invisible_ms: int, clock_ms: int) -> None:
+async def pop_all(group: pops.Group, model: Model, invisible_ms: int, clock_ms: int) -> None:
     """Pop until nothing comes; all that is new or due must."""
     missing = model.must_come(clock_ms) - model.loose
-    while found := await group.pop(invisible_ms, COUNT_MAX):
+    while found := await group.pop(invisible_ms, pops.COUNT_MAX):
         model.take(found, clock_ms)
         missing -= {got.body for got in found}
     assert not missing, "too late, or lost"
@@ -151,7 +139,7 @@ async def pop_all(group: Group, model: Model, invisible_ms: int, clock_ms: int) 
 
 async def live(disk: MemoryDisk, model: Model, actions: list[tuple[Any, ...]]) -> MemoryDisk:
     """Serve until one of the actions ends the broker, or there are no more; return its disk."""
-    async with broker(disk, model.passed_ms, model.saved_ms) as bench:
+    async with pops.broker(disk, model.passed_ms, model.saved_ms) as bench:
         model.began_ms = bench.clock.now_ms()
         while actions:
             match actions.pop(0):
@@ -163,7 +151,7 @@ async def live(disk: MemoryDisk, model: Model, actions: list[tuple[Any, ...]]) -
                     return disk.after_kill()
                 case ("die", ms, stored):
                     model.passed_ms += ms
-                    return await die(bench, disk, ms, stored)
+                    return await pops.die(bench, disk, ms, stored)
                 case action:
                     await act(bench, model, action)
         for action in (("pass", LAST_MS), ("pop all", LAST_MS)):
@@ -172,7 +160,7 @@ async def live(disk: MemoryDisk, model: Model, actions: list[tuple[Any, ...]]) -
     return disk
 
 
-@limits()
+@pops.limits()
 @given(ACTIONS)
 async def test_each_comes_again_at_its_time_until_it_is_acknowledged(actions: list[tuple[Any, ...]]) -> None:
     disk, model, left = MemoryDisk(), Model(), [*actions, ("nothing",)]

@@ -17,16 +17,8 @@ from cometmq.namesrv.name_server import NameServer
 from cometmq.net import exposure
 from cometmq.net.client import Connections
 from cometmq.net.tls.settings import TlsSettings
+from cometmq.wire import bodies
 from cometmq.wire.acl import Credentials, signed_fields
-from cometmq.wire.bodies import (
-    DataVersion,
-    Registration,
-    TopicConfig,
-    TopicRoute,
-    TopicTable,
-    decode,
-    encode,
-)
 from cometmq.wire.codes import VERSION, RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.requests import TO_NAME_SERVERS
@@ -78,9 +70,11 @@ def registration(address: str = SAFE) -> Command:
         "haServerAddr": address,
         "brokerId": "0",
     }
-    topics = {name: TopicConfig(topic=name) for name in ("Orders", "Other")}
-    table = TopicTable(DataVersion(), topics=topics)
-    return Command(RequestCode.REGISTER_BROKER, ext_fields=fields, body=encode(Registration(table=table)))
+    topics = {name: bodies.TopicConfig(topic=name) for name in ("Orders", "Other")}
+    table = bodies.TopicTable(bodies.DataVersion(), topics=topics)
+    return Command(
+        RequestCode.REGISTER_BROKER, ext_fields=fields, body=bodies.encode(bodies.Registration(table=table))
+    )
 
 
 def route_of(topic: str) -> Command:
@@ -103,7 +97,7 @@ class Client:
         return (await self.ask(command, user)).code
 
     async def address(self, user: Credentials | None = None) -> str:
-        route = decode(TopicRoute, (await self.ask(route_of("Orders"), user)).body)
+        route = bodies.decode(bodies.TopicRoute, (await self.ask(route_of("Orders"), user)).body)
         return route.brokers[0].addrs[0]
 
     async def close(self) -> None:

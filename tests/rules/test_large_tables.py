@@ -28,17 +28,7 @@ from cometmq.message import MessageQueue
 from cometmq.net.server import Server, Session
 from cometmq.store import NewMessage
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import (
-    ConsumerData,
-    ConsumerIds,
-    Heartbeat,
-    ProducerData,
-    SubscriptionData,
-    TopicConfig,
-    decode,
-    encode,
-    tag_subscription,
-)
+from cometmq.wire import bodies
 from cometmq.wire.codes import LanguageCode, RequestCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import Command
@@ -106,8 +96,8 @@ def test_one_filter_among_5000(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     table = JsonTable(Disk(), tmp_path / "consumerFilter.json")
     filters = ConsumerFilters(table, ManualClock(), BloomFilter(20, 32), keep_ms=1_000)
 
-    def wanted(expression: str, version: int) -> list[SubscriptionData]:
-        return [SubscriptionData("T", expression, "SQL92", version)]
+    def wanted(expression: str, version: int) -> list[bodies.SubscriptionData]:
+        return [bodies.SubscriptionData("T", expression, "SQL92", version)]
 
     for n in range(FILTERS):
         filters.register(f"g{n}", wanted("a > 1", 1))
@@ -146,7 +136,7 @@ async def test_all_offsets_are_told_a_part_in_each_turn(tmp_path: Path) -> None:
 async def test_the_ends_of_queues_are_told_a_part_in_each_turn(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         for n in range(GROUPS):
-            bench.parts.topics.put(TopicConfig(f"T{n}", QUEUES, QUEUES))
+            bench.parts.topics.put(bodies.TopicConfig(f"T{n}", QUEUES, QUEUES))
             bench.parts.offsets.commit("g", f"T{n}", 0, 0)
         with counted() as turns:
             answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True))
@@ -162,8 +152,10 @@ async def join(bench: Bench, count: int) -> list[Wire]:
         session = Session(server.shared)
         wires.append(Wire("127.0.0.1"))
         session.connection_made(wires[-1])  # type: ignore[arg-type]  # it is one as far as it cares
-        beat = Heartbeat(f"c{n}", consumers=[ConsumerData("cg")], producers=[ProducerData("pg")])
-        bench.parts.requests.handle(session, [Command(RequestCode.HEART_BEAT, body=encode(beat))])
+        beat = bodies.Heartbeat(
+            f"c{n}", consumers=[bodies.ConsumerData("cg")], producers=[bodies.ProducerData("pg")]
+        )
+        bench.parts.requests.handle(session, [Command(RequestCode.HEART_BEAT, body=bodies.encode(beat))])
     while asyncio.all_tasks() and not all(wire.data for wire in wires):
         await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
     return wires
@@ -194,7 +186,7 @@ async def test_a_member_of_many_asks_for_the_others_ids_at_little_cost(tmp_path:
         with counted() as turns:
             answer = await bench.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader("cg"))
         assert max(turns) <= MEMBERS
-        assert decode(ConsumerIds, answer.body).ids == [f"c{n}" for n in range(MEMBERS)]
+        assert bodies.decode(bodies.ConsumerIds, answer.body).ids == [f"c{n}" for n in range(MEMBERS)]
 
 
 async def test_many_members_are_told_of_a_new_one_some_in_each_turn(tmp_path: Path) -> None:
@@ -244,8 +236,8 @@ def test_the_groups_that_subscribe_to_a_topic_are_found_without_a_look_at_the_ot
     consumers = Consumers[str](clock)
     member = ConnectedMember("c", LanguageCode.JAVA, 479, clock.monotonic_ms())
     for n in range(9):
-        wanted = [tag_subscription(f"T{n % 5}", "*", 1)]
-        consumers.heartbeat("a", ConsumerData(f"g{n}", subscriptions=wanted), member)
+        wanted = [bodies.tag_subscription(f"T{n % 5}", "*", 1)]
+        consumers.heartbeat("a", bodies.ConsumerData(f"g{n}", subscriptions=wanted), member)
     consumers._groups = NotAll(consumers._groups)
     assert (consumers.groups_of("T2"), consumers.groups_of("T7")) == ({"g2", "g7"}, set())
 
@@ -258,7 +250,7 @@ async def serving_many_queues(root: Path) -> AsyncIterator[Bench]:
             queues = range(QUEUES_EACH)
             bench.store.append([NewMessage(f"T{n}", q, b"", b"", 0, HOST, HOST) for q in queues])
         bench.store.append([NewMessage("T0", 0, bytes(60_000), b"", 0, HOST, HOST)])  # alone in the last file
-        bench.parts.topics.put_all(TopicConfig(topic=f"T{n}") for n in range(0, TOPICS, 2))
+        bench.parts.topics.put_all(bodies.TopicConfig(topic=f"T{n}") for n in range(0, TOPICS, 2))
         bench.parts.offsets.record_pulls((f"T{n}@g{n}", 0, 1, 1, 1) for n in range(TOPICS))
         await bench.parts.topics.settled()
     async with serving(root, LARGE) as bench:

@@ -6,6 +6,7 @@ from tests.broker.conftest import Client, pull_header, serving
 from tests.broker.pops import come_back
 
 from cometmq.format.java import fastjson
+from cometmq.wire import headers as h
 from cometmq.wire.bodies import (
     ConsumerConnections,
     GroupConfig,
@@ -18,14 +19,6 @@ from cometmq.wire.bodies import (
     decode,
 )
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.headers import (
-    ConsumerGroupHeader,
-    DeleteGroupHeader,
-    GetAllGroupConfigHeader,
-    GroupHeader,
-    ProducerGroupHeader,
-)
-from cometmq.wire.headers.admin import GroupForbiddenHeader, GroupSubscriptionHeader
 
 CREATE = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 FACTOR, MODEL = "priority.factor", "lite.sub.model"
@@ -35,13 +28,13 @@ async def test_a_group_is_created_shown_and_deleted(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         config = GroupConfig(group="g", retry_max_times=3)
         assert (await bench.ask(CREATE, body=config)).code == ResponseCode.SUCCESS
-        header = GroupHeader("g")
+        header = h.GroupHeader("g")
         shown = await bench.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
         assert decode(GroupConfig, shown.body) == config
         bench.parts.offsets.commit("g", "T", 0, 1)
         topics = await bench.ask(RequestCode.QUERY_TOPICS_BY_CONSUMER, header)
         assert decode(TopicNames, topics.body).topics == ["T"]
-        await bench.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("g", clean_offset=True))
+        await bench.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, h.DeleteGroupHeader("g", clean_offset=True))
         gone = await bench.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
         assert gone.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
         assert bench.parts.offsets.topics_of("g") == set()
@@ -58,7 +51,7 @@ async def test_the_retry_topics_of_a_deleted_group_s_pops_go_with_all_in_them(tm
             come_back(bench, name, b"x")
         offsets.commit("g_T", "%RETRY%g_T_T", 0, 0)
         offsets.commit("g", "%RETRY%g_T2", 0, 1)
-        deleted = await bench.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("g"))
+        deleted = await bench.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, h.DeleteGroupHeader("g"))
         assert deleted.code == ResponseCode.SUCCESS
         assert topics.find("%RETRY%g_T2") is topics.find("%RETRY%g+T") is None
         assert [topics.find(name) is not None for name in stay] == [True] * len(stay)
@@ -81,7 +74,7 @@ async def test_attributes_are_changed_by_their_signs_and_stay_otherwise(tmp_path
         ):
             answer = await bench.ask(CREATE, body=GroupConfig(group="g", attributes=change))
             assert answer.code == ResponseCode.SUCCESS
-            shown = await bench.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupHeader("g"))
+            shown = await bench.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, h.GroupHeader("g"))
             assert decode(GroupConfig, shown.body).attributes == attributes
         for name in (MODEL, "", "+", "+no.such.attribute"):
             answer = await bench.ask(CREATE, body=GroupConfig(group="g", attributes={name: "4"}))
@@ -119,10 +112,10 @@ async def test_an_attribute_has_only_values_that_it_allows(
 async def test_all_groups_are_shown_at_once_or_by_the_page(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-        answer = await bench.ask(code, GetAllGroupConfigHeader())
+        answer = await bench.ask(code, h.GetAllGroupConfigHeader())
         everything = decode(GroupConfigs, answer.body).groups
         assert answer.ext_fields["totalGroupNum"] == str(len(everything))
-        page = await bench.ask(code, GetAllGroupConfigHeader(first=2, max_count=3))
+        page = await bench.ask(code, h.GetAllGroupConfigHeader(first=2, max_count=3))
         assert list(decode(GroupConfigs, page.body).groups) == sorted(everything)[2:5]
 
 
@@ -131,25 +124,25 @@ async def test_the_members_of_groups_are_shown(tmp_path: Path) -> None:
         beat = Heartbeat("me", producers=[ProducerData("pg")])
         await bench.ask(RequestCode.HEART_BEAT, body=beat)
         await bench.heartbeat("cg", "T", tags="A", client_id="me")
-        header = ConsumerGroupHeader("cg")
+        header = h.ConsumerGroupHeader("cg")
         answer = await bench.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         consumers = decode(ConsumerConnections, answer.body)
         (connection,) = consumers.connections
         assert connection.client_id == "me" and connection.client_addr.startswith("127.0.0.1:")
         assert consumers.subscriptions["T"].tags == {"A"}
-        answer = await bench.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader("pg"))
+        answer = await bench.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, h.ProducerGroupHeader("pg"))
         assert decode(ProducerConnections, answer.body).connections == [connection]
 
 
 async def test_groups_without_members_are_not_online(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
-        header = ConsumerGroupHeader("cg")
+        header = h.ConsumerGroupHeader("cg")
         answer = await bench.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         assert (answer.code, answer.remark) == (
             ResponseCode.CONSUMER_NOT_ONLINE,
             "the consumer group[cg] not online",
         )
-        answer = await bench.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader("pg"))
+        answer = await bench.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, h.ProducerGroupHeader("pg"))
         assert answer.code == ResponseCode.SYSTEM_ERROR
 
 
@@ -170,7 +163,7 @@ async def test_the_subscription_of_a_group_to_a_topic_is_shown(tmp_path: Path) -
     async with serving(tmp_path) as bench:
         code = RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER
         await bench.heartbeat("cg", "T", tags="A")
-        answer = await bench.ask(code, GroupSubscriptionHeader("cg", "T"))
+        answer = await bench.ask(code, h.GroupSubscriptionHeader("cg", "T"))
         shown = fastjson.loads(answer.body)
         assert (shown["group"], shown["topic"]) == ("cg", "T")
         assert (shown["subscriptionData"]["subString"], shown["subscriptionData"]["tagsSet"]) == ("A", ["A"])
@@ -179,7 +172,7 @@ async def test_the_subscription_of_a_group_to_a_topic_is_shown(tmp_path: Path) -
             ("x", "T", b'{"group":"x","topic":"T"}'),
             ("x", None, b'{"group":"x"}'),
         ):
-            answer = await bench.ask(code, GroupSubscriptionHeader(group, topic))
+            answer = await bench.ask(code, h.GroupSubscriptionHeader(group, topic))
             assert (answer.code, answer.body) == (ResponseCode.SUCCESS, body)
 
 
@@ -190,21 +183,21 @@ async def test_a_group_that_may_not_read_a_topic_is_refused_until_it_may(tmp_pat
         await bench.heartbeat("cg", "T")
         assert (await bench.ask(RequestCode.PULL_MESSAGE, pull)).code == ResponseCode.SUCCESS
         code = RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN
-        answer = await bench.ask(code, GroupForbiddenHeader("cg", "T"))
+        answer = await bench.ask(code, h.GroupForbiddenHeader("cg", "T"))
         assert answer.body == b'{"group":"cg","readable":true,"topic":"T"}'
-        answer = await bench.ask(code, GroupForbiddenHeader("cg", "T", is_readable=False))
+        answer = await bench.ask(code, h.GroupForbiddenHeader("cg", "T", is_readable=False))
         assert answer.body == b'{"group":"cg","readable":false,"topic":"T"}'
         refused = await bench.ask(RequestCode.PULL_MESSAGE, pull)
         assert refused.code == ResponseCode.NO_PERMISSION
         assert refused.remark == "the consumer group[cg] is forbidden for topic[T]"
     async with serving(tmp_path) as bench:
         await bench.heartbeat("cg", "T")
-        answer = await bench.ask(code, GroupForbiddenHeader("cg", "T"))
+        answer = await bench.ask(code, h.GroupForbiddenHeader("cg", "T"))
         assert answer.body == b'{"group":"cg","readable":false,"topic":"T"}'
         assert (await bench.ask(RequestCode.PULL_MESSAGE, pull)).code == ResponseCode.NO_PERMISSION
-        await bench.ask(code, GroupForbiddenHeader("cg", "T", is_readable=True))
+        await bench.ask(code, h.GroupForbiddenHeader("cg", "T", is_readable=True))
         assert (await bench.ask(RequestCode.PULL_MESSAGE, pull)).code == ResponseCode.SUCCESS
-        answer = await bench.ask(code, GroupForbiddenHeader("cg", "a/b", is_readable=False))
+        answer = await bench.ask(code, h.GroupForbiddenHeader("cg", "a/b", is_readable=False))
         assert answer.code == ResponseCode.INVALID_PARAMETER
 
 

@@ -5,25 +5,15 @@ from tests.broker.conftest import BROKER, Bench, Client, pull_header, serving
 
 from cometmq.broker.admin.offsets import LOGGED_MAX
 from cometmq.format.java import fastjson
+from cometmq.wire import headers as h
 from cometmq.wire.bodies import GroupConfig, QueueOffsets, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import (
-    CloneOffsetHeader,
-    CreateTopicHeader,
-    PullFlag,
-    PullResponseHeader,
-    ResetOffsetHeader,
-    UnregisterClientHeader,
-    UpdateConsumerOffsetHeader,
-    parse,
-)
-from cometmq.wire.headers.admin import AllOffsetsHeader, CorrectionOffsetHeader
 
 
 async def stock(bench: Bench) -> None:
     """Create a topic of two queues, the first with three messages, one each second, and a group."""
-    header = CreateTopicHeader("T", "TBW102", 2, 2, 6, "SINGLE_TAG")
+    header = h.CreateTopicHeader("T", "TBW102", 2, 2, 6, "SINGLE_TAG")
     await bench.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
     await bench.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=GroupConfig("g"))
     for _ in range(3):
@@ -32,7 +22,7 @@ async def stock(bench: Bench) -> None:
 
 
 async def reset(bench: Bench, time: int = 0, **named: int) -> Command:
-    header = ResetOffsetHeader("g", "T", time, is_force=True, **named)
+    header = h.ResetOffsetHeader("g", "T", time, is_force=True, **named)
     return await bench.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
 
@@ -56,7 +46,7 @@ async def test_the_ends_of_consumed_queues_are_told_beside_their_offsets_if_want
         await stock(bench)
         for topic in ("T", "gone"):
             bench.parts.offsets.commit("g", topic, 0, 2)
-        answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET, AllOffsetsHeader(with_ends=True))
+        answer = await bench.ask(RequestCode.GET_ALL_CONSUMER_OFFSET, h.AllOffsetsHeader(with_ends=True))
         found = fastjson.loads(answer.body)
         assert found["offsetTable"] == {"T@g": {0: 2}, "gone@g": {0: 2}}
         assert found["endTable"] == {"T": {0: 3, 1: 0}}
@@ -88,7 +78,7 @@ async def test_what_is_not_there_is_refused(
 ) -> None:
     async with serving(tmp_path) as bench:
         await stock(bench)
-        header = ResetOffsetHeader(group, topic, 0, is_force=True, queue_id=queue_id, offset=offset)
+        header = h.ResetOffsetHeader(group, topic, 0, is_force=True, queue_id=queue_id, offset=offset)
         answer = await bench.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
         assert answer.code == code and bench.parts.offsets.committed("g", "T", 0) is None
 
@@ -102,7 +92,7 @@ async def test_a_held_pull_is_told_at_once_where_to_go_on_and_only_once(tmp_path
         await reset(bench, queue_id=0, offset=1)
         told = await waiting
         assert (told.code, told.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
-        assert parse(PullResponseHeader, told.ext_fields).next_offset == 1
+        assert h.parse(h.PullResponseHeader, told.ext_fields).next_offset == 1
         again = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T", 1, group="g"))
         assert again.code == ResponseCode.SUCCESS
         assert not other.done() and bench.parts.pulls.held_count == 1
@@ -112,11 +102,11 @@ async def test_what_members_commit_before_they_hear_of_it_does_not_count(tmp_pat
     async with serving(tmp_path) as bench:
         await stock(bench)
         await reset(bench, queue_id=0, offset=1)
-        commit = UpdateConsumerOffsetHeader("g", "T", 0, 3)
+        commit = h.UpdateConsumerOffsetHeader("g", "T", 0, 3)
         answer = await bench.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
         assert answer.code == ResponseCode.SUCCESS
         header = pull_header("T", 3, group="g")
-        header.sys_flag, header.commit_offset = header.sys_flag | PullFlag.COMMIT_OFFSET, 3
+        header.sys_flag, header.commit_offset = header.sys_flag | h.PullFlag.COMMIT_OFFSET, 3
         told = await bench.ask(RequestCode.PULL_MESSAGE, header)
         assert told.code == ResponseCode.PULL_OFFSET_MOVED
         assert bench.parts.offsets.committed("g", "T", 0) == 1
@@ -127,7 +117,7 @@ async def test_what_members_commit_before_they_hear_of_it_does_not_count(tmp_pat
 async def clone(bench: Bench, topic: str | None = None, *, offline: bool = False) -> set[str]:
     """Clone to a new group; give the topics in which that stands now."""
     bench.parts.offsets.delete_group("h")
-    header = CloneOffsetHeader("g", "h", topic, offline=offline)
+    header = h.CloneOffsetHeader("g", "h", topic, offline=offline)
     assert (await bench.ask(RequestCode.CLONE_GROUP_OFFSET, header)).code == ResponseCode.SUCCESS
     return bench.parts.offsets.topics_of("h")
 
@@ -156,7 +146,7 @@ async def test_topics_that_the_members_of_a_group_do_not_subscribe_to_are_cloned
         assert (await clone(bench, "T"), await clone(bench, "U")) == ({"T"}, set())
         assert await clone(bench, offline=True) == {"T", "U"}
         assert await clone(bench, "U", offline=True) == {"U"}
-        await member.ask(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader("c", consumer_group="g"))
+        await member.ask(RequestCode.UNREGISTER_CLIENT, h.UnregisterClientHeader("c", consumer_group="g"))
         assert await clone(bench) == {"T", "U"}
         await member.connection.close()
 
@@ -191,10 +181,13 @@ async def test_the_lowest_offsets_of_all_groups_are_compared_with_one(tmp_path: 
             commit(group, "T", queue_id, offset)
         commit("b", "U", 0, 0)
         for header, body in (
-            (CorrectionOffsetHeader("T", "b", "c"), b'{"correctionOffsets":{0:3,1:9}}'),
-            (CorrectionOffsetHeader("T", "b"), b'{"correctionOffsets":{0:1,1:9}}'),
-            (CorrectionOffsetHeader("T", "c", "a,c"), b'{"correctionOffsets":{0:9223372036854775807,1:10}}'),
-            (CorrectionOffsetHeader("None", "a"), b'{"correctionOffsets":{}}'),
+            (h.CorrectionOffsetHeader("T", "b", "c"), b'{"correctionOffsets":{0:3,1:9}}'),
+            (h.CorrectionOffsetHeader("T", "b"), b'{"correctionOffsets":{0:1,1:9}}'),
+            (
+                h.CorrectionOffsetHeader("T", "c", "a,c"),
+                b'{"correctionOffsets":{0:9223372036854775807,1:10}}',
+            ),
+            (h.CorrectionOffsetHeader("None", "a"), b'{"correctionOffsets":{}}'),
         ):
             answer = await bench.ask(RequestCode.QUERY_CORRECTION_OFFSET, header)
             assert (answer.code, answer.body) == (ResponseCode.SUCCESS, body)

@@ -18,19 +18,12 @@ from cometmq.broker.request_body import RequestBodies
 from cometmq.io.files import FileLayer
 from cometmq.store.tables import JsonTable
 from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire import headers as h
 from cometmq.wire.acl import ACCESS_KEY
 from cometmq.wire.bodies.access import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo, decode_list
 from cometmq.wire.bodies.body import LIMITS, decode, encode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import Header, fields
-from cometmq.wire.headers.access import (
-    AclFilterHeader,
-    DeleteAclHeader,
-    SubjectHeader,
-    UserFilterHeader,
-    UserHeader,
-)
 from cometmq.wire.requests import TO_BROKERS
 
 ENTRY = PolicyEntryInfo("Topic:T*", ["Pub", "Sub"], ["127.0.0.1"], "Allow")
@@ -49,13 +42,13 @@ class Desk:
     async def ask(
         self,
         code: RequestCode,
-        header: Header,
+        header: h.Header,
         body: UserInfo | AclInfo | bytes = b"",
         sender: dict[str, str] | None = None,
     ) -> tuple[int, str | None, bytes]:
         """Send a request in the name of a user; return the code, the remark and the body of the answer."""
         data = body if isinstance(body, bytes) else encode(body)
-        command = Command(code, ext_fields=fields(header) | (sender or {}), body=data)
+        command = Command(code, ext_fields=h.fields(header) | (sender or {}), body=data)
         answer = await self.bench.connection.request(command)
         return answer.code, answer.remark, answer.body
 
@@ -95,30 +88,30 @@ OK = (ResponseCode.SUCCESS, DONE, b"")
 async def test_a_user_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
         info = UserInfo("ignored", "12345678", "Normal")
-        assert await here.ask(RequestCode.AUTH_CREATE_USER, UserHeader("u1"), info) == OK
-        shown = await here.ask(RequestCode.AUTH_GET_USER, UserHeader("u1"), sender=SUPER)
+        assert await here.ask(RequestCode.AUTH_CREATE_USER, h.UserHeader("u1"), info) == OK
+        shown = await here.ask(RequestCode.AUTH_GET_USER, h.UserHeader("u1"), sender=SUPER)
         assert shown == (
             ResponseCode.SUCCESS,
             DONE,
             b'{"password":"12345678","userStatus":"enable","userType":"Normal","username":"u1"}',
         )
         change = UserInfo(user_status="disable")
-        assert await here.ask(RequestCode.AUTH_UPDATE_USER, UserHeader("u1"), change) == OK
+        assert await here.ask(RequestCode.AUTH_UPDATE_USER, h.UserHeader("u1"), change) == OK
         assert here.directory.find("u1") == User("u1", "12345678", status=UserStatus.DISABLE)
-        assert await here.ask(RequestCode.AUTH_DELETE_USER, UserHeader("u1")) == OK
+        assert await here.ask(RequestCode.AUTH_DELETE_USER, h.UserHeader("u1")) == OK
         assert here.directory.find("u1") is None
-        assert await here.ask(RequestCode.AUTH_GET_USER, UserHeader("u1")) == OK
-        assert await here.ask(RequestCode.AUTH_DELETE_USER, UserHeader("u1")) == OK
+        assert await here.ask(RequestCode.AUTH_GET_USER, h.UserHeader("u1")) == OK
+        assert await here.ask(RequestCode.AUTH_DELETE_USER, h.UserHeader("u1")) == OK
 
 
 async def test_users_are_listed_by_a_part_of_their_name(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
-        code, remark, body = await here.ask(RequestCode.AUTH_LIST_USER, UserFilterHeader())
+        code, remark, body = await here.ask(RequestCode.AUTH_LIST_USER, h.UserFilterHeader())
         assert (code, remark) == (ResponseCode.SUCCESS, DONE)
         assert [user.username for user in decode_list(UserInfo, body)] == ["normal", "root"]
-        _, _, body = await here.ask(RequestCode.AUTH_LIST_USER, UserFilterHeader("oo"))
+        _, _, body = await here.ask(RequestCode.AUTH_LIST_USER, h.UserFilterHeader("oo"))
         assert [user.username for user in decode_list(UserInfo, body)] == ["root"]
-        assert await here.ask(RequestCode.AUTH_LIST_USER, UserFilterHeader("x")) == OK
+        assert await here.ask(RequestCode.AUTH_LIST_USER, h.UserFilterHeader("x")) == OK
 
 
 @pytest.mark.parametrize(
@@ -129,10 +122,10 @@ async def test_only_super_users_are_sent_the_passwords_of_others(
     tmp_path: Path, sender: dict[str, str] | None, passwords: list[str | None]
 ) -> None:
     async with desk(tmp_path) as here:
-        _, _, body = await here.ask(RequestCode.AUTH_LIST_USER, UserFilterHeader(), sender=sender)
+        _, _, body = await here.ask(RequestCode.AUTH_LIST_USER, h.UserFilterHeader(), sender=sender)
         assert [user.password for user in decode_list(UserInfo, body)] == passwords
         for name, password in zip(("normal", "root"), passwords, strict=True):
-            _, _, body = await here.ask(RequestCode.AUTH_GET_USER, UserHeader(name), sender=sender)
+            _, _, body = await here.ask(RequestCode.AUTH_GET_USER, h.UserHeader(name), sender=sender)
             assert decode(UserInfo, body).password == password
 
 
@@ -140,7 +133,7 @@ async def test_many_users_are_listed_too(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
         for number in range(600):
             here.directory.create(User(f"u{number:03}", "secret"))
-        _, _, body = await here.ask(RequestCode.AUTH_LIST_USER, UserFilterHeader("u"))
+        _, _, body = await here.ask(RequestCode.AUTH_LIST_USER, h.UserFilterHeader("u"))
         assert len(decode_list(UserInfo, body)) == 600
 
 
@@ -182,7 +175,7 @@ async def test_what_is_wrong_with_a_user_is_said_in_rocketmqs_words(
 ) -> None:
     async with desk(tmp_path) as here:
         before = here.directory.snapshot()
-        answer = await here.ask(RequestCode(code), UserHeader(name), info, sender)
+        answer = await here.ask(RequestCode(code), h.UserHeader(name), info, sender)
         assert answer == (*refusal, b"")
         assert here.directory.snapshot() == before
 
@@ -193,14 +186,14 @@ async def test_a_super_user_and_nobody_in_particular_may_make_super_users(
 ) -> None:
     async with desk(tmp_path) as here:
         info = UserInfo(None, "p", "Super")
-        assert await here.ask(RequestCode.AUTH_CREATE_USER, UserHeader("boss"), info, sender) == OK
-        assert await here.ask(RequestCode.AUTH_UPDATE_USER, UserHeader("root"), info, sender) == OK
-        assert await here.ask(RequestCode.AUTH_DELETE_USER, UserHeader("boss"), b"", sender) == OK
+        assert await here.ask(RequestCode.AUTH_CREATE_USER, h.UserHeader("boss"), info, sender) == OK
+        assert await here.ask(RequestCode.AUTH_UPDATE_USER, h.UserHeader("root"), info, sender) == OK
+        assert await here.ask(RequestCode.AUTH_DELETE_USER, h.UserHeader("boss"), b"", sender) == OK
 
 
 async def test_a_user_without_a_body_is_refused(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
-        code, remark, _ = await here.ask(RequestCode.AUTH_CREATE_USER, UserHeader("u1"))
+        code, remark, _ = await here.ask(RequestCode.AUTH_CREATE_USER, h.UserHeader("u1"))
         assert code == ResponseCode.SYSTEM_ERROR and "JSON" in (remark or "")
 
 
@@ -208,7 +201,7 @@ def acl(*entries: PolicyEntryInfo, kind: str = "Custom", subject: str | None = "
     return AclInfo(subject, [PolicyInfo(kind, list(entries))])
 
 
-SUBJECT = SubjectHeader("User:normal")
+SUBJECT = h.SubjectHeader("User:normal")
 
 
 @pytest.mark.parametrize("code", [RequestCode.AUTH_CREATE_ACL, RequestCode.AUTH_UPDATE_ACL])
@@ -230,12 +223,12 @@ async def test_entries_are_added_and_those_of_the_same_resource_replaced(
 
 async def test_acls_are_listed_by_parts_of_subject_and_resource(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
-        assert await here.ask(RequestCode.AUTH_LIST_ACL, AclFilterHeader()) == OK
+        assert await here.ask(RequestCode.AUTH_LIST_ACL, h.AclFilterHeader()) == OK
         await here.ask(RequestCode.AUTH_CREATE_ACL, SUBJECT, acl(ENTRY, OTHER))
-        listed = await here.ask(RequestCode.AUTH_LIST_ACL, AclFilterHeader("norm", "Group"))
+        listed = await here.ask(RequestCode.AUTH_LIST_ACL, h.AclFilterHeader("norm", "Group"))
         assert decode_list(AclInfo, listed[2]) == [acl(OTHER)]
-        assert await here.ask(RequestCode.AUTH_LIST_ACL, AclFilterHeader("root")) == OK
-        assert await here.ask(RequestCode.AUTH_LIST_ACL, AclFilterHeader(None, "Topic:X")) == OK
+        assert await here.ask(RequestCode.AUTH_LIST_ACL, h.AclFilterHeader("root")) == OK
+        assert await here.ask(RequestCode.AUTH_LIST_ACL, h.AclFilterHeader(None, "Topic:X")) == OK
 
 
 async def test_one_entry_is_deleted_and_with_the_last_one_the_acl(tmp_path: Path) -> None:
@@ -243,10 +236,10 @@ async def test_one_entry_is_deleted_and_with_the_last_one_the_acl(tmp_path: Path
         await here.ask(RequestCode.AUTH_CREATE_ACL, SUBJECT, acl(ENTRY, OTHER))
         await here.ask(RequestCode.AUTH_CREATE_ACL, SUBJECT, acl(OTHER, kind="Default"))
         for kind, resource in ((None, "Topic:T*"), ("Default", "Group:g"), ("Custom", "Group:g")):
-            header = DeleteAclHeader("User:normal", kind, resource)
+            header = h.DeleteAclHeader("User:normal", kind, resource)
             assert await here.ask(RequestCode.AUTH_DELETE_ACL, header) == OK
         assert here.directory.acl("normal") is None
-        gone = await here.ask(RequestCode.AUTH_DELETE_ACL, DeleteAclHeader("User:normal"))
+        gone = await here.ask(RequestCode.AUTH_DELETE_ACL, h.DeleteAclHeader("User:normal"))
         assert gone == (16, "The acl is not exist.", b"")
         assert await here.ask(RequestCode.AUTH_GET_ACL, SUBJECT) == OK
 
@@ -254,10 +247,10 @@ async def test_one_entry_is_deleted_and_with_the_last_one_the_acl(tmp_path: Path
 async def test_a_whole_acl_is_deleted_alone_or_with_its_user(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
         await here.ask(RequestCode.AUTH_CREATE_ACL, SUBJECT, acl(ENTRY, OTHER))
-        assert await here.ask(RequestCode.AUTH_DELETE_ACL, DeleteAclHeader("User:normal")) == OK
+        assert await here.ask(RequestCode.AUTH_DELETE_ACL, h.DeleteAclHeader("User:normal")) == OK
         assert here.directory.acls() == []
         await here.ask(RequestCode.AUTH_CREATE_ACL, SUBJECT, acl(ENTRY))
-        await here.ask(RequestCode.AUTH_DELETE_USER, UserHeader("normal"))
+        await here.ask(RequestCode.AUTH_DELETE_USER, h.UserHeader("normal"))
         assert here.directory.acls() == []
 
 
@@ -289,7 +282,7 @@ async def test_what_is_wrong_with_an_acl_is_said_in_rocketmqs_words(
     tmp_path: Path, subject: str, info: AclInfo | bytes, refusal: tuple[int, str]
 ) -> None:
     async with desk(tmp_path) as here:
-        answer = await here.ask(RequestCode.AUTH_CREATE_ACL, SubjectHeader(subject), info)
+        answer = await here.ask(RequestCode.AUTH_CREATE_ACL, h.SubjectHeader(subject), info)
         assert answer == (*refusal, b"")
         assert here.directory.acls() == []
 
@@ -309,14 +302,14 @@ async def test_what_would_not_do_what_its_text_says_is_refused(tmp_path: Path) -
         assert here.directory.acls() == []
         info = UserInfo(None, "secret", "Normal", "disabled")
         for code in (RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_UPDATE_USER):
-            _, remark, _ = await here.ask(code, UserHeader("normal"), info)
+            _, remark, _ = await here.ask(code, h.UserHeader("normal"), info)
             assert remark == "The user status 'disabled' is unknown: use enable, disable."
 
 
 async def test_an_entry_for_nothing_that_was_once_kept_can_be_deleted(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
         here.directory.put_acl(Acl("normal", (PolicyEntry.parse("Topic:*secret", ["All"], None, "Deny"),)))
-        header = DeleteAclHeader("User:normal", "Custom", "Topic:*secret")
+        header = h.DeleteAclHeader("User:normal", "Custom", "Topic:*secret")
         assert await here.ask(RequestCode.AUTH_DELETE_ACL, header) == OK
         assert here.directory.acl("normal") is None
 
@@ -326,7 +319,7 @@ async def test_users_and_entries_have_a_limit(tmp_path: Path) -> None:
         for number in range(998):
             here.directory.create(User(f"u{number}", "secret"))
         code, remark, _ = await here.ask(
-            RequestCode.AUTH_CREATE_USER, UserHeader("more"), UserInfo(None, "p")
+            RequestCode.AUTH_CREATE_USER, h.UserHeader("more"), UserInfo(None, "p")
         )
         assert code == ResponseCode.INVALID_PARAMETER and "1000 users (usersMax)" in (remark or "")
         entries = [PolicyEntryInfo(f"Topic:T{number}", ["Pub"], None, "Allow") for number in range(3)]
@@ -339,8 +332,8 @@ async def test_users_and_entries_have_a_limit(tmp_path: Path) -> None:
 async def test_the_acl_of_an_unknown_user_is_neither_shown_nor_deleted(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
         refusal = (16, "The subject is not exist.", b"")
-        assert await here.ask(RequestCode.AUTH_GET_ACL, SubjectHeader("User:x")) == refusal
-        assert await here.ask(RequestCode.AUTH_DELETE_ACL, DeleteAclHeader("User:x")) == refusal
+        assert await here.ask(RequestCode.AUTH_GET_ACL, h.SubjectHeader("User:x")) == refusal
+        assert await here.ask(RequestCode.AUTH_DELETE_ACL, h.DeleteAclHeader("User:x")) == refusal
 
 
 async def test_a_change_that_the_disk_refuses_is_not_one(tmp_path: Path) -> None:
@@ -348,7 +341,7 @@ async def test_a_change_that_the_disk_refuses_is_not_one(tmp_path: Path) -> None
     async with desk(tmp_path, disk) as here:
         disk.space_bytes = 0
         info = UserInfo(None, "p")
-        code, remark, _ = await here.ask(RequestCode.AUTH_CREATE_USER, UserHeader("u1"), info)
+        code, remark, _ = await here.ask(RequestCode.AUTH_CREATE_USER, h.UserHeader("u1"), info)
         assert code == ResponseCode.SERVICE_NOT_AVAILABLE and "disk full" in (remark or "")
         assert here.directory.find("u1") is None
 
@@ -356,7 +349,7 @@ async def test_a_change_that_the_disk_refuses_is_not_one(tmp_path: Path) -> None
 async def test_without_authentication_all_of_them_are_refused_with_the_remedy(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         for number in range(3001, 3011):
-            header = SubjectHeader("User:u") if number >= 3006 else UserHeader("u")
+            header = h.SubjectHeader("User:u") if number >= 3006 else h.UserHeader("u")
             answer = await bench.ask(RequestCode(number), header)
             assert answer.code == ResponseCode.NO_PERMISSION
             assert "authenticationEnabled=true" in (answer.remark or "")

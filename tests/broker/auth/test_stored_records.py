@@ -9,15 +9,9 @@ from tests.broker.conftest import Client, bodies, send_header
 
 from cometmq.broker.broker import Broker
 from cometmq.format.message_id import parse_offset_message_id
+from cometmq.wire import headers as h
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import (
-    ConsumeDirectlyHeader,
-    EndTransactionHeader,
-    SendBackHeader,
-    ViewMessageHeader,
-)
-from cometmq.wire.headers.admin import ResumeCheckHeader
 
 NO_PERMISSION = ResponseCode.NO_PERMISSION
 SECRET = "User:ann has no permission to access Topic:secret from 127.0.0.1, no matched policies."
@@ -46,11 +40,11 @@ async def test_a_message_is_shown_to_those_who_may_see_its_own_topic(tmp_path: P
     async with checking(tmp_path) as broker, client_of(broker, ROOT) as root, client_of(broker, ANN) as ann:
         allow_mine(broker)
         mine, secret = await sent_by(root, "mine"), await sent_by(root, "secret")
-        seen = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(place(mine), "mine"))
+        seen = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, h.ViewMessageHeader(place(mine), "mine"))
         assert bodies(seen) == [b"mine"]
-        refused = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(place(secret), "mine"))
+        refused = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, h.ViewMessageHeader(place(secret), "mine"))
         assert (refused.code, refused.remark) == (NO_PERMISSION, SECRET)
-        all_seen = await root.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(place(secret)))
+        all_seen = await root.ask(RequestCode.VIEW_MESSAGE_BY_ID, h.ViewMessageHeader(place(secret)))
         assert bodies(all_seen) == [b"secret"]
 
 
@@ -59,10 +53,10 @@ async def test_nobody_sends_anothers_message_back_to_a_group_of_his(tmp_path: Pa
         allow_mine(broker)
         mine, secret = await sent_by(root, "mine"), await sent_by(root, "secret")
         refused = await ann.ask(
-            RequestCode.CONSUMER_SEND_MSG_BACK, SendBackHeader(place(secret), "g", 0, origin_topic="mine")
+            RequestCode.CONSUMER_SEND_MSG_BACK, h.SendBackHeader(place(secret), "g", 0, origin_topic="mine")
         )
         assert (refused.code, refused.remark) == (NO_PERMISSION, SECRET)
-        back = await ann.ask(RequestCode.CONSUMER_SEND_MSG_BACK, SendBackHeader(place(mine), "g", 0))
+        back = await ann.ask(RequestCode.CONSUMER_SEND_MSG_BACK, h.SendBackHeader(place(mine), "g", 0))
         assert back.code == ResponseCode.SUCCESS
 
 
@@ -73,7 +67,7 @@ async def test_nobody_ends_anothers_transaction(tmp_path: Path, named: str | Non
         for topic, code in (("secret", NO_PERMISSION), ("mine", ResponseCode.SUCCESS)):
             properties = {"TRAN_MSG": "true", "PGROUP": "pg", "UNIQ_KEY": topic}
             answer = await root.ask(RequestCode.SEND_MESSAGE_V2, send_header(topic, 0, **properties), b"x")
-            header = EndTransactionHeader(
+            header = h.EndTransactionHeader(
                 "pg", int(answer.ext_fields["queueOffset"]), place(answer.ext_fields["msgId"]), COMMIT, topic
             )
             header.topic = named
@@ -85,7 +79,7 @@ async def test_a_delayed_message_is_of_the_topic_that_it_waits_for(tmp_path: Pat
     async with checking(tmp_path) as broker, client_of(broker, ROOT) as root, client_of(broker, ANN) as ann:
         allow_mine(broker)
         secret = await sent_by(root, "secret", DELAY="3")
-        refused = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(place(secret), "mine"))
+        refused = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, h.ViewMessageHeader(place(secret), "mine"))
         assert refused.remark == SECRET
 
 
@@ -94,19 +88,19 @@ async def test_requests_by_message_id_are_checked_too(tmp_path: Path) -> None:
         allow_mine(broker)
         secret = await sent_by(root, "secret")
         await ann.heartbeat("g", "mine", client_id="a")
-        directly = ConsumeDirectlyHeader("g", client_id="a", message_id=secret, topic="mine")
+        directly = h.ConsumeDirectlyHeader("g", client_id="a", message_id=secret, topic="mine")
         refused = await ann.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, directly)
         assert (refused.code, refused.remark) == (NO_PERMISSION, SECRET)
-        resumed = await ann.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHeader("mine", secret))
+        resumed = await ann.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, h.ResumeCheckHeader("mine", secret))
         assert (resumed.code, resumed.remark) == (NO_PERMISSION, SECRET)
 
 
 async def test_a_place_without_a_message_is_refused_as_ever(tmp_path: Path) -> None:
     async with checking(tmp_path) as broker, client_of(broker, ANN) as ann:
         allow_mine(broker)
-        seen = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(10**9, "mine"))
+        seen = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, h.ViewMessageHeader(10**9, "mine"))
         assert seen.remark == "can not find message by the offset, 1000000000"
-        resumed = await ann.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHeader("mine", "no id"))
+        resumed = await ann.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, h.ResumeCheckHeader("mine", "no id"))
         assert resumed.code == ResponseCode.INVALID_PARAMETER
 
 
@@ -115,7 +109,7 @@ async def test_without_authorization_places_are_not_looked_at(tmp_path: Path) ->
         sent = await ann.connection.request(Command(RequestCode.SEND_MESSAGE_V2, ext_fields={}, body=b""))
         assert sent.code != NO_PERMISSION
         secret = await sent_by(ann, "secret")
-        seen = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(place(secret)))
+        seen = await ann.ask(RequestCode.VIEW_MESSAGE_BY_ID, h.ViewMessageHeader(place(secret)))
         assert bodies(seen) == [b"secret"]
 
 
@@ -126,7 +120,7 @@ async def test_a_message_is_passed_on_to_a_consumer_whose_user_may_receive_it(tm
         assert (await ann.heartbeat("g", "mine", client_id="a")).code == ResponseCode.SUCCESS
 
         def passed_on(message_id: str) -> "asyncio.Future[Command]":
-            header = ConsumeDirectlyHeader("g", client_id="a", message_id=message_id)
+            header = h.ConsumeDirectlyHeader("g", client_id="a", message_id=message_id)
             return root.ask_later(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
 
         async def got(client: Client) -> Command:

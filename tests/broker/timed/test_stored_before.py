@@ -7,17 +7,7 @@ from pathlib import Path
 import pytest
 from tests.broker.conftest import Bench, serving
 from tests.broker.halves import records
-from tests.kit.pops import (
-    INVISIBLE_MS,
-    RETRY,
-    REVIVE,
-    acknowledge,
-    bodies,
-    pass_time,
-    pop,
-    quiet,
-    returned,
-)
+from tests.kit import pops
 
 from cometmq.broker.timed import stored_before
 from cometmq.format.pop.names import REVIVE_GROUP
@@ -27,13 +17,13 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import ChangeInvisibleHeader
 
 ROOT = Path("/store")
-AGAIN_MS = INVISIBLE_MS + 1_500
+AGAIN_MS = pops.INVISIBLE_MS + 1_500
 
 
 @asynccontextmanager
 async def living(disk: MemoryDisk, passed_ms: int = 0) -> AsyncIterator[Bench]:
     """Serve what a kill has left, some time after the first broker began."""
-    async with serving(ROOT, files=disk, passed_ms=passed_ms, **quiet(revive_queue_num=1)) as bench:
+    async with serving(ROOT, files=disk, passed_ms=passed_ms, **pops.quiet(revive_queue_num=1)) as bench:
         await bench.parts.timed_messages.load()
         yield bench
 
@@ -51,15 +41,15 @@ async def killed_behind_the_first(
     dead, append = list[MemoryDisk](), bench.store.append
 
     def append_in_two(messages: Sequence[NewMessage]) -> list[Appended]:
-        if messages[0].topic != RETRY:
+        if messages[0].topic != pops.RETRY:
             return append(messages)
         first = append(messages[:1])
         dead.append(disk.after_kill())
         return first + append(messages[1:])
 
     monkeypatch.setattr(bench.store, "append", append_in_two)
-    await pop(bench)
-    await pass_time(bench, AGAIN_MS)
+    await pops.pop(bench)
+    await pops.pass_time(bench, AGAIN_MS)
     return dead[0]
 
 
@@ -67,14 +57,14 @@ async def test_what_had_come_back_before_a_kill_does_not_come_back_again() -> No
     disk = MemoryDisk()
     async with living(disk) as bench:
         await send(bench, b"0", b"1")
-        await pop(bench)
-        await pass_time(bench, AGAIN_MS)
-        assert bodies(bench) == [b"0", b"1"]
+        await pops.pop(bench)
+        await pops.pass_time(bench, AGAIN_MS)
+        assert pops.bodies(bench) == [b"0", b"1"]
         disk = disk.after_kill()  # neither the timer nor the revive has saved anything
     async with living(disk, AGAIN_MS) as bench:
-        await pass_time(bench, 10_000)
-        assert bodies(bench) == [b"0", b"1"]
-        assert bench.parts.offsets.committed(REVIVE_GROUP, REVIVE, 0) == 1, "its check point came twice"
+        await pops.pass_time(bench, 10_000)
+        assert pops.bodies(bench) == [b"0", b"1"]
+        assert bench.parts.offsets.committed(REVIVE_GROUP, pops.REVIVE, 0) == 1, "its check point came twice"
         assert bench.parts.revive._before is None, "it is over: nothing is compared any more"
 
 
@@ -84,9 +74,9 @@ async def test_what_was_not_stored_before_a_kill_comes_back_after_it(monkeypatch
         await send(bench, b"0", b"1", b"2")
         dead = await killed_behind_the_first(bench, disk, monkeypatch)
     async with living(dead, AGAIN_MS) as bench:
-        assert bodies(bench) == [b"0"]
-        await pass_time(bench, 10_000)
-        assert bodies(bench) == [b"0", b"1", b"2"]
+        assert pops.bodies(bench) == [b"0"]
+        await pops.pass_time(bench, 10_000)
+        assert pops.bodies(bench) == [b"0", b"1", b"2"]
 
 
 async def test_two_messages_of_one_unique_key_are_not_mistaken_for_each_other(
@@ -99,8 +89,8 @@ async def test_two_messages_of_one_unique_key_are_not_mistaken_for_each_other(
             await bench.send("T", body, UNIQ_KEY="k")
         dead = await killed_behind_the_first(bench, disk, monkeypatch)
     async with living(dead, AGAIN_MS) as bench:
-        await pass_time(bench, 10_000)
-        assert bodies(bench) == [b"0", b"1"]
+        await pops.pass_time(bench, 10_000)
+        assert pops.bodies(bench) == [b"0", b"1"]
 
 
 async def test_what_was_acknowledged_stays_so_though_its_check_point_is_delivered_again() -> None:
@@ -108,20 +98,20 @@ async def test_what_was_acknowledged_stays_so_though_its_check_point_is_delivere
     disk = MemoryDisk()
     async with living(disk) as bench:
         await send(bench, b"0")
-        (handle,) = await pop(bench)
-        await acknowledge(bench, handle)
+        (handle,) = await pops.pop(bench)
+        await pops.acknowledge(bench, handle)
         disk = disk.after_kill()  # the next broker does not know that all is acknowledged
     async with living(disk) as bench:
-        await pass_time(bench, AGAIN_MS)
+        await pops.pass_time(bench, AGAIN_MS)
         await bench.parts.timed_messages.save()
         bench.parts.offsets.save()
-        assert bench.parts.offsets.committed(REVIVE_GROUP, REVIVE, 0) == 1
-        bench.store.append([once_more(records(bench, REVIVE)[0])])
+        assert bench.parts.offsets.committed(REVIVE_GROUP, pops.REVIVE, 0) == 1
+        bench.store.append([once_more(records(bench, pops.REVIVE)[0])])
         disk = disk.after_kill()
     async with living(disk, AGAIN_MS) as bench:
-        await pass_time(bench, 10_000)
-        assert bodies(bench) == []
-        assert bench.parts.offsets.committed(REVIVE_GROUP, REVIVE, 0) == 2
+        await pops.pass_time(bench, 10_000)
+        assert pops.bodies(bench) == []
+        assert bench.parts.offsets.committed(REVIVE_GROUP, pops.REVIVE, 0) == 2
 
 
 async def test_a_message_that_comes_back_as_it_was_is_stored_behind_itself_only() -> None:
@@ -129,21 +119,23 @@ async def test_a_message_that_comes_back_as_it_was_is_stored_behind_itself_only(
     disk, passed_ms = MemoryDisk(), AGAIN_MS
     async with living(disk) as bench:
         await send(bench, b"0")
-        await pop(bench)
-        await pass_time(bench, AGAIN_MS)
+        await pops.pop(bench)
+        await pops.pass_time(bench, AGAIN_MS)
         for _ in range(2):
-            (handle,) = await pop(bench)
-            header = ChangeInvisibleHeader("g", RETRY, 0, str(handle), handle.offset, 1_500, suspend=True)
+            (handle,) = await pops.pop(bench)
+            header = ChangeInvisibleHeader(
+                "g", pops.RETRY, 0, str(handle), handle.offset, 1_500, suspend=True
+            )
             answer = await bench.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
             assert answer.code == ResponseCode.SUCCESS, answer
             dead = disk.after_kill()
-            await pass_time(bench, 3_500)
+            await pops.pass_time(bench, 3_500)
             passed_ms += 3_500
-        _, second, third = returned(bench)
+        _, second, third = pops.returned(bench)
         assert (second.properties, second.reconsume_times) == (third.properties, third.reconsume_times)
     async with living(dead, passed_ms) as bench:
-        await pass_time(bench, 10_000)
-        assert bodies(bench) == [b"0"] * 3, "the second one was popped, and nobody acknowledged it"
+        await pops.pass_time(bench, 10_000)
+        assert pops.bodies(bench) == [b"0"] * 3, "the second one was popped, and nobody acknowledged it"
 
 
 async def test_a_message_without_unique_key_is_not_mistaken_for_another_one() -> None:
@@ -151,13 +143,13 @@ async def test_a_message_without_unique_key_is_not_mistaken_for_another_one() ->
     async with living(disk) as bench:
         await send(bench, b"tick")  # the broker gives a unique key to each that has none: others may not
         bench.store.append([once_more(records(bench, "T")[0])._replace(properties=b"")])
-        assert len(await pop(bench)) == 2
-        await pass_time(bench, AGAIN_MS)
-        assert bodies(bench) == [b"tick"] * 2
+        assert len(await pops.pop(bench)) == 2
+        await pops.pass_time(bench, AGAIN_MS)
+        assert pops.bodies(bench) == [b"tick"] * 2
         disk = disk.after_kill()
     async with living(disk, AGAIN_MS) as bench:
-        await pass_time(bench, 10_000)
-        assert bodies(bench) == [b"tick"] * 3
+        await pops.pass_time(bench, 10_000)
+        assert pops.bodies(bench) == [b"tick"] * 3
 
 
 async def test_only_so_much_of_a_tail_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +157,9 @@ async def test_only_so_much_of_a_tail_is_read(monkeypatch: pytest.MonkeyPatch) -
     disk = MemoryDisk()
     async with living(disk) as bench:
         await send(bench, b"0", b"1", b"2")
-        await pop(bench)
-        await pass_time(bench, AGAIN_MS)
+        await pops.pop(bench)
+        await pops.pass_time(bench, AGAIN_MS)
         disk = disk.after_kill()
     async with living(disk, AGAIN_MS) as bench:
-        await pass_time(bench, 10_000)
-        assert bodies(bench) == [b"0", b"1", b"2", b"0"], "the first one is not in the last two"
+        await pops.pass_time(bench, 10_000)
+        assert pops.bodies(bench) == [b"0", b"1", b"2", b"0"], "the first one is not in the last two"

@@ -24,17 +24,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.campaigns.kit import traffic
 from tests.campaigns.kit.options import add_numbers
 from tests.campaigns.kit.progress import tell
-from tests.campaigns.kit.traffic import (
-    Acknowledgement,
-    Place,
-    ages_of_lost,
-    check_bodies,
-    make_topics,
-    read_on,
-    send_all_the_time,
-)
 from tests.campaigns.pages import wheels
 from tests.campaigns.pages.server_machine import LEFT_OUT, Machine
 
@@ -72,7 +64,7 @@ class Journey:
         self._count: int = options.acknowledged
         self._run: int = options.seed
         self._without = " kernels " if options.plain else LEFT_OUT
-        self._acknowledged: dict[Place, Acknowledgement] = {}
+        self._acknowledged: dict[traffic.Place, traffic.Acknowledgement] = {}
 
     def go(self) -> None:
         """Follow the whole guide. Raises AssertionError if something is lost, or not as the page says."""
@@ -92,7 +84,7 @@ class Journey:
                 machine.type("Start")
             else:
                 machine.run("cometmq topic create orders")
-            asyncio.run(make_topics(machine.name_server))
+            asyncio.run(traffic.make_topics(machine.name_server))
         self._stop_under_load("the earlier version")
         with step("upgraded by the page"):
             self._upgrade()
@@ -154,7 +146,9 @@ class Journey:
             return False
 
         with step(f"{what} is told to stop under load, ends with 0, and starts again"):
-            asyncio.run(send_all_the_time(self._machine.name_server, self._run, self._acknowledged, goes_on))
+            asyncio.run(
+                traffic.send_all_the_time(self._machine.name_server, self._run, self._acknowledged, goes_on)
+            )
             systemd.await_end(BROKER)
             systemd.start(BROKER)
         self._read_all("after its stop")
@@ -173,9 +167,9 @@ class Journey:
     def _read_all(self, when: str) -> None:
         """Read all topics. Raises AssertionError if something that was acknowledged is not there."""
         with step(f"{len(self._acknowledged):,} acknowledged messages {when}: all there"):
-            stored = asyncio.run(read_on(self._machine.name_server, {}))
-            check_bodies(stored)
-            lost = ages_of_lost(self._acknowledged, stored, time.monotonic())
+            stored = asyncio.run(traffic.read_on(self._machine.name_server, {}))
+            traffic.check_bodies(stored)
+            lost = traffic.ages_of_lost(self._acknowledged, stored, time.monotonic())
             assert lost == [], f"{len(lost)} acknowledged messages are lost, the oldest {max(lost):.0f} s ago"
 
 

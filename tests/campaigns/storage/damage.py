@@ -16,18 +16,7 @@ from itertools import islice
 from multiprocessing.connection import Connection, wait
 
 from tests.campaigns.kit.progress import print_head, print_row
-from tests.campaigns.storage.damage_cases import (
-    Case,
-    Kind,
-    Outcome,
-    Variant,
-    Verdict,
-    cut_cases,
-    flip_case,
-    kind_of,
-    run,
-    sample_of,
-)
+from tests.campaigns.storage import damage_cases
 
 from cometmq import kernels
 
@@ -51,12 +40,12 @@ def options(parser: ArgumentParser) -> None:
 def main(options: Namespace) -> list[str]:
     """Run it, and print the table."""
     kernels.load()
-    variants = [Variant(closed, options.property_crc) for closed in (True, False)]
+    variants = [damage_cases.Variant(closed, options.property_crc) for closed in (True, False)]
     for variant in variants:
-        sample_of(variant)  # made once, before the processes part
+        damage_cases.sample_of(variant)  # made once, before the processes part
     if options.replay:
         case = find_case(variants, options.replay)
-        print(case, *run(case), sep="\n  ")
+        print(case, *damage_cases.run(case), sep="\n  ")
         return []
     numbers = [f"flip-{number}" for number in range(options.seed, options.seed + options.flips)]
     if not options.no_cuts:
@@ -67,23 +56,25 @@ def main(options: Namespace) -> list[str]:
     return [f"{name}: {detail}" for name, detail in islice(failures.items(), FAILURES_SHOWN)]
 
 
-def find_case(variants: Sequence[Variant], name: str) -> Case:
+def find_case(variants: Sequence[damage_cases.Variant], name: str) -> damage_cases.Case:
     """Return the case of a name."""
     how, _, number = name.partition("-")
     if how == "flip":
-        return flip_case(variants[int(number) // len(Kind) % len(variants)], int(number))
+        return damage_cases.flip_case(
+            variants[int(number) // len(damage_cases.Kind) % len(variants)], int(number)
+        )
     return next(islice(all_cuts(variants), int(number), None))
 
 
-def all_cuts(variants: Sequence[Variant]) -> Iterator[Case]:
+def all_cuts(variants: Sequence[damage_cases.Variant]) -> Iterator[damage_cases.Case]:
     """Yield all cuts."""
     for variant in variants:
-        for kind in Kind:
-            yield from cut_cases(variant, kind)
+        for kind in damage_cases.Kind:
+            yield from damage_cases.cut_cases(variant, kind)
 
 
 def run_all(
-    variants: Sequence[Variant], names: Sequence[str], processes: int
+    variants: Sequence[damage_cases.Variant], names: Sequence[str], processes: int
 ) -> tuple[Counter[Row], dict[str, str]]:
     """Run cases in processes; what came out by kind of file, and the failures by name."""
     rows: Counter[Row] = Counter()
@@ -115,37 +106,39 @@ def run_all(
                     continue
                 done[number] += 1
                 rows[kind, "flip" if name.startswith("flip") else "cut", _text(verdict)] += 1
-                if verdict.outcome is Outcome.FAILED:
+                if verdict.outcome is damage_cases.Outcome.FAILED:
                     failures[name] = verdict.detail
         parts = [part[count + 1 :] for part, count in zip(parts, done, strict=True)]
     return rows, failures
 
 
-def work(variants: Sequence[Variant], names: Sequence[str], writer: Connection) -> None:
+def work(variants: Sequence[damage_cases.Variant], names: Sequence[str], writer: Connection) -> None:
     """Run cases one after the other, and send what came out of each."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    cuts: list[Case] = list(all_cuts(variants)) if any(name.startswith("cut") for name in names) else []
+    cuts: list[damage_cases.Case] = (
+        list(all_cuts(variants)) if any(name.startswith("cut") for name in names) else []
+    )
     for name in names:
         case = cuts[int(name[4:])] if name.startswith("cut") else find_case(variants, name)
         signal.alarm(CASE_SECONDS_MAX)
-        verdict = run(case)
+        verdict = damage_cases.run(case)
         signal.alarm(0)
-        kind = kind_of(case.path)
+        kind = damage_cases.kind_of(case.path)
         assert kind is not None
         writer.send((name, kind.value, verdict))
     writer.close()
 
 
-def _text(verdict: Verdict) -> str:
-    is_field = verdict.outcome is Outcome.UNDETECTABLE
+def _text(verdict: damage_cases.Verdict) -> str:
+    is_field = verdict.outcome is damage_cases.Outcome.UNDETECTABLE
     return f"{verdict.outcome.value}: {verdict.detail}" if is_field else verdict.outcome.value
 
 
 def print_table(rows: Counter[Row], failures: dict[str, str], seconds: float) -> None:
     """Print what came out: kinds of files and damage, by verdict; then what no check can see, by field."""
-    outcomes = [outcome.value for outcome in Outcome]
+    outcomes = [outcome.value for outcome in damage_cases.Outcome]
     print_head("file", "damage", "cases", *outcomes)
-    for kind in Kind:
+    for kind in damage_cases.Kind:
         for how in ("flip", "cut"):
             counts = [
                 sum(count for (of, by, text), count in rows.items() if (of, by) == (kind.value, how)

@@ -20,20 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.campaigns.kit.traffic import (
-    QUEUES,
-    SMALL,
-    TOPICS,
-    Acknowledgement,
-    Outcome,
-    Place,
-    ages_of_lost,
-    broker,
-    check_bodies,
-    make_topics,
-    send_all_the_time,
-    write_settings,
-)
+from tests.campaigns.kit import traffic
 from tests.campaigns.storage.strategies import Strategy
 
 from cometmq.format.record import decode
@@ -57,7 +44,7 @@ class Copy(NamedTuple):
 
     image: Path
     time_s: float
-    acknowledged: dict[Place, Acknowledgement]
+    acknowledged: dict[traffic.Place, traffic.Acknowledgement]
 
 
 def why_not() -> str | None:
@@ -75,7 +62,7 @@ def why_not() -> str | None:
             return f"a loop mount fails: {error.stderr.decode().strip()}"
 
 
-def campaign(strategy: Strategy, seed: int, cycles: int) -> Iterator[Outcome]:
+def campaign(strategy: Strategy, seed: int, cycles: int) -> Iterator[traffic.Outcome]:
     """Recover ``cycles`` copies; gives what has been found after each.
 
     Raises AssertionError if a promise was broken.
@@ -87,7 +74,7 @@ def campaign(strategy: Strategy, seed: int, cycles: int) -> Iterator[Outcome]:
         with tempfile.TemporaryDirectory(prefix="cometmq-disk-") as folder:
             for copy in _copies_of_a_run(strategy, chance, min(COPIES_OF_A_RUN, cycles - done), Path(folder)):
                 found = _recover(strategy, copy, Path(folder) / "copy")
-                lost = ages_of_lost(copy.acknowledged, found, copy.time_s)
+                lost = traffic.ages_of_lost(copy.acknowledged, found, copy.time_s)
                 assert lost == [] or not strategy.is_sync, f"{strategy.name}: lost {len(lost)} messages"
                 assert max(lost, default=0) < FLUSH_WINDOW_S + SLACK_S, (
                     f"{strategy.name}: not flushed in time"
@@ -98,20 +85,20 @@ def campaign(strategy: Strategy, seed: int, cycles: int) -> Iterator[Outcome]:
                     done + 1,
                 )
                 ages += lost
-                yield Outcome(done, acknowledged, stored, len(ages) - 1, max(ages))
+                yield traffic.Outcome(done, acknowledged, stored, len(ages) - 1, max(ages))
 
 
 def _copies_of_a_run(strategy: Strategy, chance: random.Random, count: int, folder: Path) -> list[Copy]:
     """Run a broker under load on a disk, and copy the disk at random moments."""
     port, namesrv_port = free_port(), free_port()
     name_server = f"127.0.0.1:{namesrv_port}"
-    settings = write_settings(strategy, folder)
+    settings = traffic.write_settings(strategy, folder)
     with (
         _mounted(_make_disk(folder / "host.img", HOST_BYTES), folder / "host") as host,
         _mounted(_make_disk(host / "disk.img", DISK_BYTES), folder / "disk") as disk,
-        broker(disk / "store", settings, port, namesrv_port) as process,
+        traffic.broker(disk / "store", settings, port, namesrv_port) as process,
     ):
-        asyncio.run(make_topics(name_server))
+        asyncio.run(traffic.make_topics(name_server))
         copies = asyncio.run(_copy_under_load(name_server, chance, count, host, folder))
         process.kill()
         process.wait(60)
@@ -121,10 +108,12 @@ def _copies_of_a_run(strategy: Strategy, chance: random.Random, count: int, fold
 async def _copy_under_load(
     name_server: str, chance: random.Random, count: int, host: Path, folder: Path
 ) -> list[Copy]:
-    acknowledged: dict[Place, Acknowledgement] = {}
+    acknowledged: dict[traffic.Place, traffic.Acknowledgement] = {}
     copies: list[Copy] = []
     sending = asyncio.create_task(
-        send_all_the_time(name_server, chance.randrange(2**32), acknowledged, lambda: len(copies) == count)
+        traffic.send_all_the_time(
+            name_server, chance.randrange(2**32), acknowledged, lambda: len(copies) == count
+        )
     )
     for number in range(count):
         await asyncio.sleep(chance.uniform(0, PAUSE_MAX_S))
@@ -145,20 +134,22 @@ def _copy(host: Path, image: Path) -> None:
         _run("fsfreeze", "--unfreeze", str(host))
 
 
-def _recover(strategy: Strategy, copy: Copy, at: Path) -> dict[Place, bytes]:
+def _recover(strategy: Strategy, copy: Copy, at: Path) -> dict[traffic.Place, bytes]:
     """Mount a copy, recover the store on it, and see that it goes on; give what it holds."""
-    stored: dict[Place, bytes] = {}
+    stored: dict[traffic.Place, bytes] = {}
     with _mounted(copy.image, at) as disk:
-        with MessageStore.open(disk / "store", from_properties(SMALL | strategy.settings)) as store:
+        with MessageStore.open(disk / "store", from_properties(traffic.SMALL | strategy.settings)) as store:
             assert (store.recovered.damages, store.recovered.gaps) == ([], [])
-            for topic in TOPICS:
-                for queue_id in range(QUEUES):
+            for topic in traffic.TOPICS:
+                for queue_id in range(traffic.QUEUES):
                     bodies = _read_all(store, topic, queue_id)
-                    stored |= {Place(topic, queue_id, offset): body for offset, body in enumerate(bodies)}
+                    stored |= {
+                        traffic.Place(topic, queue_id, offset): body for offset, body in enumerate(bodies)
+                    }
                     [appended] = store.append_messages([Message(topic, b"0/0/0;")], queue_id)
                     assert appended.queue_offset == len(bodies), "queue offsets have a gap or a repeat"
         gc.collect()  # maps of the files, that the disk can be unmounted
-    check_bodies(stored)
+    traffic.check_bodies(stored)
     copy.image.unlink()
     return stored
 

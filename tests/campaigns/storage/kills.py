@@ -8,18 +8,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.campaigns.kit.traffic import (
-    Acknowledgement,
-    Outcome,
-    Place,
-    ages_of_lost,
-    broker,
-    check_bodies,
-    make_topics,
-    read_on,
-    send_all_the_time,
-    write_settings,
-)
+from tests.campaigns.kit import traffic
 from tests.campaigns.storage.strategies import Strategy
 
 from cometmq.message import MessageQueue
@@ -37,10 +26,10 @@ class Killed(NamedTuple):
     """A broker's end, and what it had acknowledged in its life."""
 
     time_s: float
-    acknowledged: dict[Place, Acknowledgement]
+    acknowledged: dict[traffic.Place, traffic.Acknowledgement]
 
 
-def campaign(strategy: Strategy, seed: int, cycles: int) -> Outcome:
+def campaign(strategy: Strategy, seed: int, cycles: int) -> traffic.Outcome:
     """Start a broker on one store and kill it under load, ``cycles`` times.
 
     Raises AssertionError if a promise was broken: only a transient store pool may lose anything.
@@ -49,30 +38,30 @@ def campaign(strategy: Strategy, seed: int, cycles: int) -> Outcome:
     port, namesrv_port = free_port(), free_port()
     name_server = f"127.0.0.1:{namesrv_port}"
     killed = Killed(0, {})
-    stored: dict[Place, bytes] = {}
+    stored: dict[traffic.Place, bytes] = {}
     ends: dict[MessageQueue, int] = {}
     acknowledged, ages = 0, [0.0]
     with tempfile.TemporaryDirectory(prefix="cometmq-kills-") as folder:
-        store, settings = Path(folder) / "store", write_settings(strategy, Path(folder))
+        store, settings = Path(folder) / "store", traffic.write_settings(strategy, Path(folder))
         for cycle in range(cycles + 1):
-            with broker(store, settings, port, namesrv_port) as process:
+            with traffic.broker(store, settings, port, namesrv_port) as process:
                 if cycle == 0:
-                    asyncio.run(make_topics(name_server))
-                stored |= asyncio.run(read_on(name_server, ends))
+                    asyncio.run(traffic.make_topics(name_server))
+                stored |= asyncio.run(traffic.read_on(name_server, ends))
                 acknowledged += len(killed.acknowledged)
-                ages += ages_of_lost(killed.acknowledged, stored, killed.time_s)
+                ages += traffic.ages_of_lost(killed.acknowledged, stored, killed.time_s)
                 if cycle < cycles:
                     killed = _send_and_kill(name_server, process, cycle, chance.randint(1, ACKNOWLEDGED_MAX))
                 else:
-                    assert asyncio.run(read_on(name_server, {})) == stored
-    check_bodies(stored)
+                    assert asyncio.run(traffic.read_on(name_server, {})) == stored
+    traffic.check_bodies(stored)
     assert strategy.has_pool or len(ages) == 1, f"{strategy.name}: lost {len(ages) - 1} messages"
     assert max(ages) < COMMIT_WINDOW_S + SLACK_S, f"{strategy.name}: a message was not committed in time"
-    return Outcome(cycles, acknowledged, len(stored), len(ages) - 1, max(ages))
+    return traffic.Outcome(cycles, acknowledged, len(stored), len(ages) - 1, max(ages))
 
 
 def _send_and_kill(name_server: str, process: "subprocess.Popen[str]", run: int, last: int) -> Killed:
-    acknowledged: dict[Place, Acknowledgement] = {}
+    acknowledged: dict[traffic.Place, traffic.Acknowledgement] = {}
     times: list[float] = []
 
     def kill_in_time() -> bool:
@@ -81,6 +70,6 @@ def _send_and_kill(name_server: str, process: "subprocess.Popen[str]", run: int,
             process.kill()
         return len(acknowledged) >= last
 
-    asyncio.run(send_all_the_time(name_server, run, acknowledged, kill_in_time))
+    asyncio.run(traffic.send_all_the_time(name_server, run, acknowledged, kill_in_time))
     assert process.wait(60) == -9
     return Killed(times[0], acknowledged)

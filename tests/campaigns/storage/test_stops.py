@@ -6,17 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.campaigns.kit.traffic import (
-    Acknowledgement,
-    Place,
-    ages_of_lost,
-    broker,
-    check_bodies,
-    make_topics,
-    read_on,
-    send_all_the_time,
-    write_settings,
-)
+from tests.campaigns.kit import traffic
 from tests.campaigns.storage.strategies import STRATEGIES, Strategy
 from tests.interop.ports import free_port
 
@@ -33,21 +23,21 @@ JUDGED = [
 def test_sigterm_under_load_loses_nothing_acknowledged(strategy: Strategy, tmp_path: Path) -> None:
     port, namesrv_port = free_port(), free_port()
     name_server = f"127.0.0.1:{namesrv_port}"
-    store, settings = tmp_path / "store", write_settings(strategy, tmp_path)
-    acknowledged: dict[Place, Acknowledgement] = {}
-    with broker(store, settings, port, namesrv_port) as process:
-        asyncio.run(make_topics(name_server))
+    store, settings = tmp_path / "store", traffic.write_settings(strategy, tmp_path)
+    acknowledged: dict[traffic.Place, traffic.Acknowledgement] = {}
+    with traffic.broker(store, settings, port, namesrv_port) as process:
+        asyncio.run(traffic.make_topics(name_server))
 
         def goes_on() -> bool:
             if len(acknowledged) == ACKNOWLEDGED:
                 process.send_signal(signal.SIGTERM)
             return False
 
-        asyncio.run(send_all_the_time(name_server, 0, acknowledged, goes_on))
+        asyncio.run(traffic.send_all_the_time(name_server, 0, acknowledged, goes_on))
         assert process.wait(PATIENCE_S) == 0, (tmp_path / "broker.log").read_text()
     assert not (store / "abort").exists(), "it looks as if it had been killed"
-    with broker(store, settings, port, namesrv_port):
-        stored = asyncio.run(read_on(name_server, {}))
+    with traffic.broker(store, settings, port, namesrv_port):
+        stored = asyncio.run(traffic.read_on(name_server, {}))
     assert len(acknowledged) >= ACKNOWLEDGED
-    assert ages_of_lost(acknowledged, stored, time.monotonic()) == []
-    check_bodies(stored)
+    assert traffic.ages_of_lost(acknowledged, stored, time.monotonic()) == []
+    traffic.check_bodies(stored)

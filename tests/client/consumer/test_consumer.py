@@ -19,16 +19,9 @@ from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.net.server import Session
 from cometmq.testing import EmbeddedBroker
+from cometmq.wire import headers as h
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import (
-    ConsumerGroupHeader,
-    PullFlag,
-    PullHeader,
-    UpdateConsumerOffsetHeader,
-    fields,
-    parse,
-)
 
 NOBODY = "127.0.0.1:1"
 QUEUES = 4
@@ -39,8 +32,8 @@ async def ignore(_: StoredMessage) -> None:
 
 
 async def has_members(here: Shop) -> bool:
-    header = ConsumerGroupHeader(here.group_name)
-    command = Command(RequestCode.GET_CONSUMER_CONNECTION_LIST, ext_fields=fields(header))
+    header = h.ConsumerGroupHeader(here.group_name)
+    command = Command(RequestCode.GET_CONSUMER_CONNECTION_LIST, ext_fields=h.fields(header))
     answer = await here.connections.request(here.live.broker, command)
     assert answer.code in {ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE}
     return answer.code == ResponseCode.SUCCESS
@@ -72,10 +65,10 @@ def test_only_commits_commit_and_each_is_further_than_the_one_before(monkeypatch
         sound, broker._faults.sound = broker._faults.sound, Recorder()
         asyncio.run(main(broker.name_server))
         ends = Counter(message.queue_id for message in broker.messages("Orders"))
-    pulls = [parse(PullHeader, one.ext_fields) for one in told if one.code == RequestCode.PULL_MESSAGE]
-    assert pulls and not any(pull.sys_flag & PullFlag.COMMIT_OFFSET for pull in pulls)
+    pulls = [h.parse(h.PullHeader, one.ext_fields) for one in told if one.code == RequestCode.PULL_MESSAGE]
+    assert pulls and not any(pull.sys_flag & h.PullFlag.COMMIT_OFFSET for pull in pulls)
     commits = [
-        parse(UpdateConsumerOffsetHeader, one.ext_fields)
+        h.parse(h.UpdateConsumerOffsetHeader, one.ext_fields)
         for one in told
         if one.code == RequestCode.UPDATE_CONSUMER_OFFSET
     ]

@@ -10,18 +10,10 @@ from msgspec.structs import replace
 from tests.client.members import settled
 from tests.client.pops import GROUP, POP_TIME_MS, TOPIC, PopBroker, popping
 
+from cometmq import errors
 from cometmq.client.consumer import simple
 from cometmq.client.consumer.simple import SimpleConsumer
 from cometmq.client.handling.start import Start
-from cometmq.errors import (
-    FormatError,
-    IllegalArgument,
-    NetworkError,
-    ReceiptExpired,
-    RemoteError,
-    SettingsError,
-    UndecodableBody,
-)
 from cometmq.format.compression import compress
 from cometmq.format.pop.receipt import parse_receipt
 from cometmq.format.properties import POP_CK
@@ -89,9 +81,9 @@ async def test_what_is_too_late_is_an_error_and_the_rest_is_acknowledged() -> No
         (late,) = await here.receive(b"1", invisible_ms=10_000)
         here.clock.advance(1_000)
         for work in (here.consumer.ack(early), here.consumer.change_invisible(early, 1)):
-            with pytest.raises(ReceiptExpired, match=r"message ID0 .* 10000 ms passed 0 ms ago"):
+            with pytest.raises(errors.ReceiptExpired, match=r"message ID0 .* 10000 ms passed 0 ms ago"):
                 await work
-        with pytest.raises(ReceiptExpired, match="1 of 2 messages are too late: message ID0"):
+        with pytest.raises(errors.ReceiptExpired, match="1 of 2 messages are too late: message ID0"):
             await here.consumer.ack_all([early, late])
     assert here.broker.acknowledged() == {1}
     assert here.broker.changes == []
@@ -119,14 +111,14 @@ async def test_a_message_from_elsewhere_is_refused() -> None:
         (message,) = await here.receive(b"0")
         pulled, broken = (replace(message, properties=named) for named in ({}, {POP_CK: "7"}))
         for method in (here.consumer.ack, lambda one: here.consumer.change_invisible(one, 1)):
-            with pytest.raises(IllegalArgument, match=r"^message .*POP_CK"):
+            with pytest.raises(errors.IllegalArgument, match=r"^message .*POP_CK"):
                 await method(pulled)
-            with pytest.raises(FormatError, match="'7' is not a receipt handle"):
+            with pytest.raises(errors.FormatError, match="'7' is not a receipt handle"):
                 await method(broken)
-        with pytest.raises(IllegalArgument, match=r"^messages .*POP_CK"):
+        with pytest.raises(errors.IllegalArgument, match=r"^messages .*POP_CK"):
             await here.consumer.ack_all([message, pulled])
         here.broker.refusals[RequestCode.ACK_MESSAGE] = [ResponseCode.NO_MESSAGE]
-        with pytest.raises(RemoteError, match="the broker has no such message any more"):
+        with pytest.raises(errors.RemoteError, match="the broker has no such message any more"):
             await here.consumer.ack(message)
     assert here.broker.acknowledged() == set()
 
@@ -157,7 +149,7 @@ async def test_a_body_that_cannot_be_decompressed_is_an_error_and_the_others_are
         zlib = CompressionType.ZLIB
         here.broker.put(compress(b"2", zlib), sys_flag=compressed_with(0, zlib))
         assert bodies(await here.receive()) == [b"0"]
-        with pytest.raises(UndecodableBody, match="ID1") as caught:
+        with pytest.raises(errors.UndecodableBody, match="ID1") as caught:
             await here.receive(b"3")
         await here.consumer.ack(caught.value.message)
         assert bodies(await here.receive()) == [b"2"]
@@ -217,7 +209,7 @@ async def test_whoever_waits_when_the_consumer_is_closed_gets_an_error_and_it_ca
             await consumer.subscribe(TOPIC)
             receiving = asyncio.create_task(consumer.receive(wait_ms=30_000))
             await broker.is_holding.wait()
-        with pytest.raises(NetworkError):
+        with pytest.raises(errors.NetworkError):
             await receiving
         broker.put(b"0")
         async with consumer:
@@ -227,19 +219,19 @@ async def test_whoever_waits_when_the_consumer_is_closed_gets_an_error_and_it_ca
 
 async def test_without_a_subscription_nothing_can_be_done() -> None:
     consumer = SimpleConsumer("127.0.0.1:1", GROUP)
-    with pytest.raises(SettingsError, match="nothing is subscribed to"):
+    with pytest.raises(errors.SettingsError, match="nothing is subscribed to"):
         await consumer.receive()
-    with pytest.raises(SettingsError, match="topic 'Orders' is not subscribed to"):
+    with pytest.raises(errors.SettingsError, match="topic 'Orders' is not subscribed to"):
         await consumer.unsubscribe(TOPIC)
     async with desk() as here:
         (message,) = await here.receive(b"0")
-        with pytest.raises(SettingsError, match="topic 'Orders' is subscribed to already"):
+        with pytest.raises(errors.SettingsError, match="topic 'Orders' is subscribed to already"):
             await here.consumer.subscribe(TOPIC)
         await here.consumer.unsubscribe(TOPIC)
-        with pytest.raises(SettingsError, match="nothing is subscribed to"):
+        with pytest.raises(errors.SettingsError, match="nothing is subscribed to"):
             await here.receive()
         await here.consumer.ack(message)
-    with pytest.raises(SettingsError, match="nothing is subscribed to"):
+    with pytest.raises(errors.SettingsError, match="nothing is subscribed to"):
         await here.consumer.ack(message)
     assert here.broker.acknowledged() == {0}
 
@@ -252,7 +244,7 @@ async def test_tags_beside_sql_are_refused() -> None:
 async def test_a_subscription_that_fails_is_none() -> None:
     async with SimpleConsumer("127.0.0.1:1", GROUP, start_timeout_ms=0) as consumer:
         for _ in range(2):
-            with pytest.raises(NetworkError):
+            with pytest.raises(errors.NetworkError):
                 await consumer.subscribe(TOPIC)
 
 
@@ -266,12 +258,12 @@ async def test_a_subscription_that_fails_is_none() -> None:
     ],
 )
 async def test_limits_are_named(options: dict[str, int], why: str) -> None:
-    with pytest.raises(IllegalArgument, match=why):
+    with pytest.raises(errors.IllegalArgument, match=why):
         await SimpleConsumer("127.0.0.1:1", GROUP).receive(**options)
 
 
 def test_a_group_that_pops_cannot_begin_at_a_time() -> None:
-    with pytest.raises(SettingsError, match=r"Start\.FIRST or Start\.LAST"):
+    with pytest.raises(errors.SettingsError, match=r"Start\.FIRST or Start\.LAST"):
         SimpleConsumer("127.0.0.1:1", GROUP, start=Start.at(7))
 
 

@@ -9,13 +9,7 @@ from tests.replication.controller.parts import membership_of
 from tests.store.conftest import new_message
 
 from cometmq.errors import NetworkError
-from cometmq.replication.controller.frames import (
-    MasterData,
-    MasterHandshake,
-    SlaveFrames,
-    SlaveHandshake,
-    SlaveReport,
-)
+from cometmq.replication.controller import frames
 from cometmq.replication.controller.life import MasterNews
 from cometmq.replication.controller.slave_part import EpochIntake, SlavePart
 from cometmq.replication.epochs import EpochEntry, EpochList
@@ -47,24 +41,24 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         yield Desk(tmp_path, store)
 
 
-def one(data: bytes) -> SlaveHandshake | SlaveReport:
-    (frame,) = SlaveFrames().receive(data)
+def one(data: bytes) -> frames.SlaveHandshake | frames.SlaveReport:
+    (frame,) = frames.SlaveFrames().receive(data)
     return frame
 
 
 async def test_the_masters_log_is_taken_and_shown_as_far_as_it_is_confirmed(desk: Desk) -> None:
     intake, size = desk.intake(), len(desk.log)
-    assert one(intake.begin()) == SlaveHandshake(2)
+    assert one(intake.begin()) == frames.SlaveHandshake(2)
     assert not intake.is_level and intake.report() == b"" and not desk.part.is_level
-    await intake.received(MasterHandshake(size, MASTER).encode())
-    assert intake.is_level and desk.part.is_level and one(intake.report()) == SlaveReport(0)
+    await intake.received(frames.MasterHandshake(size, MASTER).encode())
+    assert intake.is_level and desk.part.is_level and one(intake.report()) == frames.SlaveReport(0)
     for at in (0, size // 2):
         data = desk.log[at : at + size // 2]
-        await intake.received(MasterData(at, EpochEntry(1, 0), size // 2, data).encode())
-    assert one(intake.report()) == SlaveReport(size)
+        await intake.received(frames.MasterData(at, EpochEntry(1, 0), size // 2, data).encode())
+    assert one(intake.report()) == frames.SlaveReport(size)
     assert desk.membership.epochs.load() == MASTER and desk.overseer.said == [("epoch", 1)]
     assert desk.store.written_offset == size and desk.store.max_queue_offset("Orders", 0) == 1
-    await intake.received(MasterData(size, EpochEntry(1, 0), size).encode())
+    await intake.received(frames.MasterData(size, EpochEntry(1, 0), size).encode())
     assert desk.store.max_queue_offset("Orders", 0) == 2
 
 
@@ -75,6 +69,6 @@ async def test_a_log_that_goes_beyond_the_masters_is_truncated_by_whoever_runs_t
     desk.store.append([new_message()])
     intake = desk.intake()
     with pytest.raises(NetworkError, match="truncated at 0 first"):
-        await intake.received(MasterHandshake(0, MASTER).encode())
+        await intake.received(frames.MasterHandshake(0, MASTER).encode())
     assert desk.overseer.said == [("truncate", 0)]
     assert not desk.part.is_level and intake.report() == b""

@@ -1,25 +1,16 @@
-from cometmq.wire.bodies.body import decode, encode
-from cometmq.wire.bodies.controller import (
-    ElectedMembers,
-    EpochsOfBroker,
-    EpochSpan,
-    KnownReplica,
-    SyncStateData,
-    SyncStateSet,
-    encode_broker_names,
-)
+from cometmq.wire import bodies
 
 
 def test_a_sync_state_set_is_written_as_rocketmq_does() -> None:
-    found = SyncStateSet(frozenset({2, 1}), 3)
-    assert encode(found) == b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}'
-    assert decode(SyncStateSet, encode(found)) == found
-    assert decode(SyncStateSet, b'{"syncStateSetEpoch":0}') == SyncStateSet()
+    found = bodies.SyncStateSet(frozenset({2, 1}), 3)
+    assert bodies.encode(found) == b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}'
+    assert bodies.decode(bodies.SyncStateSet, bodies.encode(found)) == found
+    assert bodies.decode(bodies.SyncStateSet, b'{"syncStateSetEpoch":0}') == bodies.SyncStateSet()
 
 
 def test_the_members_of_an_election_are_read_with_bare_ids() -> None:
-    found = decode(
-        ElectedMembers,
+    found = bodies.decode(
+        bodies.ElectedMembers,
         b'{"brokerMemberGroup":{"brokerAddrs":{1:"127.0.0.1:30911"},"brokerName":"broker-x","cluster":"c"},'
         b'"syncStateSet":[1]}',
     )
@@ -32,9 +23,9 @@ def test_the_epochs_that_a_broker_was_seen_to_answer_are_read_and_written() -> N
         b'{"brokerId":0,"brokerName":"broker-x","clusterName":"DefaultCluster","epochList":'
         b'[{"endOffset":9223372036854775807,"epoch":1,"startOffset":0}],"maxOffset":714}'
     )
-    found = decode(EpochsOfBroker, data)
-    assert found.epochs == [EpochSpan(1, 0, 2**63 - 1)]
-    assert encode(found) == data
+    found = bodies.decode(bodies.EpochsOfBroker, data)
+    assert found.epochs == [bodies.EpochSpan(1, 0, 2**63 - 1)]
+    assert bodies.encode(found) == data
 
 
 def test_the_replicas_of_a_set_are_read() -> None:
@@ -43,10 +34,10 @@ def test_the_replicas_of_a_set_are_read() -> None:
         b'"brokerId":1,"brokerName":"broker-x"}],"notInSyncReplicas":[],"masterAddress":"127.0.0.1:30911",'
         b'"masterBrokerId":1,"masterEpoch":1,"syncStateSetEpoch":1}}}'
     )
-    found = decode(SyncStateData, data).sets["broker-x"]
-    assert found.in_sync == [KnownReplica(True, "127.0.0.1:30911", 1, "broker-x")]
+    found = bodies.decode(bodies.SyncStateData, data).sets["broker-x"]
+    assert found.in_sync == [bodies.KnownReplica(True, "127.0.0.1:30911", 1, "broker-x")]
     assert (found.master_id, found.master_epoch, found.set_epoch) == (1, 1, 1)
 
 
 def test_names_are_asked_for_as_a_list() -> None:
-    assert encode_broker_names(["broker-x"]) == b'["broker-x"]'
+    assert bodies.encode_broker_names(["broker-x"]) == b'["broker-x"]'

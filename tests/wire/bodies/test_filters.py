@@ -1,14 +1,7 @@
-from cometmq.wire.bodies import (
-    BloomData,
-    ConsumerFilterData,
-    ConsumerFilterTable,
-    TopicFilters,
-    decode,
-    encode,
-)
+from cometmq.wire import bodies
 
-FILTER = ConsumerFilterData(
-    "cg", "T", "a > 1", "SQL92", 1, bloom=BloomData(112, (21, 54, 18)), client_version=2
+FILTER = bodies.ConsumerFilterData(
+    "cg", "T", "a > 1", "SQL92", 1, bloom=bodies.BloomData(112, (21, 54, 18)), client_version=2
 )
 TEXT = (
     b'{"filterDataByTopic":{"T":{"groupFilterData":{"cg":{"bloomFilterData":{"bitNum":112,"bitPos":[21,54,18]},'
@@ -18,6 +11,6 @@ TEXT = (
 
 
 def test_filters_are_written_as_rocketmq_writes_them_and_read_again() -> None:
-    table = ConsumerFilterTable({"T": TopicFilters("T", {"cg": FILTER})})
-    assert encode(table) == TEXT
-    assert decode(ConsumerFilterTable, TEXT) == table
+    table = bodies.ConsumerFilterTable({"T": bodies.TopicFilters("T", {"cg": FILTER})})
+    assert bodies.encode(table) == TEXT
+    assert bodies.decode(bodies.ConsumerFilterTable, TEXT) == table

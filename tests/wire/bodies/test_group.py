@@ -2,22 +2,10 @@ from typing import Any
 
 import pytest
 
-from cometmq.wire.bodies.body import Body, decode, encode
-from cometmq.wire.bodies.group import (
-    ClientConnection,
-    ConsumerConnections,
-    ConsumerIds,
-    ConsumerOffsets,
-    GroupConfig,
-    GroupConfigs,
-    GroupNames,
-    ProducerConnections,
-)
-from cometmq.wire.bodies.heartbeat import tag_subscription
-from cometmq.wire.bodies.topic import DataVersion
+from cometmq.wire import bodies
 from cometmq.wire.codes import LanguageCode
 
-CONNECTION = ClientConnection("1.2.3.4:5", "id", LanguageCode.JAVA, 479)
+CONNECTION = bodies.ClientConnection("1.2.3.4:5", "id", LanguageCode.JAVA, 479)
 CONNECTION_JSON = '{"clientAddr":"1.2.3.4:5","clientId":"id","language":"JAVA","version":479}'
 GROUP_JSON = (
     '{"attributes":{},"brokerId":0,"consumeBroadcastEnable":true,"consumeEnable":true,"consumeFromMinEnable":true,'
@@ -40,37 +28,37 @@ GROUPS_JSON = (
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (ConsumerIds(["a@b", "c@d"]), '{"consumerIdList":["a@b","c@d"]}'),
-        (GroupNames(["g"]), '{"groupList":["g"]}'),
-        (ProducerConnections([CONNECTION]), f'{{"connectionSet":[{CONNECTION_JSON}]}}'),
+        (bodies.ConsumerIds(["a@b", "c@d"]), '{"consumerIdList":["a@b","c@d"]}'),
+        (bodies.GroupNames(["g"]), '{"groupList":["g"]}'),
+        (bodies.ProducerConnections([CONNECTION]), f'{{"connectionSet":[{CONNECTION_JSON}]}}'),
         (
-            ConsumerConnections(
-                [CONNECTION], subscriptions={"TopicA": tag_subscription("TopicA", "TagA", 9)}
+            bodies.ConsumerConnections(
+                [CONNECTION], subscriptions={"TopicA": bodies.tag_subscription("TopicA", "TagA", 9)}
             ),
             CONSUMERS_JSON,
         ),
-        (GroupConfig("cg"), GROUP_JSON),
+        (bodies.GroupConfig("cg"), GROUP_JSON),
         (
-            GroupConfigs(DataVersion(0, 0, 7), groups={"cg": GroupConfig("cg")}),
+            bodies.GroupConfigs(bodies.DataVersion(0, 0, 7), groups={"cg": bodies.GroupConfig("cg")}),
             GROUPS_JSON,
         ),
-        (ConsumerOffsets(offsets={"T@g": {0: 5, 1: 6}}), '{"offsetTable":{"T@g":{0:5,1:6}}}'),
+        (bodies.ConsumerOffsets(offsets={"T@g": {0: 5, 1: 6}}), '{"offsetTable":{"T@g":{0:5,1:6}}}'),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_reads_and_writes_as_java_does(value: Any, text: str) -> None:
-    body_type: type[Body] = type(value)
-    assert encode(value).decode() == text
-    assert decode(body_type, text.encode()) == value
+    body_type: type[bodies.Body] = type(value)
+    assert bodies.encode(value).decode() == text
+    assert bodies.decode(body_type, text.encode()) == value
 
 
 def test_the_offsets_file_has_a_member_that_is_derived_from_the_others() -> None:
-    assert decode(ConsumerOffsets, b'{"groupTopicMap":{"g":["T"]},"offsetTable":{"T@g":{0:5}}}').offsets == {
-        "T@g": {0: 5}
-    }
+    assert bodies.decode(
+        bodies.ConsumerOffsets, b'{"groupTopicMap":{"g":["T"]},"offsetTable":{"T@g":{0:5}}}'
+    ).offsets == {"T@g": {0: 5}}
 
 
 def test_a_group_as_a_4_x_broker_has_it_is_completed() -> None:
-    assert decode(GroupConfig, b'{"groupName":"cg","retryMaxTimes":3}') == GroupConfig(
+    assert bodies.decode(bodies.GroupConfig, b'{"groupName":"cg","retryMaxTimes":3}') == bodies.GroupConfig(
         "cg", retry_max_times=3
     )

@@ -1,17 +1,7 @@
 import pytest
 
 from cometmq.errors import FormatError
-from cometmq.wire.bodies.body import decode, encode
-from cometmq.wire.bodies.heartbeat import (
-    ConsumeFromWhere,
-    ConsumerData,
-    ConsumeType,
-    Heartbeat,
-    MessageModel,
-    ProducerData,
-    SubscriptionData,
-    tag_subscription,
-)
+from cometmq.wire import bodies
 
 FROM_JAVA = (
     b'{"clientID":"192.0.2.2@123#456","consumerDataSet":[{"consumeFromWhere":"CONSUME_FROM_LAST_OFFSET",'
@@ -28,30 +18,30 @@ FROM_CPP = (
 
 
 def test_reads_and_writes_a_heartbeat_as_a_java_client_does() -> None:
-    subscription = SubscriptionData(
+    subscription = bodies.SubscriptionData(
         "TopicA", "TagA", version=1_795_242_489_764, tags={"TagA"}, codes={2_598_919}
     )
-    heartbeat = decode(Heartbeat, FROM_JAVA)
-    assert heartbeat == Heartbeat(
-        "192.0.2.2@123#456", [ProducerData("pg1")], [ConsumerData("cg1", [subscription])]
+    heartbeat = bodies.decode(bodies.Heartbeat, FROM_JAVA)
+    assert heartbeat == bodies.Heartbeat(
+        "192.0.2.2@123#456", [bodies.ProducerData("pg1")], [bodies.ConsumerData("cg1", [subscription])]
     )
-    assert encode(heartbeat) == FROM_JAVA
+    assert bodies.encode(heartbeat) == FROM_JAVA
 
 
 def test_reads_numbers_for_names_and_absent_sets_as_a_cpp_client_sends_them() -> None:
-    assert decode(Heartbeat, FROM_CPP).consumers == [
-        ConsumerData(
+    assert bodies.decode(bodies.Heartbeat, FROM_CPP).consumers == [
+        bodies.ConsumerData(
             "cg1",
-            [SubscriptionData("TopicA", "*", "TAG", 1_795_242_489_764)],
-            ConsumeType.CONSUME_PASSIVELY,
-            MessageModel.BROADCASTING,
-            ConsumeFromWhere.FIRST_OFFSET,
+            [bodies.SubscriptionData("TopicA", "*", "TAG", 1_795_242_489_764)],
+            bodies.ConsumeType.CONSUME_PASSIVELY,
+            bodies.MessageModel.BROADCASTING,
+            bodies.ConsumeFromWhere.FIRST_OFFSET,
         )
     ]
 
 
 def test_a_heartbeat_may_have_neither_producers_nor_consumers() -> None:
-    assert decode(Heartbeat, b'{"clientID":"id"}') == Heartbeat("id")
+    assert bodies.decode(bodies.Heartbeat, b'{"clientID":"id"}') == bodies.Heartbeat("id")
 
 
 @pytest.mark.parametrize(
@@ -59,16 +49,18 @@ def test_a_heartbeat_may_have_neither_producers_nor_consumers() -> None:
 )
 def test_a_number_that_names_nothing_is_refused(consumers: str) -> None:
     with pytest.raises(FormatError, match="body is not Heartbeat"):
-        decode(Heartbeat, f'{{"clientID":"id","consumerDataSet":{consumers}}}'.encode())
+        bodies.decode(bodies.Heartbeat, f'{{"clientID":"id","consumerDataSet":{consumers}}}'.encode())
 
 
 @pytest.mark.parametrize("expression", [None, "", "*"])
 def test_no_expression_and_a_star_mean_all_tags(expression: str | None) -> None:
-    assert tag_subscription("T", expression, 5) == SubscriptionData("T", "*", "TAG", 5, set(), set())
+    assert bodies.tag_subscription("T", expression, 5) == bodies.SubscriptionData(
+        "T", "*", "TAG", 5, set(), set()
+    )
 
 
 def test_an_expression_is_split_into_tags_and_their_hashes() -> None:
-    subscription = tag_subscription("T", " TagA||TagB || ", 5)
+    subscription = bodies.tag_subscription("T", " TagA||TagB || ", 5)
     assert subscription.tags == {"TagA", "TagB"}
     assert subscription.codes == {2_598_919, 2_598_920}
     assert subscription.expression == " TagA||TagB || "

@@ -2,15 +2,7 @@ import pytest
 
 from cometmq.errors import FormatError
 from cometmq.message import MessageQueue
-from cometmq.wire.bodies import tag_subscription
-from cometmq.wire.bodies.body import decode, encode
-from cometmq.wire.bodies.running import (
-    ConsumedDirectly,
-    ConsumeResult,
-    RunningInfo,
-    RunningQueue,
-    subscriptions_in,
-)
+from cometmq.wire import bodies
 
 QUEUE = MessageQueue("TopicA", "broker-a", 0)
 RUNNING = (
@@ -23,33 +15,34 @@ RUNNING = (
 
 
 def test_a_java_consumers_words_are_understood_and_our_own_come_back() -> None:
-    info = decode(RunningInfo, RUNNING)
-    assert info.queues == {QUEUE: RunningQueue(5, 5, 6, 2, 0, True, False, 2, 1)}
+    info = bodies.decode(bodies.RunningInfo, RUNNING)
+    assert info.queues == {QUEUE: bodies.RunningQueue(5, 5, 6, 2, 0, True, False, 2, 1)}
     assert info.properties == {"PROP_CONSUMEORDERLY": "true"}
-    assert decode(RunningInfo, encode(info)) == info
+    assert bodies.decode(bodies.RunningInfo, bodies.encode(info)) == info
 
 
 def test_what_became_of_a_message_is_said_as_java_says_it() -> None:
-    done = ConsumedDirectly(ConsumeResult.SUCCESS, spent_ms=3)
+    done = bodies.ConsumedDirectly(bodies.ConsumeResult.SUCCESS, spent_ms=3)
     assert (
-        encode(done) == b'{"autoCommit":true,"consumeResult":"CR_SUCCESS","order":false,"spentTimeMills":3}'
+        bodies.encode(done)
+        == b'{"autoCommit":true,"consumeResult":"CR_SUCCESS","order":false,"spentTimeMills":3}'
     )
-    assert decode(ConsumedDirectly, b'{"spentTimeMills":3}').result is None
+    assert bodies.decode(bodies.ConsumedDirectly, b'{"spentTimeMills":3}').result is None
 
 
 @pytest.mark.parametrize("gap", [b"", b"\n "])
 def test_subscriptions_are_found_beside_queues_that_are_no_standard_json(gap: bytes) -> None:
-    wanted = [tag_subscription("TopicA", "a || b", 5), tag_subscription("%RETRY%g", "*", 6)]
+    wanted = [bodies.tag_subscription("TopicA", "a || b", 5), bodies.tag_subscription("%RETRY%g", "*", 6)]
     begin, end = RUNNING.split(b'"subscriptionSet":[]')
-    own = b",".join(map(encode, wanted))
+    own = b",".join(map(bodies.encode, wanted))
     body = begin + b'"subscriptionSet"' + gap + b":" + gap + b"[" + own + b"]" + end
-    assert subscriptions_in(body, len(own) + 4) == wanted
+    assert bodies.subscriptions_in(body, len(own) + 4) == wanted
     with pytest.raises(FormatError, match="at most 20 bytes"):
-        subscriptions_in(body, 20)
+        bodies.subscriptions_in(body, 20)
 
 
 def test_subscriptions_that_are_missing_or_no_subscriptions_are_an_error() -> None:
-    assert subscriptions_in(RUNNING, 100) == []
+    assert bodies.subscriptions_in(RUNNING, 100) == []
     for body, why in (
         (b"{}", "no subscriptionSet"),
         (b'{"subscriptionSet":', "Expecting value"),
@@ -59,4 +52,4 @@ def test_subscriptions_that_are_missing_or_no_subscriptions_are_an_error() -> No
         (b'{"subscriptionSet":[{}]}', "topic"),
     ):
         with pytest.raises(FormatError, match=why):
-            subscriptions_in(body, 1 << 20)
+            bodies.subscriptions_in(body, 1 << 20)

@@ -2,32 +2,25 @@ from collections.abc import Callable
 
 import pytest
 
-from cometmq.wire.headers.access import (
-    AclFilterHeader,
-    DeleteAclHeader,
-    SubjectHeader,
-    UserFilterHeader,
-    UserHeader,
-)
-from cometmq.wire.headers.fields import Header
+from cometmq.wire import headers as h
 
 
 @pytest.mark.parametrize(
     ("header", "java_name"),
     [
-        (UserHeader, "CreateUserRequestHeader"),
-        (UserHeader, "UpdateUserRequestHeader"),
-        (UserHeader, "DeleteUserRequestHeader"),
-        (UserHeader, "GetUserRequestHeader"),
-        (UserFilterHeader, "ListUsersRequestHeader"),
-        (SubjectHeader, "CreateAclRequestHeader"),
-        (SubjectHeader, "UpdateAclRequestHeader"),
-        (SubjectHeader, "GetAclRequestHeader"),
-        (DeleteAclHeader, "DeleteAclRequestHeader"),
-        (AclFilterHeader, "ListAclsRequestHeader"),
+        (h.UserHeader, "CreateUserRequestHeader"),
+        (h.UserHeader, "UpdateUserRequestHeader"),
+        (h.UserHeader, "DeleteUserRequestHeader"),
+        (h.UserHeader, "GetUserRequestHeader"),
+        (h.UserFilterHeader, "ListUsersRequestHeader"),
+        (h.SubjectHeader, "CreateAclRequestHeader"),
+        (h.SubjectHeader, "UpdateAclRequestHeader"),
+        (h.SubjectHeader, "GetAclRequestHeader"),
+        (h.DeleteAclHeader, "DeleteAclRequestHeader"),
+        (h.AclFilterHeader, "ListAclsRequestHeader"),
     ],
 )
 def test_is_like_java(
-    header: type[Header], java_name: str, differences: Callable[[type[Header], str], list[str]]
+    header: type[h.Header], java_name: str, differences: Callable[[type[h.Header], str], list[str]]
 ) -> None:
     assert differences(header, java_name) == []

@@ -2,37 +2,25 @@ from collections.abc import Callable
 
 import pytest
 
-from cometmq.wire.headers.fields import Header
-from cometmq.wire.headers.offset import (
-    CloneOffsetHeader,
-    GetEarliestStoreTimeHeader,
-    GetEarliestStoreTimeResponseHeader,
-    GetMaxOffsetHeader,
-    GetMinOffsetHeader,
-    OffsetResponseHeader,
-    QueryConsumerOffsetHeader,
-    ResetOffsetHeader,
-    SearchOffsetHeader,
-    UpdateConsumerOffsetHeader,
-)
+from cometmq.wire import headers as h
 
 
 @pytest.mark.parametrize(
     ("header", "java_name"),
     [
-        (OffsetResponseHeader, "GetMaxOffsetResponseHeader"),
-        (QueryConsumerOffsetHeader, "QueryConsumerOffsetRequestHeader"),
-        (UpdateConsumerOffsetHeader, "UpdateConsumerOffsetRequestHeader"),
-        (SearchOffsetHeader, "SearchOffsetRequestHeader"),
-        (ResetOffsetHeader, "ResetOffsetRequestHeader"),
-        (CloneOffsetHeader, "CloneGroupOffsetRequestHeader"),
-        (GetMaxOffsetHeader, "GetMaxOffsetRequestHeader"),
-        (GetMinOffsetHeader, "GetMinOffsetRequestHeader"),
-        (GetEarliestStoreTimeHeader, "GetEarliestMsgStoretimeRequestHeader"),
-        (GetEarliestStoreTimeResponseHeader, "GetEarliestMsgStoretimeResponseHeader"),
+        (h.OffsetResponseHeader, "GetMaxOffsetResponseHeader"),
+        (h.QueryConsumerOffsetHeader, "QueryConsumerOffsetRequestHeader"),
+        (h.UpdateConsumerOffsetHeader, "UpdateConsumerOffsetRequestHeader"),
+        (h.SearchOffsetHeader, "SearchOffsetRequestHeader"),
+        (h.ResetOffsetHeader, "ResetOffsetRequestHeader"),
+        (h.CloneOffsetHeader, "CloneGroupOffsetRequestHeader"),
+        (h.GetMaxOffsetHeader, "GetMaxOffsetRequestHeader"),
+        (h.GetMinOffsetHeader, "GetMinOffsetRequestHeader"),
+        (h.GetEarliestStoreTimeHeader, "GetEarliestMsgStoretimeRequestHeader"),
+        (h.GetEarliestStoreTimeResponseHeader, "GetEarliestMsgStoretimeResponseHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(
-    header: type[Header], java_name: str, differences: Callable[[type[Header], str], list[str]]
+    header: type[h.Header], java_name: str, differences: Callable[[type[h.Header], str], list[str]]
 ) -> None:
     assert differences(header, java_name) == []

@@ -2,38 +2,26 @@ from collections.abc import Callable
 
 import pytest
 
-from cometmq.wire.headers.fields import Header, fields, parse
-from cometmq.wire.headers.pop import (
-    AckHeader,
-    ChangeInvisibleHeader,
-    ChangeInvisibleResponseHeader,
-    NotificationHeader,
-    NotificationResponseHeader,
-    PeekHeader,
-    PollingInfoHeader,
-    PollingInfoResponseHeader,
-    PopHeader,
-    PopResponseHeader,
-)
+from cometmq.wire import headers as h
 
 
 @pytest.mark.parametrize(
     ("header", "java_name"),
     [
-        (PopHeader, "PopMessageRequestHeader"),
-        (PopResponseHeader, "PopMessageResponseHeader"),
-        (AckHeader, "AckMessageRequestHeader"),
-        (ChangeInvisibleHeader, "ChangeInvisibleTimeRequestHeader"),
-        (ChangeInvisibleResponseHeader, "ChangeInvisibleTimeResponseHeader"),
-        (PeekHeader, "PeekMessageRequestHeader"),
-        (NotificationHeader, "NotificationRequestHeader"),
-        (NotificationResponseHeader, "NotificationResponseHeader"),
-        (PollingInfoHeader, "PollingInfoRequestHeader"),
-        (PollingInfoResponseHeader, "PollingInfoResponseHeader"),
+        (h.PopHeader, "PopMessageRequestHeader"),
+        (h.PopResponseHeader, "PopMessageResponseHeader"),
+        (h.AckHeader, "AckMessageRequestHeader"),
+        (h.ChangeInvisibleHeader, "ChangeInvisibleTimeRequestHeader"),
+        (h.ChangeInvisibleResponseHeader, "ChangeInvisibleTimeResponseHeader"),
+        (h.PeekHeader, "PeekMessageRequestHeader"),
+        (h.NotificationHeader, "NotificationRequestHeader"),
+        (h.NotificationResponseHeader, "NotificationResponseHeader"),
+        (h.PollingInfoHeader, "PollingInfoRequestHeader"),
+        (h.PollingInfoResponseHeader, "PollingInfoResponseHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(
-    header: type[Header], java_name: str, differences: Callable[[type[Header], str], list[str]]
+    header: type[h.Header], java_name: str, differences: Callable[[type[h.Header], str], list[str]]
 ) -> None:
     assert differences(header, java_name) == []
 
@@ -53,13 +41,13 @@ def test_a_pop_of_the_java_client_is_parsed() -> None:
         "order": "false",
         "bname": "broker-a",
     }
-    header = parse(PopHeader, sent)
+    header = h.parse(h.PopHeader, sent)
     assert (header.queue_id, header.max_msg_nums, header.order) == (-1, 32, False)
-    assert fields(header) == sent
+    assert h.fields(header) == sent
 
 
 def test_an_answer_has_the_names_that_the_java_client_reads() -> None:
-    assert fields(PopResponseHeader(5, 15_000, 3, 0, "0 3 0", "0 3 0")) == {
+    assert h.fields(h.PopResponseHeader(5, 15_000, 3, 0, "0 3 0", "0 3 0")) == {
         "popTime": "5",
         "invisibleTime": "15000",
         "reviveQid": "3",
