@@ -7,7 +7,6 @@ import pytest
 from tests.fuzzed_broker import NAME, fuzzed_broker
 from tests.live import BROKER, Live, serving
 
-from cometmq.admin import surveyed_broker
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.surveyed_broker import SurveyedBroker
 from cometmq.admin.topics import TopicAdmin
@@ -15,8 +14,8 @@ from cometmq.client import Producer, PullConsumer
 from cometmq.errors import RemoteError
 from cometmq.message import Message, MessageQueue
 from cometmq.net.address import free_port
+from cometmq.wire import headers
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers.admin import AllOffsetsHeader
 
 
 async def stock(live: Live, admin: TopicAdmin) -> None:
@@ -41,9 +40,9 @@ async def test_lags_are_the_same_from_a_broker_that_adds_the_ends_and_from_one_t
     async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
         await stock(live, admin)
         broker = await master(admin)
-        header = AllOffsetsHeader(with_ends=with_ends)
+        header = headers.AllOffsetsHeader(with_ends=with_ends)
         with (
-            patch.object(surveyed_broker, "AllOffsetsHeader", lambda **_: header),
+            patch.object(headers, "AllOffsetsHeader", lambda **_: header),
             patch.object(admin, "ask", wraps=admin.ask) as ask,
         ):
             found = await broker.lags()

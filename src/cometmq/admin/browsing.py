@@ -17,6 +17,7 @@ from cometmq.admin.tolerant import Trouble
 from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.answer import answers_of
 from cometmq.client.consumer.pull import PullConsumer
+from cometmq.client.lookup import age
 from cometmq.client.merging import merged
 from cometmq.client.requests.queue_requests import PULL_COUNT, PullStatus, QueuePull
 from cometmq.errors import NetworkError, NotFound, RemoteError
@@ -53,7 +54,7 @@ async def newest(
         walks = [
             _backwards(reader, QueuePull(queue, 0, tags, sql), limit, share, troubles) for queue in queues
         ]
-        async with aclosing(merged(walks, _age)) as found:
+        async with aclosing(merged(walks, age)) as found:
             async for message in found:
                 yield message
 
@@ -103,11 +104,6 @@ async def messages_of(reader: PullConsumer, wanted: QueuePull, end: int) -> Asyn
         if pulled.next_offset <= wanted.queue_offset or pulled.status is PullStatus.NO_NEW_MESSAGE:
             return
         wanted = msgspec.structs.replace(wanted, queue_offset=pulled.next_offset)
-
-
-def _age(message: StoredMessage) -> tuple[int, int]:
-    """Return what messages are sorted by, the newest first."""
-    return -message.store_time, -message.physical_offset
 
 
 async def _backwards(

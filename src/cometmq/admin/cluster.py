@@ -215,15 +215,6 @@ class ClusterAdmin:
         answers = await asyncio.gather(*(one(*broker) for broker in addresses.items()))
         return {name: answer for found in answers for name, answer in found.items()}
 
-    async def ask_name_server(self, code: RequestCode) -> Command:
-        """Send a request to the name servers in turn; return the first response.
-
-        Raises RemoteError; NetworkError if none responds; WrongServer, WrongProtocol, TLSError as the
-        ``ask_any`` of routes.
-        """
-        _, answer = await self.routes.ask_any(code)
-        return successful(answer)
-
 
 async def brokers(cluster: ClusterAdmin) -> list[BrokerLine]:
     """Return all brokers, also those that do not answer. Raises NoBroker, NetworkError as ``registered``."""

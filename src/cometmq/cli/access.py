@@ -36,7 +36,18 @@ def _option(*names: str, variable: str, text: str, **kind: Any) -> Callable[[Com
     )
 
 
-_OPTIONS: Final = (
+def together(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
+    """Return a decorator that adds all these options to a command, in this order."""
+
+    def add(command: CommandT) -> CommandT:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+access_options = together(
     _option(
         "--credentials",
         type=NamedPath(dir_okay=False),
@@ -81,13 +92,7 @@ _OPTIONS: Final = (
         text="Do not check certificates: who sits between reads and changes everything.",
     ),
 )
-
-
-def access_options(command: CommandT) -> CommandT:
-    """Add the options of credentials and of TLS to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""Adds the options of credentials and of TLS to a command."""
 
 
 def access() -> dict[str, Any]:

@@ -130,7 +130,7 @@ class Lookup(Opening):
     async def _find(self, search: "_KeySearch") -> list[StoredMessage]:
         """Return all that a search finds, with bodies that can be read."""
         found = [with_readable_body(message) async for message in self._walk(search)]
-        return sorted(found, key=_age)
+        return sorted(found, key=age)
 
     async def _walk(self, search: "_KeySearch") -> AsyncGenerator[StoredMessage]:
         """Query one address of each broker of the topic."""
@@ -138,7 +138,7 @@ class Lookup(Opening):
         addresses = [route.any_broker(broker_name) for broker_name in route.addresses]
         walks = [self._walk_at(one, search) for one in addresses if one is not None]
         left = search.max_count
-        async with aclosing(merged(walks, _age)) as found:
+        async with aclosing(merged(walks, age)) as found:
             while left > 0 and (message := await anext(found, None)) is not None:
                 yield message
                 left -= 1
@@ -157,7 +157,7 @@ class Lookup(Opening):
             seen.update(news)
             page_size, oldest = len(page), min((message.store_time for message in page), default=0)
             del page
-            for message in sorted(filter(search.matches, news.values()), key=_age):
+            for message in sorted(filter(search.matches, news.values()), key=age):
                 yield message
             if page_size < min(count, PAGE_MIN):
                 return
@@ -185,7 +185,7 @@ class Lookup(Opening):
             return [message_as_stored(record) for record in decode_many(successful(answer).body)]
 
 
-def _age(message: StoredMessage) -> tuple[int, int]:
+def age(message: StoredMessage) -> tuple[int, int]:
     """Return what messages are sorted by, the newest first."""
     return -message.store_time, -message.physical_offset
 

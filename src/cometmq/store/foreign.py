@@ -35,7 +35,7 @@ def _is_rocksdb(layer: FileLayer, path: Path) -> bool:
 def _has_stored(layer: FileLayer, path: Path) -> bool:
     """Check whether a folder is that of a RocksDB store in which something was stored."""
     return _is_rocksdb(layer, path) and any(
-        _ROCKSDB_TABLE.fullmatch(name) or (_ROCKSDB_LOG.fullmatch(name) and _length(layer, path / name))
+        _ROCKSDB_TABLE.fullmatch(name) or (_ROCKSDB_LOG.fullmatch(name) and file_length(layer, path / name))
         for name in layer.names(path)
     )
 
@@ -43,13 +43,13 @@ def _has_stored(layer: FileLayer, path: Path) -> bool:
 def _has_files(layer: FileLayer, path: Path) -> bool:
     """Check whether a folder, or one in it, has a file that is not empty."""
     return any(
-        _has_files(layer, path / name) if layer.is_directory(path / name) else _length(layer, path / name)
+        _has_files(layer, path / name) if layer.is_directory(path / name) else file_length(layer, path / name)
         for name in layer.names(path)
     )
 
 
-def _length(layer: FileLayer, path: Path) -> int:
-    """Return the length of a file; 0 if it is no regular file, which holds nothing."""
+def file_length(layer: FileLayer, path: Path) -> int:
+    """Return the length of a file; 0 if it is no regular file, which holds nothing. Raises OSError."""
     try:
         return layer.size(path)
     except NotRegularFile:

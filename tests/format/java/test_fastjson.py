@@ -16,7 +16,6 @@ from cometmq.format.java.fastjson import (
     dumps,
     loads,
     with_quoted_keys,
-    without_lines,
 )
 from cometmq.format.layout import config_dir
 
@@ -222,6 +221,9 @@ def test_any_text_is_read_or_a_format_error(text: str) -> None:
 
 @given(VALUES)
 def test_the_pretty_form_is_the_other_with_lines(value: Any) -> None:
+    def without_lines(text: str) -> str:
+        return text.replace("\n", "").replace("\t", "")  # strings hold only their escapes
+
     assert without_lines(dumps(value, pretty=True)) == dumps(value)
     assert without_lines(dumps([Written(dumps(value, pretty=True, level=1))])) == dumps([value])
 

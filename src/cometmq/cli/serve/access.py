@@ -1,11 +1,11 @@
 """Who may use the servers that commands run: options, and the name server of ``dev``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from cometmq.cli.access import CommandT
+from cometmq.cli.access import together
 from cometmq.cli.paths import NamedPath
 from cometmq.errors import SettingsError
 
@@ -18,7 +18,7 @@ insecure_option = click.option(
     is_flag=True,
     help="Allow an address that other machines reach without authentication: whoever does can do everything.",
 )
-_NAME_SERVER_OPTIONS: Final = (
+name_server_access_options = together(
     click.option(
         "--users",
         type=NamedPath(dir_okay=False),
@@ -35,13 +35,7 @@ _NAME_SERVER_OPTIONS: Final = (
     ),
     insecure_option,
 )
-
-
-def name_server_access_options(command: CommandT) -> CommandT:
-    """Add the options of a name server's users to a command."""
-    for option in reversed(_NAME_SERVER_OPTIONS):
-        command = option(command)
-    return command
+"""Adds the options of a name server's users to a command."""
 
 
 def name_server_access(

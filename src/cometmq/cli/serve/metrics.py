@@ -1,13 +1,13 @@
 """The options of metrics and health for commands that run servers."""
 
-from typing import Any, Final
+from typing import Any
 
 import click
 
-from cometmq.cli.access import CommandT
+from cometmq.cli.access import together
 from cometmq.extras import require
 
-_OPTIONS: Final = (
+metrics_options = together(
     click.option(
         "--metrics-port",
         type=click.IntRange(0, 65535),
@@ -15,13 +15,7 @@ _OPTIONS: Final = (
     ),
     click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address for that."),
 )
-
-
-def metrics_options(command: CommandT) -> CommandT:
-    """Add the options to a command, which passes their values to ``take_metrics``."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""Adds the options to a command, which passes their values to ``take_metrics``."""
 
 
 def take_metrics(options: dict[str, Any]) -> tuple[str, int] | None:

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import click
 
-from cometmq.cli.access import CommandT
+from cometmq.cli.access import together
 from cometmq.cli.paths import NamedPath
 
 _FILE: Final = NamedPath(dir_okay=False)
-_OPTIONS: Final = (
+server_tls_options = together(
     click.option("--tls-cert", type=_FILE, help="Certificate (PEM) with those that sign it …"),
     click.option("--tls-key", type=_FILE, help="… and its key (PEM), if that is in another file."),
     click.option(
@@ -19,13 +19,7 @@ _OPTIONS: Final = (
     ),
     click.option("--tls-config", type=_FILE, help="More settings of TLS: RocketMQ's tls.properties."),
 )
-
-
-def server_tls_options(command: CommandT) -> CommandT:
-    """Add the options of TLS to a command, which passes their values to ``tls_settings``."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""Adds the options of TLS to a command, which passes their values to ``tls_settings``."""
 
 
 def tls_settings(

@@ -1,15 +1,15 @@
 """``cometmq store find``: find messages by id, key, time, topic and tag in a store, without a broker."""
 
 import sys
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import click
 
 from cometmq.admin.readable import message_fields
 from cometmq.admin.times import HELP, parse_range
+from cometmq.cli.access import together
 from cometmq.cli.main import EXIT_NOT_FOUND
 from cometmq.cli.output import (
     json_option,
@@ -29,23 +29,15 @@ from cometmq.store.offline.find import FindQuery, Found
 from cometmq.store.offline.find import find as find_messages
 
 LIMIT: Final = 32
-CommandT = TypeVar("CommandT", bound=Callable[..., object])
 
-
-def wanted_options(command: CommandT) -> CommandT:
-    """Add the options of the conditions that messages must meet: see ``wanted_of``."""
-    for option in reversed(_WANTED):
-        command = option(command)
-    return command
-
-
-_WANTED: Final = (
+wanted_options = together(
     click.option("--id", "message_id", metavar="ID", help="Offset id, or the producer's unique id."),
     click.option("--key", help="One of the message's keys."),
     click.option("--topic", help="Topic; makes a search by key or id faster."),
     click.option("--tag", help="Tag."),
     click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP),
 )
+"""Adds the options of the conditions that messages must meet: see ``wanted_of``."""
 
 
 def wanted_of(

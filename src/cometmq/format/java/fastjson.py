@@ -66,14 +66,6 @@ def dumps(value: Any, *, pretty: bool = False, level: int = 0) -> str:
     return _written(value, "\n" + "\t" * level if pretty else "")
 
 
-def without_lines(text: str) -> str:
-    """Remove the lines and indents of text in the pretty form, which may be in parts.
-
-    Strings hold no line breaks and tabs, only their escapes, so all that occur can be removed.
-    """
-    return text.replace("\n", "").replace("\t", "")
-
-
 def loads(data: str | Buffer) -> Any:
     """Decode the value at the beginning of ``data``, which is UTF-8 if it is bytes.
 

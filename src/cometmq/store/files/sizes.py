@@ -27,8 +27,8 @@ from cometmq.format.index import (
 )
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.files import File, FileLayer
-from cometmq.io.regular import NotRegularFile
 from cometmq.store.files.folders import files_in, queues_in, topics_in
+from cometmq.store.foreign import file_length
 from cometmq.store.settings import EXT_SIZE_MIN, FILE_SIZE_MIN, StoreSettings, from_properties
 
 ENTRIES_PER_SLOT = 4
@@ -83,7 +83,7 @@ def _index_sizes(layer: FileLayer, directory: Path) -> IndexSizes | None:
     paths = list(_named(layer, directory, layout.parse_index_name))
     length = _usual_length(layer, paths, lambda length: length > HEADER_SIZE)
     for path in paths:
-        if _length(layer, path) != length:
+        if file_length(layer, path) != length:
             continue
         file = layer.open(path, writable=False)
         try:
@@ -102,16 +102,10 @@ def _index_sizes(layer: FileLayer, directory: Path) -> IndexSizes | None:
 
 def _usual_length(layer: FileLayer, paths: Iterable[Path], is_possible: Callable[[int], bool]) -> int:
     """Return the most frequent length of the files, of equals the greatest; 0 if there is none."""
-    lengths = Counter(filter(is_possible, (_length(layer, path) for path in islice(paths, LOOKED_AT_MAX))))
+    lengths = Counter(
+        filter(is_possible, (file_length(layer, path) for path in islice(paths, LOOKED_AT_MAX)))
+    )
     return max(lengths, key=lambda length: (lengths[length], length), default=0)
-
-
-def _length(layer: FileLayer, path: Path) -> int:
-    """Return the length of a file; 0 if it is no regular file, which ``verify`` reports."""
-    try:
-        return layer.size(path)
-    except NotRegularFile:
-        return 0
 
 
 def _is_commit_log_size(length: int) -> bool:

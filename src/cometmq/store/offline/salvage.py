@@ -32,7 +32,7 @@ from cometmq.store.directory import check_is_store
 from cometmq.store.files.folders import LOST_AND_FOUND, files_in
 from cometmq.store.files.sizes import infer_settings
 from cometmq.store.files.spread import LogSpread, in_root, spread_of
-from cometmq.store.log.log_scan import NO_RECORD
+from cometmq.store.log.log_scan import NO_RECORD, LogDamage
 from cometmq.store.log.seek import record_store_time
 from cometmq.store.progress import Progress
 from cometmq.store.recovery.rebuild import rebuild
@@ -43,21 +43,6 @@ from cometmq.store.whereabouts import check_has_log
 
 FILLER_TOPIC: Final = "SALVAGED"
 COPY_BYTES: Final = 4 * 1024 * 1024
-
-
-class Lost(NamedTuple):
-    """A stretch of the old log that could not be read.
-
-    Attributes:
-        position: of its first byte in the file.
-        size: in bytes.
-        reason: why it cannot be read.
-    """
-
-    path: Path
-    position: int
-    size: int
-    reason: str
 
 
 class Salvaged(NamedTuple):
@@ -75,7 +60,7 @@ class Salvaged(NamedTuple):
 
     messages: int
     bytes: int
-    lost: list[Lost]
+    lost: list[LogDamage]
     gaps: list[Gap]
     tables: list[str]
     lost_tables: list[str]
@@ -146,7 +131,7 @@ class _Copy:
 
     def __init__(self, source: Path, target: Path, settings: StoreSettings, layer: FileLayer) -> None:
         self.messages = self.bytes = 0
-        self.lost: list[Lost] = []
+        self.lost: list[LogDamage] = []
         self._spread = spread_of(source, settings)
         self._target = target
         self._file_size = settings.mapped_file_size_commit_log
@@ -180,7 +165,7 @@ class _Copy:
                 if start % self._file_size == 0 and self._layer.size(path):
                     paths[start] = path
             except NotRegularFile as error:
-                self.lost.append(Lost(path, 0, self._file_size, error.strerror))
+                self.lost.append(LogDamage(path, 0, self._file_size, error.strerror))
         return paths
 
     def _copy_file(self, path: Path, start: int, *, is_last: bool) -> None:
@@ -246,7 +231,7 @@ class _Copy:
         self._layer.sync(path)
         missing = self._spread.writable[0] / layout.offset_name(start)
         if all(lost.path != missing for lost in self.lost):
-            self.lost.append(Lost(missing, 0, self._file_size, "the file is missing"))
+            self.lost.append(LogDamage(missing, 0, self._file_size, "the file is missing"))
 
     def _copy_bytes(self, old: File, new: File, begin: int, end: int) -> None:
         for at in range(begin, end, COPY_BYTES):
@@ -261,7 +246,7 @@ class _Copy:
         reason = getattr(stop, "detail", "") or NO_RECORD
         if position + size >= old.size or old.size < self._file_size:
             reason = f"{reason}; the file has {old.size} bytes" if old.size < self._file_size else reason
-        self.lost.append(Lost(old.path, position, max(size, 0), reason))
+        self.lost.append(LogDamage(old.path, position, max(size, 0), reason))
 
 
 def _holds_filler(size: int, crc: Crc) -> bool:
