@@ -25,10 +25,11 @@ import math
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benches import cells, kafka_peer, report, stages, start
+from benches import cells, kafka_peer, kit, report, stages, start
 from benches.cells import Cell, Stage
 from benches.load import Load
 from benches.peers import all_three
@@ -48,8 +49,6 @@ class Length(NamedTuple):
 
 FULL: Final = Length(warm_ups=10, window_s=4, rounds=3, starts=5)
 QUICK: Final = Length(warm_ups=2, window_s=3, rounds=1, starts=2)
-FASTER: Final = 1.03
-"""A warm-up goes on while a window is faster than the best before it by this factor."""
 DISTURBED_CORES: Final = 0.3
 """Other processes' use of the CPU that is worth a mention."""
 REST_S: Final = 3.0
@@ -170,12 +169,8 @@ class Bench:
                 yield {"broker": peer.name, "cell": cell.name} | window
 
     def _warm_up(self, cell: Cell, peer: Peer, load: Load) -> None:
-        best = 0.0
-        for _ in range(self._length.warm_ups):
-            rate = load.window(peer, cell, self._length.window_s)["perSecond"]
-            if rate < best * FASTER:
-                return
-            best = rate
+        window = partial(load.window, peer, cell, self._length.window_s)
+        kit.warm_up(window, self._length.warm_ups)
 
 
 def rss_mib(pid: int) -> float:

@@ -10,11 +10,8 @@ process and begin with the first messages; they take turns. Figures are messages
 import argparse
 import asyncio
 import contextlib
-import os
 import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +20,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 import uvloop
-from benches import kafka_peer
+from benches import kafka_peer, kit
 from benches.cells import BODY_SIZE, FEW_THREADS, Cell
 from benches.load import Load
 from benches.peers import TOPICS
@@ -83,7 +80,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few messages: to try it")
     parser.add_argument("--no-kafka", action="store_true", help="without the peer")
     options = parser.parse_args()
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     kernels.load()
     count = QUICK if options.quick else MESSAGES
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name:
@@ -148,12 +145,12 @@ async def read(broker: Peer, columns: Sequence[str]) -> Window:
         ]
         queues = [queue for topic in range(TOPICS) for queue in await consumers[0].queues(f"bench-{topic}")]
         left = iter(queues)
-        began, cpu, broker_cpu = time.perf_counter(), time.process_time(), cpu_s(broker.pid)
+        began, cpu, broker_cpu = time.perf_counter(), time.process_time(), kit.cpu_s(broker.pid)
         counts = await asyncio.gather(
             *(pull_all(consumer, left, columns) for consumer in consumers for _ in range(PULLS))
         )
         seconds = time.perf_counter() - began
-        cpu, broker_cpu = time.process_time() - cpu, cpu_s(broker.pid) - broker_cpu
+        cpu, broker_cpu = time.process_time() - cpu, kit.cpu_s(broker.pid) - broker_cpu
     count = sum(counts)
     return Window(count, seconds, broker_cpu / count * 1e6, cpu / count * 1e6)
 
@@ -171,12 +168,6 @@ async def pull_all(consumer: PullConsumer, queues: Iterator[MessageQueue], colum
             count += sum(batch.num_rows for batch in batches(pulled.body, columns, on_damage=print))
             pulled = await following
     return count
-
-
-def cpu_s(pid: int) -> float:
-    """Return the CPU time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def table_of(windows: dict[str, list[Window]], kafka_rates: list[float]) -> Table:

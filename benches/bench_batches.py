@@ -20,17 +20,17 @@ import contextlib
 import os
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import uvloop
-from benches import bench_bulk_sends, kafka_peer
+from benches import bench_bulk_sends, kafka_peer, kit
 from benches.cells import BODY_SIZE, FEW_THREADS, QUEUES, Cell
 from benches.load import Load
 from benches.raw_batches import BATCH, Batches, RawBatches
@@ -50,8 +50,6 @@ LINGER: Final = Cell("linger", "linger", topics=TOPICS)
 READ_SIZE: Final = 256_000
 """So much a read of the broker's event loop brings at most."""
 WRITE_MIB: Final = 256
-FASTER: Final = 1.03
-"""A warm-up goes on while a window is faster than the best before it by this factor."""
 FIGURES: Final = (
     ("messages/s", "perSecond", 0),
     ("broker CPU µs/message", "cpuMicros", 2),
@@ -62,16 +60,8 @@ FIGURES: Final = (
 Window = dict[str, Any]
 
 
-class Length(NamedTuple):
-    """How long a run takes: at most ``warm_ups`` windows that do not count for each load, then ``rounds``."""
-
-    warm_ups: int
-    window_s: float
-    rounds: int
-
-
-FULL: Final = Length(warm_ups=6, window_s=6, rounds=3)
-QUICK: Final = Length(warm_ups=1, window_s=2, rounds=1)
+FULL: Final = kit.Length(warm_ups=6, window_s=6, rounds=3)
+QUICK: Final = kit.Length(warm_ups=1, window_s=2, rounds=1)
 
 
 def main() -> None:
@@ -81,7 +71,7 @@ def main() -> None:
     parser.add_argument("--no-kafka", action="store_true", help="leave Kafka out")
     options = parser.parse_args()
     length = QUICK if options.quick else FULL
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name, contextlib.ExitStack() as stack:
         windows = measure(dict(loads(Path(name), stack, with_kafka=not options.no_kafka)), length)
@@ -121,15 +111,10 @@ async def make_topics(comet: Peer) -> None:
             await topics.create(f"bench-{topic}", queues=QUEUES)
 
 
-def measure(loads: dict[str, Callable[[float], Window]], length: Length) -> dict[str, list[Window]]:
+def measure(loads: dict[str, Callable[[float], Window]], length: kit.Length) -> dict[str, list[Window]]:
     """Warm up, then run the loads in turn."""
     for load in loads.values():
-        best = 0.0
-        for _ in range(length.warm_ups):
-            rate = load(length.window_s)["perSecond"]
-            if rate < best * FASTER:
-                break
-            best = rate
+        kit.warm_up(partial(load, length.window_s), length.warm_ups)
     windows: dict[str, list[Window]] = {name: [] for name in loads}
     for _ in range(length.rounds):
         for name, load in loads.items():

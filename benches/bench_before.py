@@ -15,7 +15,6 @@ and the ratios of these medians.
 import argparse
 import contextlib
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -24,11 +23,12 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Any, Final
 
-from benches.cells import QUEUES, QUICK, Cell, Stage
+from benches import kit
+from benches.cells import QUICK, Cell, Stage
 from benches.load import Load
 from rich.console import Console
 from rich.table import Table
-from tests.interop import jvm, peers
+from tests.interop import peers
 from tests.interop.peers import Peer
 
 BEFORE, NOW = "before", "now"
@@ -54,7 +54,7 @@ def main() -> None:
     if not program.exists():
         parser.error(f"{program} is not there: run `make setup` in {options.checkout}")
     for python in (program.with_name("python"), Path(sys.executable)):
-        subprocess.run([python, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+        kit.compile_kernels(python)
     found: Found = defaultdict(list)
     for stage in QUICK:
         chosen = tuple(
@@ -97,13 +97,12 @@ def measure_cell(
 @contextlib.contextmanager
 def both(folder: Path, programs: Mapping[str, Path], stage: Stage) -> Iterator[dict[str, Peer]]:
     """Run both brokers, started in the order of ``programs``, with the topics of a stage."""
-    names = [f"bench-{number}" for number in range(stage.topics)]
     brokers: dict[str, Peer] = {}
     with contextlib.ExitStack() as stack:
         for name, program in programs.items():
             run = peers.cometmq_of(program, folder / name, stage.settings, ended_by=SIGKILL)
             peer = brokers[name] = stack.enter_context(run)
-            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *names, home=folder)
+            kit.create_topics(peer, stage.topics, folder)
         yield brokers
 
 

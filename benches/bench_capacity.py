@@ -22,9 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benches.cells import QUEUES
+from benches import kit
 from benches.load import Load
-from tests.interop import jvm, peers
+from tests.interop import peers
 from tests.interop.peers import Peer
 
 from cometmq import kernels
@@ -78,9 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benches.bench_capacity", description="one broker and two"
     )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--warm-ups", type=int, default=6)
+    kit.add_windows(parser, rounds=5, seconds=4.0, warm_ups=6)
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     options = parser.parse_args()
     kernels.load_if_possible()  # compiled once, before anything is measured
@@ -99,10 +97,10 @@ def measure(kind: Kind, options: argparse.Namespace) -> list[str]:
         ThreadPoolExecutor(len(BROKERS)) as at_once,
         brokers(Path(name), kind.settings) as both,
     ):
-        for turn in range(options.warm_ups + options.rounds):
+        for counts in kit.rounds_of(options):
             for count in BROKERS:
                 found = list(at_once.map(lambda one: one.window(kind, options.seconds), both[:count]))
-                if turn >= options.warm_ups:
+                if counts:
                     windows[count].append(found)
     one, two = (_rate(windows[count]) for count in BROKERS)
     cpu = [_cpu(windows[count]) for count in BROKERS]
@@ -117,8 +115,7 @@ def brokers(folder: Path, settings: Mapping[str, object]) -> Iterator[list[Loade
         for name in ("a", "b"):
             own = {**peers.PATIENT, "brokerName": name, **settings}
             peer = stack.enter_context(peers.cometmq(folder / name, own, ended_by=signal.SIGKILL))
-            topics = [f"bench-{number}" for number in range(TOPICS)]
-            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
+            kit.create_topics(peer, TOPICS, folder)
             both.append(Loaded(peer, stack.enter_context(Load.raw(folder))))
         yield both
 

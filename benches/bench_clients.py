@@ -22,20 +22,19 @@ import argparse
 import contextlib
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benches import other_clients
-from benches.cells import QUEUES, Cell
+from benches import kit, other_clients
+from benches.cells import Cell
 from benches.load import Load
 from benches.peers import TOPICS
 from rich.console import Console
 from rich.table import Table
-from tests.interop import jvm, peers
+from tests.interop import peers
 from tests.interop.peers import Peer
 
 CELLS: Final = (
@@ -91,15 +90,14 @@ def main() -> None:
     options = parser.parse_args()
     length = QUICK if options.quick else FULL
     console = Console(width=WIDTH)
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name:
         folder = Path(name)
         with (
             peers.cometmq(folder / "store", ended_by=signal.SIGKILL) as broker,
             loads(folder, console) as clients,
         ):
-            topics = [f"bench-{number}" for number in range(TOPICS)]
-            jvm.run("CreateTopic", broker.namesrv, broker.broker, QUEUES, *topics, home=folder)
+            kit.create_topics(broker, TOPICS, folder)
             chosen = [cell for cell in CELLS if options.cells in cell.name]
             windows = {}
             for cell in chosen:

@@ -9,7 +9,6 @@ what it takes on a machine that others use, too. Limit: 500 ms.
 
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from benches import kit
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.wire.bodies import TopicConfigs, encode
@@ -80,12 +81,6 @@ def get(url: str) -> float:
     return (time.perf_counter() - begin) * 1000
 
 
-def processor_ms(pid: int) -> float:
-    """Return the processor time that a process has used, in ms."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
-
-
 def main() -> None:
     """Print the median and the longest time of each view, and the processor times."""
     with TemporaryDirectory() as directory, command("dev", "--store", directory) as (broker, dev):
@@ -95,12 +90,12 @@ def main() -> None:
             for path in PATHS:
                 url = f"http://{ready['console']}{path}"
                 get(url)
-                before = processor_ms(console), processor_ms(broker)
+                before = kit.cpu_s(console), kit.cpu_s(broker)
                 took = [get(url) for _ in range(TIMES)]
-                used = processor_ms(console) - before[0], processor_ms(broker) - before[1]
+                used = kit.cpu_s(console) - before[0], kit.cpu_s(broker) - before[1]
                 print(
                     f"{path:<22} {statistics.median(took):>10.0f} {max(took):>11.0f} "
-                    f"{used[0] / TIMES:>12.0f} {used[1] / TIMES:>11.0f}"
+                    f"{1_000 * used[0] / TIMES:>12.0f} {1_000 * used[1] / TIMES:>11.0f}"
                 )
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from benches import kit
 from benches.bench_cold_read import create_frame, pull_fields
 from benches.flood_load import DIGITS
 from benches.start import send_frame
@@ -82,7 +83,7 @@ def main() -> int:
     parser.add_argument("--sync-flush", action="store_true", help="with flushDiskType=SYNC_FLUSH")
     parser.add_argument("--directory", type=Path, help="where the store is made, on a disk that counts")
     options = parser.parse_args()
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     settings = {"flushDiskType": "SYNC_FLUSH"} if options.sync_flush else {}
     with tempfile.TemporaryDirectory(prefix="cometmq-flood-", dir=options.directory) as folder:
         store = Path(folder) / "store"

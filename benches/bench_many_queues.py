@@ -13,8 +13,6 @@ import os
 import shutil
 import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +21,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
+from benches import kit
 from benches.bench_rebuild import comet_command, copied, goal_of, java_rebuild_s
 from benches.fill import BODY_SIZE, HOST, ROUND_MIN, Fill
 from benches.start import started
@@ -63,7 +62,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--java", action="store_true", help="measure the Java broker's files too")
     options = parser.parse_args()
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
         many, few = Path(folder, "many"), Path(folder, "few")

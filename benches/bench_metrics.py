@@ -30,12 +30,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Self
 
+from benches import kit
 from benches.bench_console import command, fill, get
-from benches.cells import FEW_THREADS, QUEUES, ROCKETMQ_ONLY, Cell
+from benches.cells import FEW_THREADS, ROCKETMQ_ONLY, Cell
 from benches.load import Load
 from rich.console import Console
 from rich.table import Table
-from tests.interop import jvm, peers
+from tests.interop import peers
 from tests.interop.peers import Peer
 
 from cometmq import kernels
@@ -61,9 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benches.bench_metrics", description="what being watched costs"
     )
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--warm-ups", type=int, default=4)
+    kit.add_windows(parser, rounds=11, seconds=15.0, warm_ups=4)
     options = parser.parse_args()
     kernels.load_if_possible()  # compiled once, before anything is measured
     with (
@@ -84,13 +83,11 @@ def measure(peer: Peer, load: Load, watchers: "Watchers", options: argparse.Name
     """Load the broker in windows of both kinds in turn; return those that count."""
     windows: Windows = defaultdict(list)
     for cell in CELLS:
-        for count in range(options.warm_ups + options.rounds):
-            counts = count >= options.warm_ups
+        for number, counts in enumerate(kit.rounds_of(options)):
             seconds = options.seconds if counts else min(WARM_UP_S, options.seconds)
-            for kind in KINDS if count % 2 else reversed(KINDS):  # a machine that slows down hits both
+            for kind in KINDS if number % 2 else reversed(KINDS):  # a machine that slows down hits both
                 with watchers.watching() if kind == "on" else contextlib.nullcontext():
-                    window = load.window(peer, cell, seconds)
-                assert not window["failed"] and not window["lost"], window
+                    window = kit.whole_window(load, peer, cell, seconds)
                 if counts:
                     windows[cell.name, kind].append(window)
                     print(f"{cell.name:>6} {kind:>4} {window['perSecond']:>9,.0f}/s", flush=True)
@@ -104,8 +101,7 @@ def watched(folder: Path) -> Iterator[tuple[Peer, "Watchers"]]:
     settings = peers.PATIENT | {"metricsExporterType": "PROM", "metricsPromExporterPort": port}
     with peers.cometmq(folder / "cometmq", settings, ended_by=signal.SIGKILL) as peer:
         asyncio.run(fill(peer.namesrv))
-        topics = [f"bench-{number}" for number in range(TOPICS)]
-        jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
+        kit.create_topics(peer, TOPICS, folder)
         with command("console", "--namesrv", peer.namesrv) as (pid, ready):
             urls = {
                 "metrics": f"http://{peers.HOST}:{port}/metrics",

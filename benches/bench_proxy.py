@@ -34,10 +34,10 @@ from typing import Final
 import grpc
 import numpy as np
 import uvloop
+from benches import kit
 from benches.answer_times import answer_times, own_core
 from benches.grpc_load import AHEAD, BODY, CONNECTIONS, GROUP, grpc_load
 from benches.idle_clients import POLLS, STREAMS, create_quiet_topic, idle
-from benches.raw_batches import cpu_seconds
 from benches.start import send_frame
 from tests.interop import peers
 from tests.interop.proxies import rocketmq_proxy
@@ -126,7 +126,7 @@ async def measure(what: str, pids: list[int], work: Callable[[int], Awaitable[in
     """Wait until so many messages are sent or received; print the rate, and the servers' CPU time."""
 
     def cost_s() -> float:
-        return sum(map(cpu_seconds, pids))
+        return sum(map(kit.cpu_s, pids))
 
     began, cpu_s = time.perf_counter(), cost_s()
     done = await work(messages)

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benches import kit
 from benches.peers import HEAP
 from benches.start import started
 from rich.console import Console
@@ -47,7 +48,7 @@ def main() -> None:
     parser.add_argument("--mib", type=int, default=1024, help="length of the CommitLog")
     parser.add_argument("--times", type=int, default=3)
     options = parser.parse_args()
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
         clean, killed = Path(folder, "clean"), Path(folder, "killed")

@@ -21,12 +21,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benches.cells import QUEUES, Cell
+from benches import kit
+from benches.cells import Cell
 from benches.load import Load
 from benches.peers import HEAP
 from rich.console import Console
 from rich.table import Table
-from tests.interop import jvm, peers
+from tests.interop import peers
 from tests.interop.patience import wait_until
 from tests.interop.peers import Peer
 from tests.kit.replication_peers import HA_STATUS, asked, ha_port
@@ -66,9 +67,7 @@ class Figure(NamedTuple):
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(prog="python -m benches.bench_replication", description="a slave's cost")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--warm-ups", type=int, default=6)
+    kit.add_windows(parser, rounds=5, seconds=4.0, warm_ups=6)
     options = parser.parse_args()
     found: dict[tuple[str, str], list[Figure]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name, contextlib.ExitStack() as stack:
@@ -81,10 +80,10 @@ def main() -> None:
         ]
         load = stack.enter_context(Load.for_rocketmq(folder, "JSON"))
         for cell in CELLS:
-            for count in range(options.warm_ups + options.rounds):
+            for counts in kit.rounds_of(options):
                 for replicas in turns:
                     figure = measured(load, replicas, cell, options.seconds)
-                    if count >= options.warm_ups:
+                    if counts:
                         found[cell.name, replicas.name].append(figure)
     Console().print(table_of(found))
 
@@ -92,8 +91,7 @@ def main() -> None:
 def measured(load: Load, replicas: Replicas, cell: Cell, seconds: float) -> Figure:
     """Measure one window."""
     more: dict[str, object] = {} if replicas.slave is None else {"slavePid": replicas.slave.pid}
-    window = load.window(replicas.master, cell, seconds, **more)
-    assert not window["failed"] and not window["lost"], window
+    window = kit.whole_window(load, replicas.master, cell, seconds, **more)
     names = ("perSecond", "meanMs", "cpuMicros", "slaveCpuMicros", "othersCores")
     return Figure(*(window[name] for name in names))
 
@@ -132,8 +130,7 @@ def broker(
 
 def make_topics(master: Peer, home: Path) -> None:
     """Create the topics of the load."""
-    topics = [f"bench-{number}" for number in range(TOPICS)]
-    jvm.run("CreateTopic", master.namesrv, master.broker, QUEUES, *topics, home=home)
+    kit.create_topics(master, TOPICS, home)
 
 
 def table_of(found: Mapping[tuple[str, str], list[Figure]]) -> Table:

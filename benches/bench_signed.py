@@ -20,7 +20,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benches.cells import QUEUES, ROCKETMQ_ONLY, Cell
+from benches import kit
+from benches.cells import ROCKETMQ_ONLY, Cell
 from benches.load import HEAP, PROGRAMS, Load
 from benches.peers import HEAP as BROKER_HEAP
 from rich.console import Console
@@ -63,9 +64,7 @@ class Figure(NamedTuple):
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(prog="python -m benches.bench_signed", description="what checks cost")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--warm-ups", type=int, default=6)
+    kit.add_windows(parser, rounds=3, seconds=4.0, warm_ups=6)
     options = parser.parse_args()
     found: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name, contextlib.ExitStack() as stack:
@@ -77,11 +76,10 @@ def main() -> None:
             for peer in stack.enter_context(brokers(Path(name) / kind, settings))
         ]
         for cell in CELLS:
-            for count in range(options.warm_ups + options.rounds):
+            for counts in kit.rounds_of(options):
                 for peer, kind, load in turns:
-                    window = load.window(peer, cell, options.seconds)
-                    assert not window["failed"] and not window["lost"], window
-                    if count >= options.warm_ups:
+                    window = kit.whole_window(load, peer, cell, options.seconds)
+                    if counts:
                         figure = Figure(window["perSecond"], window["cpuMicros"])
                         found[cell.name, peer.name, kind].append(figure)
     Console().print(table_of(found))
@@ -97,11 +95,10 @@ def brokers(folder: Path, settings: Mapping[str, object]) -> Iterator[tuple[Peer
         peers.rocketmq(folder / "rocketmq", settings, heap=BROKER_HEAP, ended_by=killed) as java,
         peers.cometmq(folder / "cometmq", own, ended_by=killed) as comet,
     ):
-        topics = [f"bench-{number}" for number in range(TOPICS)]
         for peer in (java, comet):
             if settings:
                 asyncio.run(allow(peer))
-            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
+            kit.create_topics(peer, TOPICS, folder)
         yield java, comet
 
 

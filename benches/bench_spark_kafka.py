@@ -24,8 +24,6 @@ import argparse
 import asyncio
 import contextlib
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyspark
-from benches import kafka_peer, null_source
+from benches import kafka_peer, kit, null_source
 from benches.bench_arrow_pull import GENEROUS
 from benches.load import Load
 from pyspark.sql import DataFrameReader, SparkSession
@@ -101,7 +99,7 @@ def main() -> None:
     parser.add_argument("--queues", type=int, default=MANY_QUEUES, help="of the last line (%(default)s)")
     parser.add_argument("--only-many-queues", action="store_true", help="measure the last line alone")
     given = parser.parse_args()
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     (connector,) = jvm.jars(POM).glob("spark-sql-kafka-*.jar")
     print(f"Spark {pyspark.__version__} local[2], {connector.stem}, Kafka {kafka_peer.version()}")
     print(f"{given.rows:,} rows of each size in {QUEUES} queues, medians of {given.rounds}")

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benches import kit
 from benches.bench_rebuild import compare as compare_names_apart
 from benches.bench_rebuild import equal, goal_of, java_rebuild_s
 from rich.console import Console
@@ -54,7 +55,7 @@ def main() -> None:
     parser.add_argument("--java", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--directory", type=Path, help="where the store is made; it is removed")
     options = parser.parse_args()
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-", dir=options.directory) as folder:
         store, alone = Path(folder, "store"), Path(folder, "alone")
         messages = fill(store, options.files, options.file_mib, options.queues)

@@ -13,9 +13,11 @@ import json
 import socket
 import statistics
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from benches import kit
 from benches.cells import QUEUES
 from benches.load import Load
 from benches.peers import TOPICS, all_three
@@ -33,18 +35,8 @@ MEASURED: Final = ("perSecond", "meanMs", "p50Ms", "p99Ms", "cpuMicros", "client
 ROWS: Final = [row for row in FIGURES if row[1] in MEASURED] + [("fdatasync calls/message", "syncs", 3)]
 
 
-class Length(NamedTuple):
-    """How long a run takes: at most ``warm_ups`` windows of a broker do not count, then come ``rounds``."""
-
-    warm_ups: int
-    window_s: float
-    rounds: int
-
-
-FULL: Final = Length(warm_ups=10, window_s=6, rounds=3)
-QUICK: Final = Length(warm_ups=3, window_s=3, rounds=1)
-FASTER: Final = 1.03
-"""A warm-up goes on while a window is faster than the best before it by this factor."""
+FULL: Final = kit.Length(warm_ups=10, window_s=6, rounds=3)
+QUICK: Final = kit.Length(warm_ups=3, window_s=3, rounds=1)
 
 
 def main() -> None:
@@ -64,7 +56,7 @@ def main() -> None:
     ):
         bench = Bench(load, length.window_s, options.connections, options.header)
         for peer in peers:
-            bench.warm_up(peer, max(loads), length.warm_ups)
+            kit.warm_up(partial(bench.window, peer, max(loads)), length.warm_ups)
         for under_way in loads:
             windows = bench.measure(peers, under_way, length.rounds, console)
             console.print(table_of(windows, f"{options.connections} connections x {under_way} under way"))
@@ -83,26 +75,17 @@ class Bench:
             "topics": TOPICS,
         }
 
-    def warm_up(self, peer: Peer, under_way: int, times: int) -> None:
-        """Send until the broker gets no faster."""
-        best = 0.0
-        for _ in range(times):
-            rate = self._window(peer, under_way)["perSecond"]
-            if rate < best * FASTER:
-                return
-            best = rate
-
     def measure(self, peers: tuple[Peer, ...], under_way: int, rounds: int, console: Console) -> list[Window]:
         """Run all windows, the brokers in turn; say each as it ends."""
         windows = []
         for peer in peers * rounds:
-            windows.append(window := self._window(peer, under_way))
+            windows.append(window := self.window(peer, under_way))
             text = f"{peer.name:>8} {under_way} under way {window['perSecond']:>9,.0f} messages/s"
             failed = f"  {window['failed']} failed: {window['codes']}" if window["failed"] else ""
             console.print(f"{text}  (others used {window['othersCores']:.1f} cores){failed}", highlight=False)
         return windows
 
-    def _window(self, peer: Peer, under_way: int) -> Window:
+    def window(self, peer: Peer, under_way: int) -> Window:
         """Send for some seconds, and count syncs of all that was stored in them, if the broker can tell."""
         before = counts(peer)
         found = self._load.order(peer, self._seconds, window=under_way, **self._settings)

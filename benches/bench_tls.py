@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benches.cells import QUEUES, ROCKETMQ_ONLY, Cell
+from benches import kit
+from benches.cells import ROCKETMQ_ONLY, Cell
 from benches.load import HEAP, PROGRAMS, Load
 from benches.peers import HEAP as BROKER_HEAP
 from rich.console import Console
@@ -53,9 +54,7 @@ class Figure(NamedTuple):
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(prog="python -m benches.bench_tls", description="what TLS costs")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--warm-ups", type=int, default=6)
+    kit.add_windows(parser, rounds=3, seconds=4.0, warm_ups=6)
     options = parser.parse_args()
     console = Console()
     found: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
@@ -66,11 +65,10 @@ def main() -> None:
                 by_kind["plain"].fill(peer, TOPICS, STORED)
             for cell in CELLS:
                 turns = [(peer, kind, load) for peer in both for kind, load in by_kind.items()]
-                for count in range(options.warm_ups + options.rounds):
+                for counts in kit.rounds_of(options):
                     for peer, kind, load in turns:
-                        window = load.window(peer, cell, options.seconds)
-                        assert not window["failed"] and not window["lost"], window
-                        if count >= options.warm_ups:
+                        window = kit.whole_window(load, peer, cell, options.seconds)
+                        if counts:
                             figure = Figure(window["perSecond"], window["cpuMicros"], window["othersCores"])
                             found[cell.name, peer.name, kind].append(figure)
                 console.print(f"{cell.name} is measured", highlight=False)
@@ -89,9 +87,8 @@ def brokers(folder: Path) -> Iterator[tuple[Peer, Peer]]:
         peers.rocketmq(folder / "rocketmq", patient, heap=BROKER_HEAP, ended_by=killed) as java,
         peers.cometmq(folder / "cometmq", settings, ended_by=killed) as comet,
     ):
-        topics = [f"bench-{number}" for number in range(TOPICS)]
         for peer in (java, comet):
-            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
+            kit.create_topics(peer, TOPICS, folder)
         yield java, comet
 
 

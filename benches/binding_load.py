@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 
 from benches.meter import Meter, Order
@@ -43,13 +42,9 @@ def sync(order: Order) -> dict[str, float]:
             except ProducerSendSyncFailed:  # now and then, where many threads ask for the same route
                 count = 0
 
-    threads = [threading.Thread(target=work) for _ in range(order["threads"])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    result = meter.run(work, order["threads"])
     producer.shutdown()
-    return meter.result()
+    return result
 
 
 def push(order: Order) -> dict[str, float]:

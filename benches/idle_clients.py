@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benches.raw_batches import cpu_seconds
+from benches import kit
 from google.protobuf.duration_pb2 import Duration
 from grpclib.client import Channel
 from tests.kit.grpc_clients import producer
@@ -53,9 +53,9 @@ async def idle(address: str, pid: int, seconds: float) -> Idle:
     tasks += [asyncio.create_task(_poll(client)) for client in clients[:POLLS]]
     try:
         await asyncio.sleep(2 * BEAT_S)
-        began = cpu_seconds(pid)
+        began = kit.cpu_s(pid)
         await asyncio.sleep(seconds)
-        share = (cpu_seconds(pid) - began) / seconds
+        share = (kit.cpu_s(pid) - began) / seconds
         for task in tasks:
             if task.done():
                 task.result()  # raises what has ended it

@@ -1,6 +1,8 @@
 """What load generators in Python measure by. It needs nothing but Python: they are for other clients, too."""
 
+import threading
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 RAMP_S: Final = 0.5
@@ -62,6 +64,15 @@ class Meter:
             return {"perSecond": 0, "clientCpuMicros": 0, "failed": 0}
         rate = self._counted / (self._last - self._begin)
         return {"perSecond": rate, "clientCpuMicros": self._cpu_s / self._counted * 1e6, "failed": 0}
+
+    def run(self, work: Callable[[], None], threads: int) -> dict[str, float]:
+        """Work in some threads until it is over; return the result."""
+        running = [threading.Thread(target=work) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        return self.result()
 
     def _stop(self) -> None:
         if not self._is_over:

@@ -3,14 +3,13 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from benches.cells import QUEUES
-from tests.interop import jvm, peers
+from benches import kit
+from tests.interop import peers
 from tests.interop.peers import Peer
 
 HEAP: Final = ("-Xms2g", "-Xmx2g", "-XX:+UseG1GC", "-XX:MaxDirectMemorySize=4g")
@@ -27,16 +26,15 @@ def all_three(
     All stay up for the whole run: those whose turn it is not have nothing to do, and nothing needs warming
     up twice. ``settings`` go to all of them; the others have their defaults.
     """
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     killed = signal.SIGKILL  # their stores are thrown away
     with (
         peers.rocketmq(folder / "rocketmq", settings, heap=HEAP, ended_by=killed) as java,
         peers.cometmq(folder / "cometmq", settings, ended_by=killed) as comet,
         null(folder / "null") as nothing,
     ):
-        names = [f"bench-{number}" for number in range(topics)]
         for peer in (java, comet, nothing):
-            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *names, home=folder)
+            kit.create_topics(peer, topics, folder)
         yield java, comet, nothing
 
 

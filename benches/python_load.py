@@ -8,7 +8,6 @@ It is a process of its own, started by ``bench_clients``: an order is a line of 
 import asyncio
 import json
 import sys
-import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -37,12 +36,7 @@ def sync(order: Order) -> dict[str, float]:
                 producer.send(Message(meter.next_topic(), meter.body))
                 count = 1
 
-        threads = [threading.Thread(target=work) for _ in range(order["threads"])]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    return meter.result()
+        return meter.run(work, order["threads"])
 
 
 async def asynchronous(order: Order) -> dict[str, float]:

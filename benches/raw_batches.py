@@ -7,11 +7,11 @@ round to round but the messages' unique keys, which are written into the frames 
 import socket
 import threading
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
+from benches import kit
 from benches.bench_bulk_sends import frame
 from tests.interop import remoting
 from tests.interop.peers import Peer
@@ -30,9 +30,6 @@ PROPERTIES: Final = b"UNIQ_KEY\x01" + MARK + b"\x02WAIT\x01true\x02"
 SUCCESS: Final = b'{"code":0,'
 ANSWERS_SIZE_MAX: Final = 1 << 18
 WAIT_S_MAX: Final = 60
-MICROS_PER_TICK: Final = 10_000  # USER_HZ is 100 on every Linux
-USER_TIME: Final = 11  # counted from the state, which follows the name
-SYSTEM_TIME: Final = 12
 
 
 class Sent(NamedTuple):
@@ -81,12 +78,12 @@ class RawBatches:
     def window(self, seconds: float) -> Sent:
         """Send for so long; the time ends when all is answered. Raises AssertionError if one is refused."""
         with socket.create_connection(self._address) as connection, Answers(connection) as answers:
-            messages, cpu_s, begin = 0, cpu_seconds(self._pid), time.perf_counter()
+            messages, cpu_s, begin = 0, kit.cpu_s(self._pid), time.perf_counter()
             while time.perf_counter() < begin + seconds:
                 connection.sendall(self._batches.round())
                 messages += self._batches.count
             answers.wait(messages // BATCH)
-            return Sent(messages, time.perf_counter() - begin, cpu_seconds(self._pid) - cpu_s)
+            return Sent(messages, time.perf_counter() - begin, kit.cpu_s(self._pid) - cpu_s)
 
 
 class Answers:
@@ -153,12 +150,6 @@ def frame_of(topic: str, queue_id: int, body: bytes) -> bytes:
     }
     messages = batch.encode([batch.BatchMessage(body, PROPERTIES)] * BATCH)
     return frame(RequestCode.SEND_BATCH_MESSAGE, fields, 1, messages)
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return what all threads of a process have used of the CPU."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[USER_TIME]) + int(fields[SYSTEM_TIME])) * MICROS_PER_TICK / 1e6
 
 
 def _places_of(data: bytes, mark: bytes) -> Any:

@@ -11,19 +11,19 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
 
-from benches.cells import FEW_THREADS, QUEUES, Cell
+from benches import kit
+from benches.cells import FEW_THREADS, Cell
 from benches.load import Load
 from benches.peers import TOPICS
 from rich.console import Console
 from rich.table import Table
-from tests.interop import jvm, peers
+from tests.interop import peers
 from tests.interop.peers import Peer
 
 CELLS: Final = (Cell("sync, 64 threads", "sync"), Cell("async, 512 unanswered", "async", threads=FEW_THREADS))
@@ -49,7 +49,7 @@ def main() -> None:
 
 def measure(window_s: float = WINDOW_S) -> Costs:
     """Load a broker in each way; return what a message costs it, by load and stage."""
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name:
         folder = Path(name)
         port, namesrv_port = peers.free_port(), peers.free_port()
@@ -64,8 +64,7 @@ def measure(window_s: float = WINDOW_S) -> Costs:
             Load.for_rocketmq(folder, "JSON") as load,
         ):
             broker = Peer("cometmq", f"{peers.HOST}:{namesrv_port}", address, process.pid, folder / "store")
-            topics = [f"bench-{number}" for number in range(TOPICS)]
-            jvm.run("CreateTopic", broker.namesrv, broker.broker, QUEUES, *topics, home=folder)
+            kit.create_topics(broker, TOPICS, folder)
             return {cell.name: _costs(broker, load, cell, folder, window_s) for cell in CELLS}
 
 

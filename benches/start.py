@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benches import kit
 from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm, peers, remoting
@@ -36,7 +37,7 @@ def main() -> None:
 
 def measure(times: int) -> dict[str, list[float]]:
     """Start ``times`` brokers with each kind of kernel cache; give the seconds that each took."""
-    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    kit.compile_kernels()
     return {cache: [first_message_s(cache) for _ in range(times)] for cache in CACHES}
 
 
