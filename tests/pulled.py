@@ -2,6 +2,8 @@
 
 import asyncio
 
+from tests.kit.messages import new_stored
+
 from cometmq.client.handling.pulling import Pulling, PullSource
 from cometmq.client.handling.start import Start
 from cometmq.client.requests.offset_store import RemoteOffsets
@@ -16,25 +18,15 @@ QUEUE = MessageQueue("Orders", "broker-a", 0)
 
 def stored(queue_offset: int, topic: str = "Orders") -> StoredMessage:
     """Build a message as a broker gives it; its body is its queue offset."""
-    return StoredMessage(
+    return new_stored(
+        b"%d" % queue_offset,
         topic=topic,
-        queue_id=0,
         queue_offset=queue_offset,
         physical_offset=queue_offset * 100,
         message_id=f"message-{queue_offset}",
         offset_id=f"offset-{queue_offset}",
-        tags=None,
         keys=(),
         properties={},
-        body=b"%d" % queue_offset,
-        flag=0,
-        sys_flag=0,
-        born_time=0,
-        born_host="127.0.0.1:1",
-        store_time=0,
-        store_host="127.0.0.1:2",
-        reconsume_times=0,
-        body_crc=0,
     )
 
 

@@ -1,21 +1,25 @@
 """The command line as its users run it: within this process where that says enough, else as a process."""
 
+import asyncio
 import io
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
 import pytest
-from tests.live import Live, in_thread
+from tests.live import BROKER, Live, in_thread
 
 from cometmq.cli.main import main
+from cometmq.client import PullConsumer
+from cometmq.message import MessageQueue
 
 COMMAND = [sys.executable, "-m", "cometmq.cli.main"]
 PATIENCE_S = 60
@@ -152,3 +156,32 @@ class _Lines:
             self.rest += piece
         line, _, self.rest = self.rest.partition(b"\n")
         return line.decode()
+
+
+@pytest.fixture
+def orders(cometmq: Run, live: Live) -> Live:
+    """A topic of one queue with three messages, of which group g has consumed one."""
+    cometmq("topic", "create", "orders", "--queues", "1")
+    cometmq("send", "orders", text="0\n1\n2\n")
+
+    async def main() -> None:
+        async with PullConsumer(live.name_server, "g") as consumer:
+            await consumer.commit(MessageQueue("orders", BROKER, 0), 1)
+
+    asyncio.run(main())
+    return live
+
+
+class Terminal(io.StringIO):
+    """A standard error that a person watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def store(golden: Mapping[str, Path], tmp_path: Path) -> Path:
+    """A copy of a real broker's store."""
+    return Path(
+        shutil.copytree(golden["store-clean"], tmp_path / "store", ignore=shutil.ignore_patterns("timer*"))
+    )

@@ -14,21 +14,7 @@ from cometmq.client import PullConsumer, SimpleConsumer, Start
 from cometmq.message import MessageQueue
 
 
-@pytest.fixture
-def topic(cometmq: Run, live: Live) -> Live:
-    """A topic of one queue with three messages, of which group g has consumed one."""
-    cometmq("topic", "create", "orders", "--queues", "1")
-    cometmq("send", "orders", text="0\n1\n2\n")
-
-    async def main() -> None:
-        async with PullConsumer(live.name_server, "g") as consumer:
-            await consumer.commit(MessageQueue("orders", BROKER, 0), 1)
-
-    asyncio.run(main())
-    return live
-
-
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("orders")
 def test_lag_is_told_by_group_and_by_queue(cometmq: Run) -> None:
     assert cometmq("lag", "--json").values == [
         [
@@ -56,14 +42,14 @@ def test_lag_is_told_by_group_and_by_queue(cometmq: Run) -> None:
     assert cometmq("lag", "gg").failed(3, "'gg'", "nearest 'g'")
 
 
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("orders")
 def test_a_topic_that_is_not_there_has_no_lag_of_0(cometmq: Run) -> None:
     for command in (("lag",), ("lag", "--watch"), ("offset", "show")):
         assert cometmq(*command, "g", "--topic", "order").failed(3, "'order'", "nearest 'orders'")
     assert cometmq("lag", "--topic", "orders").failed(2, "--topic", "GROUP")
 
 
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("orders")
 def test_it_is_watched_look_by_look(cometmq: Run) -> None:
     watch = ("lag", "g", "--watch", "--interval", "1ms", "--count", "2")
     first, second = cometmq(*watch, "--json").values
@@ -72,9 +58,9 @@ def test_it_is_watched_look_by_look(cometmq: Run) -> None:
     assert len(cometmq("lag", "--watch", "--interval", "1ms", "--count", "3", "--json").values) == 3
 
 
-def test_messages_that_pops_hold_are_lag_and_in_flight(cometmq: Run, topic: Live) -> None:
+def test_messages_that_pops_hold_are_lag_and_in_flight(cometmq: Run, orders: Live) -> None:
     async def pop() -> None:
-        async with SimpleConsumer(topic.name_server, "popping", start=Start.FIRST) as consumer:
+        async with SimpleConsumer(orders.name_server, "popping", start=Start.FIRST) as consumer:
             await consumer.subscribe("orders")
             held = await consumer.receive(max_count=2, invisible_ms=60_000)
             await consumer.ack(held[0])
@@ -102,11 +88,11 @@ def test_a_queue_is_behind_by_the_time_of_what_was_handled_last() -> None:
     assert _behind(QueueProgress("T", BROKER, 0, 5, 1, 1, 1)).split()[0].endswith("d")
 
 
-def test_a_commit_ahead_of_the_end_is_shown_and_hides_nothing(cometmq: Run, topic: Live) -> None:
+def test_a_commit_ahead_of_the_end_is_shown_and_hides_nothing(cometmq: Run, orders: Live) -> None:
     cometmq("topic", "create", "refunds", "--queues", "1")
 
     async def main() -> None:
-        async with PullConsumer(topic.name_server, "g") as consumer:
+        async with PullConsumer(orders.name_server, "g") as consumer:
             await consumer.commit(MessageQueue("refunds", BROKER, 0), 100)
 
     asyncio.run(main())
@@ -124,11 +110,13 @@ def test_the_rate_of_a_group_is_rounded_once_and_in_the_live_view() -> None:
     assert _group_rows([GroupLag("g", 1, 2, 3, 4, 5, 2 / 3)]) == [("g", 1, 2, 3, 4, 5, "0.7", "yes")]
 
 
-async def test_a_group_that_hangs_before_its_first_commit_lags_and_says_so(cometmq: Run, topic: Live) -> None:
+async def test_a_group_that_hangs_before_its_first_commit_lags_and_says_so(
+    cometmq: Run, orders: Live
+) -> None:
     async def out(*command: str) -> str:
         return (await asyncio.to_thread(cometmq, *command)).out
 
-    async with hanging(topic.name_server, "stuck", "orders"):
+    async with hanging(orders.name_server, "stuck", "orders"):
         lines = (await asyncio.to_thread(cometmq, "lag", "--json")).values[0]
         (line,) = [one for one in lines if one["group"] == "stuck"]
         assert (line["lag"], line["in_flight"], line["ready"], line["has_committed"]) == (3, 3, 0, False)
@@ -164,7 +152,7 @@ def test_a_group_that_broadcasts_commits_nothing_by_design() -> None:
     assert row[-1] == "broadcasts"
 
 
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("orders")
 def test_lags_on_the_others_are_shown_when_a_broker_is_gone(cometmq: Run, live: Live) -> None:
     async def register() -> None:
         async with TopicAdmin(live.name_server) as admin:
@@ -180,7 +168,7 @@ def test_lags_on_the_others_are_shown_when_a_broker_is_gone(cometmq: Run, live: 
     asyncio.run(register())
 
 
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("orders")
 def test_lags_on_the_others_are_shown_when_a_broker_answers_what_cannot_be_read(live: Live) -> None:
     async def run() -> None:
         async with TopicAdmin(live.name_server) as admin, fuzzed_broker(admin):

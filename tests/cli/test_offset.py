@@ -1,28 +1,10 @@
-import asyncio
 import time
 
 import pytest
 from tests.cli.conftest import Run
-from tests.live import BROKER, Live
-
-from cometmq.client import PullConsumer
-from cometmq.message import MessageQueue
+from tests.live import BROKER
 
 QUEUE = f"{BROKER}:0"
-
-
-@pytest.fixture
-def topic(cometmq: Run, live: Live) -> Live:
-    """A topic of one queue with three messages, of which group g has consumed one."""
-    cometmq("topic", "create", "orders", "--queues", "1")
-    cometmq("send", "orders", text="0\n1\n2\n")
-
-    async def main() -> None:
-        async with PullConsumer(live.name_server, "g") as consumer:
-            await consumer.commit(MessageQueue("orders", BROKER, 0), 1)
-
-    asyncio.run(main())
-    return live
 
 
 def moved(before: int, after: int, *, done: bool = True) -> dict[str, object]:
@@ -30,7 +12,7 @@ def moved(before: int, after: int, *, done: bool = True) -> dict[str, object]:
     return {"group": "g", "topic": "orders", "done": done, "queues": [queue]}
 
 
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("orders")
 def test_offsets_are_shown_and_go_where_they_are_told(cometmq: Run) -> None:
     (shown,) = cometmq("offset", "show", "g", "--json").values
     assert [(queue["committed"], queue["lag"]) for queue in shown["queues"]] == [(1, 2)]
@@ -48,7 +30,7 @@ def test_offsets_are_shown_and_go_where_they_are_told(cometmq: Run) -> None:
     assert out.splitlines()[2].split() == [BROKER, "0", "3", "3"] and "nothing was changed" in out
 
 
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("orders")
 def test_offsets_are_cloned(cometmq: Run) -> None:
     assert cometmq("offset", "clone", "g", "h").out == "group h has the offsets of g in orders\n"
     (shown,) = cometmq("offset", "show", "h", "--json").values
@@ -56,7 +38,7 @@ def test_offsets_are_cloned(cometmq: Run) -> None:
     assert cometmq("offset", "clone", "nobody", "h").failed(3, "no group 'nobody'")
 
 
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("orders")
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

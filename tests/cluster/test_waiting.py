@@ -1,5 +1,7 @@
 from typing import Any
 
+from tests.kit.messages import new_stored
+
 from cometmq.cluster.waiting import (
     TimerTopic,
     WaitingKind,
@@ -23,25 +25,14 @@ def message(named: dict[str, str], body: bytes = b"", **changes: Any) -> StoredM
     """Build a record of a broker's own topic."""
     values: dict[str, Any] = {
         "topic": "X",
-        "queue_id": 0,
-        "queue_offset": 0,
-        "physical_offset": 0,
         "message_id": named.get("UNIQ_KEY", "0"),
-        "offset_id": "0",
         "tags": named.get("TAGS"),
         "keys": (),
         "properties": named,
-        "body": body,
-        "flag": 0,
-        "sys_flag": 0,
         "born_time": NOW,
-        "born_host": "127.0.0.1:1",
         "store_time": NOW,
-        "store_host": "127.0.0.1:2",
-        "body_crc": 0,
-        "reconsume_times": 0,
     }
-    return StoredMessage(**values | changes)
+    return new_stored(body, **values | changes)
 
 
 def timed(topic: str, due_ms: int, key: str, **named: str) -> StoredMessage:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
+from tests.kit.raw_peers import is_closed
 from uvicorn import Config, Server
 
 from cometmq.console.connections import READ_BYTES_MIN, BrowserConnection, WaitingConnections
@@ -96,13 +97,6 @@ async def serving(limits: ConnectionLimits = LIMITS) -> AsyncIterator[Scene]:
         while scene.server.server_state.connections:  # noqa: ASYNC110  uvicorn has no event for it
             await asyncio.sleep(0.01)
         scene.waiting.close()
-
-
-async def is_closed(reader: asyncio.StreamReader) -> bool:
-    try:
-        return await reader.read() == b""
-    except ConnectionResetError:
-        return True
 
 
 async def is_answered(streams: Streams) -> bool:

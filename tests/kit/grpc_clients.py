@@ -2,21 +2,23 @@
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from grpclib.client import Channel
+from tests.kit.messages import new_stored
 from tests.proxy.conftest import Front, GrpcClient, message_of
 
+from cometmq.admin import access
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.client.answer import successful
 from cometmq.errors import RemoteError
-from cometmq.message import StoredMessage
 from cometmq.net.address import parse_address
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.transport import CLIENT_ID, Call
 from cometmq.testing.embedded_broker import EmbeddedBroker
 from cometmq.wire.acl import Credentials
+from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import ConsumerIds
 from cometmq.wire.codes import RequestCode
@@ -59,8 +61,7 @@ def call_of(client_id: str, user: str = "") -> Call:
     return Call({CLIENT_ID: client_id}, "127.0.0.1:1", user=user)
 
 
-STORED = StoredMessage(
-    topic="T",
+STORED = new_stored(
     queue_id=3,
     queue_offset=7,
     physical_offset=100,
@@ -69,15 +70,11 @@ STORED = StoredMessage(
     tags="red",
     keys=("k", "l"),
     properties={"mine": "1", "UNIQ_KEY": "ID", "TAGS": "red", "KEYS": "k l", "__SHARDINGKEY": "g"},
-    body=b"body",
-    flag=0,
-    sys_flag=0,
     born_time=1005,
     born_host="10.0.0.1:5",
     store_time=2000,
     store_host="10.0.0.2:6",
     reconsume_times=2,
-    body_crc=0,
 )
 
 
@@ -125,3 +122,29 @@ class Guarded:
         request = pb.SendMessageRequest(messages=[message_of(topic)])
         status: pb.Status = (await self.client(user, upper=upper).call("SendMessage", request)).status
         return status
+
+
+@asynccontextmanager
+async def guarded_by(
+    admin: Credentials, rights: Mapping[Credentials, Iterable[tuple[str, ...]]], **topics: str
+) -> AsyncIterator[Guarded]:
+    """Run a broker and a proxy that check signatures.
+
+    Args:
+        rights: of each user resources, each with the actions that it may do.
+        topics: their types by their names.
+    """
+    with EmbeddedBroker(credentials=admin) as embedded:
+        for topic, kind in topics.items():
+            embedded.create_topic(topic, 1, kind)
+        async with ClusterAdmin(embedded.name_server, credentials=admin) as cluster:
+            for user, entries in rights.items():
+                await access.add_user(cluster, UserInfo(user.access_key, user.secret_key))
+                for resource, *actions in entries:
+                    entry = PolicyEntryInfo(resource, actions, decision="Allow")
+                    await access.add_entry(cluster, user.access_key, entry)
+        endpoint = embedded.grpc_endpoint
+        async with Channel(*parse_address(endpoint)) as channel:
+            connected = Guarded(endpoint, channel)
+            connected.embedded = embedded
+            yield connected

@@ -132,3 +132,12 @@ async def scene(
 
 def echo(number: int, body: bytes = b"") -> bytes:
     return encode(Command(ECHO, number, body=body))
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Whether a server closes a connection without another word."""
+    try:
+        async with asyncio.timeout(60):
+            return await reader.read() == b""
+    except ConnectionResetError:
+        return True

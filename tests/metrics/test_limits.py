@@ -8,6 +8,7 @@ from http.client import HTTPConnection, RemoteDisconnected
 
 import pytest
 from tests.kit.metrics_endpoint import Scene
+from tests.kit.raw_peers import is_closed
 
 from cometmq.metrics.family import Family, FamilyKind
 from cometmq.metrics.limits import LIMITS, EndpointLimits
@@ -41,13 +42,6 @@ async def begun(scene: Scene) -> Streams:
     reader, writer = await asyncio.open_connection(scene.endpoint.host, scene.endpoint.port)
     writer.write(HEAD)
     return reader, writer
-
-
-async def is_closed(reader: asyncio.StreamReader) -> bool:
-    try:
-        return await reader.read() == b""
-    except ConnectionResetError:
-        return True
 
 
 async def test_health_checks_are_answered_whoever_keeps_connections_busy() -> None:

@@ -6,6 +6,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Tracer
+from tests.kit.messages import new_stored
 
 from cometmq.message import StoredMessage
 
@@ -43,23 +44,11 @@ def is_child(span: ReadableSpan, parent: ReadableSpan) -> bool:
 
 
 def stored_message(properties: Mapping[str, str], topic: str = "orders", number: int = 0) -> StoredMessage:
-    return StoredMessage(
+    return new_stored(
         topic=topic,
-        queue_id=0,
         queue_offset=number,
-        physical_offset=0,
         message_id=f"id-{number}",
-        offset_id="",
         tags=properties.get("TAGS"),
         keys=("42",),
         properties=properties,
-        body=b"body",
-        flag=0,
-        sys_flag=0,
-        born_time=0,
-        born_host="",
-        store_time=0,
-        store_host="",
-        reconsume_times=0,
-        body_crc=0,
     )

@@ -8,15 +8,13 @@ from google.protobuf.message_factory import GetMessageClass
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
-from tests.kit.grpc_clients import Guarded, consumer
+from tests.kit.grpc_clients import Guarded, consumer, guarded_by
 from tests.proxy.conftest import receive_request
 
 from cometmq.access.decision import Permission
 from cometmq.access.failures import FAILURES_MAX
-from cometmq.admin import access
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.errors import SettingsError
-from cometmq.net.address import parse_address
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.access import ClientAccess, needs_of
 from cometmq.proxy.connection import NEWCOMER_LIMITS
@@ -26,7 +24,6 @@ from cometmq.proxy.proxy import Proxy
 from cometmq.proxy.transport import METHODS, Call
 from cometmq.testing.embedded_broker import EmbeddedBroker
 from cometmq.wire.acl import Credentials
-from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers.access import AclFilterHeader, UserHeader
@@ -37,19 +34,9 @@ ADMIN, SHOP = Credentials("admin", "admin-secret"), Credentials("shop", "shop-se
 
 @pytest.fixture
 async def guarded() -> AsyncIterator[Guarded]:
-    with EmbeddedBroker(credentials=ADMIN) as embedded:
-        for topic in ("T", "Other"):
-            embedded.create_topic(topic, 1)
-        async with ClusterAdmin(embedded.name_server, credentials=ADMIN) as admin:
-            await access.add_user(admin, UserInfo(SHOP.access_key, SHOP.secret_key))
-            for resource, actions in (("Topic:T", ["Pub", "Sub"]), ("Group:G", ["Sub"])):
-                entry = PolicyEntryInfo(resource, actions, decision="Allow")
-                await access.add_entry(admin, SHOP.access_key, entry)
-        endpoint = embedded.grpc_endpoint
-        async with Channel(*parse_address(endpoint)) as channel:
-            connected = Guarded(endpoint, channel)
-            connected.embedded = embedded
-            yield connected
+    rights = {SHOP: (("Topic:T", "Pub", "Sub"), ("Group:G", "Sub"))}
+    async with guarded_by(ADMIN, rights, T="NORMAL", Other="NORMAL") as connected:
+        yield connected
 
 
 @pytest.mark.parametrize("upper", [False, True])

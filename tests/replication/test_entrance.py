@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 from tests.certificates import Authority
+from tests.kit.raw_peers import is_closed
 from tests.replication.conftest import caught_up, name_server, running, slave, until
 from tests.store.conftest import new_message
 
@@ -238,14 +239,6 @@ async def test_a_stop_closes_who_is_not_let_in_yet(
 
 PATIENT_MS: Final = 3_600_000
 """Longer than any test: whoever goes before has had to give way."""
-
-
-async def is_closed(reader: asyncio.StreamReader) -> bool:
-    try:
-        async with asyncio.timeout(60):
-            return await reader.read() == b""
-    except ConnectionResetError:
-        return True
 
 
 @pytest.mark.parametrize("limit", ["ha_strangers_max", "ha_connections_max"])

@@ -11,28 +11,23 @@ from typing import Any, Final
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message_factory import GetMessageClass
-from grpclib.client import Channel, Stream
+from grpclib.client import Stream
 from grpclib.exceptions import GRPCError
 from tests.broker.auth.signing import ANN, ROOT, checking, client_of
 from tests.broker.conftest import Client
-from tests.kit.grpc_clients import Guarded, consumer, producer
+from tests.kit.grpc_clients import Guarded, consumer, guarded_by, producer
 from tests.kit.request_bodies import BODIES, fields_with_names
 from tests.proxy.conftest import GrpcClient, message_of, receive_request
 
 from cometmq.access.policies import Acl, PolicyEntry
-from cometmq.admin import access
-from cometmq.admin.cluster import ClusterAdmin
 from cometmq.broker.broker import Broker
 from cometmq.message import MessageQueue
-from cometmq.net.address import parse_address
 from cometmq.proxy import messaging_pb2 as pb
 from cometmq.proxy.messages.receipts import parse_client_receipt
 from cometmq.proxy.proxy import Proxy
 from cometmq.proxy.transport import CLIENT_ID, METHODS
-from cometmq.testing.embedded_broker import EmbeddedBroker
 from cometmq.wire.acl import Credentials
 from cometmq.wire.bodies import ConsumerData, Heartbeat, LockRequest, ProducerData, encode, tag_subscription
-from cometmq.wire.bodies.access import PolicyEntryInfo, UserInfo
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import NoFields, UnregisterClientHeader
@@ -57,22 +52,9 @@ def client(guarded: Guarded, user: Credentials) -> GrpcClient:
 
 @pytest.fixture
 async def guarded() -> AsyncIterator[Guarded]:
-    with EmbeddedBroker(credentials=ADMIN) as embedded:
-        for topic in ("orders", "mine"):
-            embedded.create_topic(topic, 1)
-        for topic in ("payments", "half"):
-            embedded.create_topic(topic, 1, "TRANSACTION")
-        async with ClusterAdmin(embedded.name_server, credentials=ADMIN) as admin:
-            for user, rights in RIGHTS.items():
-                await access.add_user(admin, UserInfo(user.access_key, user.secret_key))
-                for resource, *actions in rights:
-                    entry = PolicyEntryInfo(resource, actions, decision="Allow")
-                    await access.add_entry(admin, user.access_key, entry)
-        endpoint = embedded.grpc_endpoint
-        async with Channel(*parse_address(endpoint)) as channel:
-            connected = Guarded(endpoint, channel)
-            connected.embedded = embedded
-            yield connected
+    topics = dict.fromkeys(("orders", "mine"), "NORMAL") | dict.fromkeys(("payments", "half"), "TRANSACTION")
+    async with guarded_by(ADMIN, RIGHTS, **topics) as connected:
+        yield connected
 
 
 def requests(topic: str, group: str, receipt: str) -> dict[str, Any]:

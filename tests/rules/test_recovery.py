@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.store.conftest import ROOT, SMALL, OpenStore
+from tests.store.conftest import ROOT, SMALL, OpenStore, damaged
 
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
@@ -49,11 +49,6 @@ def number_of(message: StoredMessage) -> int:
 def with_keys(store: MessageStore, count: int) -> list[int]:
     """How many messages each key finds."""
     return [len(store.messages_by_key("Orders", f"k{number}")) for number in range(count)]
-
-
-def damaged(disk: MemoryDisk, path: Path, position: int, data: bytes) -> MemoryDisk:
-    disk.open(path, writable=True).write(position, data)
-    return disk
 
 
 def paths_below(disk: MemoryDisk, directory: Path) -> Iterator[Path]:

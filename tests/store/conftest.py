@@ -72,3 +72,33 @@ def open_store(disk: MemoryDisk, clock: ManualClock) -> Iterator[OpenStore]:
     yield open_
     for store in stores:
         store.close()
+
+
+def settle(store: MessageStore, clock: ManualClock) -> None:
+    """Run a thorough round, so that all that is derived is on the disk."""
+    store.wait_flushed().result()
+    clock.advance(SMALL.flush_consume_queue_thorough_interval)
+    paths, dispatched_time = store.tick(), store.dispatched_time
+    store.sync_files(paths)
+    store.vouch(dispatched_time)
+
+
+def damaged(disk: MemoryDisk, path: Path, position: int, data: bytes) -> MemoryDisk:
+    """The disk with some bytes of a file overwritten."""
+    disk.open(path, writable=True).write(position, data)
+    return disk
+
+
+class Interrupted(MemoryDisk):
+    """A disk whose process is killed before its n-th save, which raises an error."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.saves_left = 1_000
+        self._error = error
+
+    def save(self, path: Path, data: bytes) -> None:
+        if not self.saves_left:
+            raise self._error
+        self.saves_left -= 1
+        super().save(path, data)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.store.conftest import Interrupted
 
 from cometmq.errors import StoreDamaged
 from cometmq.format.layout import backup_path
@@ -94,23 +95,11 @@ def mode_of(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-class Interrupted(MemoryDisk):
-    """A disk whose process is killed before its n-th save."""
-
-    saves_left = 1_000
-
-    def save(self, path: Path, data: bytes) -> None:
-        if not self.saves_left:
-            raise KeyboardInterrupt
-        self.saves_left -= 1
-        super().save(path, data)
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=6), st.integers(0, 8), st.booleans())
 def test_killed_at_any_save_the_last_content_or_the_one_before_it_is_there(
     versions: list[int], saves: int, loads_first: bool
 ) -> None:
-    disk = Interrupted()
+    disk = Interrupted(KeyboardInterrupt())
     table = JsonTable(disk, PATH)
     if loads_first:
         table.load()

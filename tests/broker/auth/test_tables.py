@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.broker.conftest import GatedDisk
+from tests.store.conftest import Interrupted
 
 from cometmq.access.directory import Directory
 from cometmq.access.policies import Acl, Decision, Pattern, PolicyEntry
@@ -172,21 +173,9 @@ async def test_users_that_are_defined_elsewhere_are_not_saved_nor_changed() -> N
         tables.check_own("plain")
 
 
-class Interrupted(MemoryDisk):
-    """A disk whose process is killed before its n-th save."""
-
-    saves_left = 1_000
-
-    def save(self, path: Path, data: bytes) -> None:
-        if not self.saves_left:
-            raise OSError(5, "killed")
-        self.saves_left -= 1
-        super().save(path, data)
-
-
 @pytest.mark.parametrize("saves", range(5))
 async def test_killed_at_any_save_no_user_has_the_acl_of_a_former_one_of_its_name(saves: int) -> None:
-    disk = Interrupted()
+    disk = Interrupted(OSError(5, "killed"))
     directory, tables = opened(disk)
     directory.create(User("u1", "old"))
     directory.put_acl(Acl("u1", (ENTRY,)))

@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Run
@@ -8,8 +6,6 @@ from tests.live import BROKER, Live
 from cometmq.admin.cluster import BrokerLine
 from cometmq.admin.offsets import GroupLag
 from cometmq.cli.health.top import Round, TopicEnds, _screen
-from cometmq.client import PullConsumer
-from cometmq.message import MessageQueue
 
 LINE = BrokerLine("c", BROKER, 0, "127.0.0.1:10911", in_tps=1500.0, deliveries_per_s=20.0, disk_ratio=0.44)
 
@@ -22,26 +18,18 @@ def drawn(now: Round, before: Round, height: int = 40) -> list[str]:
     return captured.get().splitlines()
 
 
-def test_what_passes_and_what_waits_is_shown_of_a_real_broker(cometmq: Run, live: Live) -> None:
-    cometmq("topic", "create", "orders", "--queues", "1")
-    cometmq("send", "orders", text="0\n1\n2\n")
-
-    async def consume_one() -> None:
-        async with PullConsumer(live.name_server, "billing") as consumer:
-            await consumer.commit(MessageQueue("orders", BROKER, 0), 1)
-
-    asyncio.run(consume_one())
+def test_what_passes_and_what_waits_is_shown_of_a_real_broker(cometmq: Run, orders: Live) -> None:
     once = ("top", "--once", "--interval", "1ms")
     (found,) = cometmq(*once, "--json").values
     assert found["topics"] == [{"topic": "orders", "in_per_s": 0.0, "messages": 3}]
     (group,) = found["groups"]
-    assert (group["group"], group["lag"], group["lag_growth_per_s"]) == ("billing", 2, 0.0)
-    assert found["brokers"][0]["address"] == live.broker
+    assert (group["group"], group["lag"], group["lag_growth_per_s"]) == ("g", 2, 0.0)
+    assert found["brokers"][0]["address"] == orders.broker
     lines = cometmq(*once).out.splitlines()
-    assert f"{live.name_server}  " in lines[0] and lines[0].endswith("lag 2")
-    assert any(line.split()[:3] == [BROKER, "0", live.broker] for line in lines)
+    assert f"{orders.name_server}  " in lines[0] and lines[0].endswith("lag 2")
+    assert any(line.split()[:3] == [BROKER, "0", orders.broker] for line in lines)
     assert ["orders", "0.0", "3"] in [line.split() for line in lines]
-    assert ["billing", "0", "2", "+0.0", "0", "2", "0.0"] in [line.split() for line in lines]
+    assert ["g", "0", "2", "+0.0", "0", "2", "0.0"] in [line.split() for line in lines]
 
 
 def test_rounds_follow_each_other(cometmq: Run, live: Live) -> None:

@@ -1,18 +1,11 @@
 import sys
-from io import StringIO
 
 import pytest
+from tests.cli.conftest import Terminal
 
 from cometmq.cli.spark.options import start_spark, task_bar
 from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
-
-
-class Terminal(StringIO):
-    """A standard error that a person watches."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_person_sees_how_many_tasks_are_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,21 +1,14 @@
 import logging
 import sys
-from io import StringIO
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Terminal
 
 from cometmq.cli.store.options import load_settings, progress_bar, size_text
 from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
 from cometmq.store.files.spread import spread_of
-
-
-class Terminal(StringIO):
-    """A standard error that a person watches."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_settings_come_from_either_kind_of_file_and_others_are_no_matter(

@@ -1,20 +1,10 @@
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 from tests.cli.conftest import Process, Run
 
 LOG = "commitlog/00000000000000000000"
 CONFIG = "mappedFileSizeConsumeQueue=6000\nmaxHashSlotNum=1000\nmaxIndexNum=4000\n"
-
-
-@pytest.fixture
-def store(golden: Mapping[str, Path], tmp_path: Path) -> Path:
-    """A copy of a real broker's store."""
-    return Path(
-        shutil.copytree(golden["store-clean"], tmp_path / "store", ignore=shutil.ignore_patterns("timer*"))
-    )
 
 
 def test_what_is_gone_is_made_anew_with_the_sizes_of_the_settings(

@@ -11,14 +11,6 @@ from cometmq.store import MessageStore, StoreSettings
 LOG = "commitlog/00000000000000000000"
 
 
-@pytest.fixture
-def store(golden: Mapping[str, Path], tmp_path: Path) -> Path:
-    """A copy of a real broker's store."""
-    return Path(
-        shutil.copytree(golden["store-clean"], tmp_path / "store", ignore=shutil.ignore_patterns("timer*"))
-    )
-
-
 def damage(path: Path, position: int) -> None:
     with path.open("r+b") as file:
         file.seek(position)

@@ -15,6 +15,14 @@ LIMIT_S = 60
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def headers_frame(
     stream: int, *more: tuple[str, str], rpc: str = "Heartbeat", ends: bool = False, without: str = ""
 ) -> bytes:

@@ -17,7 +17,7 @@ from hyperframe.frame import (
     SettingsFrame,
     WindowUpdateFrame,
 )
-from tests.proxy.http2.conftest import PREFACE, UNKNOWN_FRAME, data_frame, headers_frame, reset_frame
+from tests.proxy.http2.conftest import PREFACE, UNKNOWN_FRAME, Clock, data_frame, headers_frame, reset_frame
 
 from cometmq.proxy.http2.frames import (
     CALL_COST,
@@ -32,14 +32,6 @@ from cometmq.proxy.http2.frames import (
 MOST = 20
 SETTINGS = SettingsFrame(0).serialize()
 PING = PingFrame(0, b"12345678").serialize()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def http2(most: int = MOST) -> Http2:

@@ -4,18 +4,11 @@ import asyncio
 
 import pytest
 from grpclib.exceptions import StreamTerminatedError
+from tests.proxy.http2.conftest import Clock
 
 from cometmq.proxy.http2.unsent import ASKED_BYTES, STALLED_S, AnswersHeld, Recipient, Unsent
 
 EACH, TOTAL = 100, 400
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Peers:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message, settle
 
 from cometmq.errors import SettingsError, StoreDamaged
 from cometmq.format import layout
@@ -278,15 +278,6 @@ def test_expired_files_go_in_the_order_of_the_log_whatever_directory_they_are_in
     assert numbers(store)[-1] == 49
     store.close()
     assert verify(ROOT, settings, layer=disk).state is State.SOUND
-
-
-def settle(store: MessageStore, clock: ManualClock) -> None:
-    """Run a thorough round, so that all that is derived is on the disk."""
-    store.wait_flushed().result()
-    clock.advance(SMALL.flush_consume_queue_thorough_interval)
-    paths, dispatched_time = store.tick(), store.dispatched_time
-    store.sync_files(paths)
-    store.vouch(dispatched_time)
 
 
 class TwoDisks(MemoryDisk):

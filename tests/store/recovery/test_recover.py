@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.kit.stores import FIRST, numbers
-from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+from tests.store.conftest import ROOT, SMALL, OpenStore, damaged, new_message
 
 from cometmq.errors import StoreDamaged
 from cometmq.format import layout
@@ -23,12 +23,6 @@ def filled(open_store: OpenStore, count: int = 40) -> MessageStore:
     for n in range(count):
         store.append([new_message(body=b"%03d" % n * 30, keys=f"k{n}")])
     return store
-
-
-def damaged(disk: MemoryDisk, path: Path, position: int, data: bytes) -> MemoryDisk:
-    """The disk with some bytes of a file overwritten."""
-    disk.open(path, writable=True).write(position, data)
-    return disk
 
 
 def test_an_empty_directory_opens_as_an_empty_store(open_store: OpenStore) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message, settle
 
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
@@ -52,15 +52,6 @@ def fill(store: MessageStore, count: int, queue_id: int = 0) -> None:
     """Append messages one by one: numbered bodies, and a key each."""
     for n in range(count):
         store.append([new_message(queue_id=queue_id, body=b"%06d" % n + MESSAGE, keys=f"k{n}")])
-
-
-def settle(store: MessageStore, clock: ManualClock) -> None:
-    """Run a thorough round, so that all that is derived is on the disk."""
-    store.wait_flushed().result()
-    clock.advance(SMALL.flush_consume_queue_thorough_interval)
-    paths, dispatched_time = store.tick(), store.dispatched_time
-    store.sync_files(paths)
-    store.vouch(dispatched_time)
 
 
 def numbers(store: MessageStore, queue_id: int = 0) -> list[int]:
