@@ -10,27 +10,7 @@ from cometmq import lazy
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from cometmq.client import (
-        Consumer,
-        DeadLetter,
-        Limits,
-        LitePullConsumer,
-        Lookup,
-        Model,
-        Producer,
-        PullConsumer,
-        Pulled,
-        PullOptions,
-        PullStatus,
-        Retry,
-        SendResult,
-        SendStatus,
-        SimpleConsumer,
-        Start,
-        TransactionProducer,
-        TransactionResult,
-        TransactionState,
-    )
+    from cometmq.client import *
     from cometmq.client.idempotence import Deduplicator
     from cometmq.errors import CometMQError
     from cometmq.message import Message, MessageQueue, StoredMessage
