@@ -1,4 +1,4 @@
-"""Run the same work on each of many stores, one task for each."""
+"""Run the same work on each of many stores, one task for each; the files of a store's log."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -8,9 +8,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cometmq.errors import CometMQError, SettingsError
-from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.remote import RemotePath, path_of
+from cometmq.spark.files.splits import LogFile
 from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.jobs.watch import Progress, watched
+from cometmq.store.directory import StoreDirectory
 
 
 def on_each(
@@ -56,3 +58,17 @@ def _outcome(number: int, store: Path, work: Callable[[Path], Iterator[bytes]]) 
         "error": pa.string(),
     }
     return pa.RecordBatch.from_pylist([row], pa.schema(types))
+
+
+def log_files_of(store: StoreDirectory) -> list[LogFile]:
+    """Return the usable files of a store's log; of remote ones it is not asked where their data ends."""
+    chain, is_remote = store.log.chain, isinstance(store.root, RemotePath)
+    return [
+        LogFile(
+            path_of(chain.path(start)),
+            start,
+            chain.file_size,
+            chain.file_size if is_remote else chain.file(start).data_end(0),
+        )
+        for start in chain.starts
+    ]

@@ -134,10 +134,7 @@ def _build_and_swap(store: StoreDirectory, layer: FileLayer, progress: Progress 
     remove_tree(layer, building)
     try:
         rebuilt = _build(store, layer, building, progress)
-        swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(store.root))
-        remove_tree(layer, layout.consume_queue_exts_dir(store.root))
-        if store.settings.message_index_enable:
-            swap(layer, layout.index_dir(building), layout.index_dir(store.root))
+        swap_in(store, layer, building)
     finally:
         remove_tree(layer, building)
     return rebuilt
@@ -191,6 +188,14 @@ def _finish_index(index: Index | None) -> list[Path]:
         return []
     index.write_back()
     return index.paths()
+
+
+def swap_in(store: StoreDirectory, layer: FileLayer, building: Path) -> None:
+    """Put what was built into the places of what the store had; extensions of queues are not built again."""
+    swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(store.root))
+    remove_tree(layer, layout.consume_queue_exts_dir(store.root))
+    if store.settings.message_index_enable:
+        swap(layer, layout.index_dir(building), layout.index_dir(store.root))
 
 
 def swap(layer: FileLayer, built: Path, place: Path) -> None:

@@ -124,7 +124,7 @@ def test_one_that_is_killed_goes_on_and_leaves_a_store_that_opens(
         raise OSError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(job, "swap", dies)
+        patched.setattr(job, "swap_in", dies)
         with pytest.raises(OSError, match="killed"):
             rebuild(spark, store, GOLDEN, bytes_per_task=SPLIT)
     assert not (store / "consumequeue").exists()

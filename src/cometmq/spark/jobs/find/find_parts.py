@@ -19,10 +19,11 @@ from cometmq.errors import CometMQError
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.record import BODY_AT, encode
-from cometmq.spark.files.remote import RemotePath, opened, path_of
+from cometmq.spark.files.remote import opened, path_of
 from cometmq.spark.files.remote_files import layer_of
 from cometmq.spark.files.splits import FilePiece, LogFile
 from cometmq.spark.files.walk import PieceWalk, scans
+from cometmq.spark.jobs.stores import log_files_of
 from cometmq.spark.jobs.verify.index import IndexByReads
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.files.finding import Finding
@@ -157,16 +158,7 @@ class _RemoteLookup(MessageLookup):
         ]
 
     def _result(self, found: Iterable[Found], ranges: list[tuple[int, int]]) -> LookedUp:
-        chain, is_remote = self.store.log.chain, isinstance(self.store.root, RemotePath)
-        files = [
-            LogFile(
-                path_of(chain.path(start)),
-                start,
-                chain.file_size,
-                chain.file_size if is_remote else chain.file(start).data_end(0),
-            )
-            for start in chain.starts
-        ]
+        files = log_files_of(self.store)
         by_offset = {one.record.physical_offset: one for one in found}
         return LookedUp(by_offset, ranges, files, self.store.log.crc, self.store.delay_levels)
 

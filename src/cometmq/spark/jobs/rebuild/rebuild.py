@@ -38,7 +38,7 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.spark.files.remote import RemotePath, path_of, spark_path
-from cometmq.spark.files.splits import FilePiece, LogFile, splits
+from cometmq.spark.files.splits import FilePiece, splits
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.jobs.parts import on_parts, shuffle_tasks
 from cometmq.spark.jobs.piece_scan import why_not
@@ -46,6 +46,7 @@ from cometmq.spark.jobs.rebuild import entries, index_files, queue_files
 from cometmq.spark.jobs.rebuild.entries import Rules
 from cometmq.spark.jobs.rebuild.index_files import Keys, blocks_of, ranked
 from cometmq.spark.jobs.rebuild.queue_files import QueuePart
+from cometmq.spark.jobs.stores import log_files_of
 from cometmq.spark.jobs.verify.log import Kept, LogSeen, LostStretch, join_pieces
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
@@ -58,7 +59,7 @@ from cometmq.store.recovery.rebuild import (
     Rebuilt,
     open_locked,
     remove_tree,
-    swap,
+    swap_in,
 )
 from cometmq.store.settings import StoreSettings
 
@@ -127,9 +128,9 @@ class _Job:
         made = self._write_queues()
         gaps = queue_files.load_gaps(self._layer, self._building)
         delayed = self._count_delayed()
-        indexed = self._store.settings.message_index_enable
-        index_count = self._write_index() if indexed else 0
-        self._swap_in(indexed=indexed)
+        index_count = self._write_index() if self._store.settings.message_index_enable else 0
+        swap_in(self._store, self._layer, self._building)
+        remove_tree(self._layer, self._building)
         if self._store.checkpoint is None:
             self._vouch(seen.last_time)
         return Rebuilt(
@@ -175,11 +176,7 @@ class _Job:
         store, place = self._store, self._building / SCANNED
         chain = store.log.chain
         if not self._layer.exists(place / SUCCESS):
-            files = [
-                LogFile(chain.path(start), start, chain.file_size, chain.file(start).data_end(0))
-                for start in chain.starts
-            ]
-            parts = splits(files, bytes_per_task)
+            parts = splits(log_files_of(store), bytes_per_task)
             rules = Rules(store.settings.crc, store.delay_levels, store.settings.message_index_enable)
             vouched_time = store.vouched_time
 
@@ -284,14 +281,6 @@ class _Job:
             results = ordered.mapInArrow(write, MADE).collect()
         self._peaks += [result["peak_bytes"] for result in results]
         return sum(result["made"] for result in results)
-
-    def _swap_in(self, *, indexed: bool) -> None:
-        layer, building, root = self._layer, self._building, self._store.root
-        swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(root))
-        remove_tree(layer, layout.consume_queue_exts_dir(root))
-        if indexed:
-            swap(layer, layout.index_dir(building), layout.index_dir(root))
-        remove_tree(layer, building)
 
     def _vouch(self, end_time: int) -> None:
         """Write a checkpoint, once the log is on the disk, too."""

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from cometmq.errors import CometMQError
 from cometmq.format.index import HEADER_SIZE, IndexHeader
-from cometmq.spark.files.remote import RemotePath, path_of
 from cometmq.spark.files.remote_files import layer_of
 from cometmq.spark.files.splits import LogFile
 from cometmq.spark.jobs.piece_scan import why_not
+from cometmq.spark.jobs.stores import log_files_of
 from cometmq.spark.jobs.verify.log import LogSeen
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.files.finding import Finding, Severity
@@ -72,26 +72,17 @@ def list_store(root: Path, settings: StoreSettings | None) -> StoreListing:
     """Read a store's file names, sizes and small tables. Raises SettingsError, OSError."""
     findings = Findings()
     with StoreDirectory(root, settings, layer_of(root)) as store:
-        for finding in (*store.findings, *not_closed(store)):
-            findings.add(finding)
+        findings.add_all([*store.findings, *not_closed(store)])
         queues = [(queue.topic, queue.queue_id) for queue in list_queues(store, findings)]
         listed: list[Finding] = []
         paths = store.index_paths(listed) if store.settings.message_index_enable else []
-        for finding in listed:
-            findings.add(finding)
+        findings.add_all(listed)
         index = [(path, _header(store, path)) for path in paths]
-        chain, is_remote = store.log.chain, isinstance(root, RemotePath)
-        written = {
-            start: chain.file_size if is_remote else chain.file(start).data_end(0) for start in chain.starts
-        }
         return StoreListing(
             settings=store.settings,
             was_closed=store.was_closed,
             vouched_time=store.vouched_time,
-            files=[
-                LogFile(path_of(chain.path(start)), start, chain.file_size, end)
-                for start, end in written.items()
-            ],
+            files=log_files_of(store),
             queues=queues,
             index_files=sorted(index, key=lambda found: found[1].begin_physical_offset),
             index_is_whole=not any(finding.severity is Severity.DAMAGE for finding in listed),
