@@ -6,13 +6,13 @@ undone; a group that a client has created stays in memory, so that consumers can
 (RocketMQ: SubscriptionGroupManager.java.)
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from cometmq.broker.state import table_files
-from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntries
+from cometmq.broker.state.saved_entries import Change, SavedEntries, SavedTable
 from cometmq.cluster.system_names import BOOT_GROUPS
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.layout import valid_group, valid_topic
@@ -27,7 +27,7 @@ FORBIDDEN_READ: Final = 4
 _log = get_logger(__name__)
 
 
-class Groups:
+class Groups(SavedTable[GroupConfig]):
     """All consumer groups of one broker, by name.
 
     Attributes:
@@ -111,22 +111,6 @@ class Groups:
         """Remove a group, and its data by the callback of ``on_delete``; no error if there is none."""
         if name in self._groups:
             self._change({name: None})
-
-    def on_delete(self, delete_data: Callable[[Collection[str]], Awaitable[None]]) -> None:
-        """Set the callback that deletes the data of removed groups; it may raise StoreNotWritable."""
-        self._saved.delete_data = delete_data
-
-    def when_saved(self, name: str, action: SavedCallback) -> None:
-        """Call ``action`` once the present state of a group is on the disk, or with the error of the disk."""
-        self._saved.when_saved(name, action)
-
-    async def settled(self) -> None:
-        """Wait until all changes are saved, or cannot be saved now."""
-        await self._saved.settled()
-
-    async def stop(self) -> None:
-        """Save all changes."""
-        await self._saved.stop()
 
     def follow_master(self, table: GroupConfigs) -> None:
         """Become a copy of the master's groups, with their version; one that it has not is deleted."""

@@ -264,6 +264,28 @@ class SavedEntries(Generic[EntryT]):
             self.on_undone(undone)
 
 
+class SavedTable(Generic[EntryT]):
+    """A table whose entries are saved after each change."""
+
+    _saved: SavedEntries[EntryT]
+
+    def on_delete(self, delete_data: Callable[[Collection[str]], Awaitable[None]]) -> None:
+        """Set the callback that deletes the data of removed entries; it may raise StoreNotWritable."""
+        self._saved.delete_data = delete_data
+
+    def when_saved(self, name: str, action: SavedCallback) -> None:
+        """Call ``action`` once an entry is on the disk as it is now, or with the error of the disk."""
+        self._saved.when_saved(name, action)
+
+    async def settled(self) -> None:
+        """Wait until all changes are saved, or cannot be saved now."""
+        await self._saved.settled()
+
+    async def stop(self) -> None:
+        """Save all changes."""
+        await self._saved.stop()
+
+
 def _write(
     file: EntryFile[EntryT], rest: Body, changes: Mapping[str, EntryT | None]
 ) -> StoreNotWritable | None:

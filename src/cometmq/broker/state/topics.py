@@ -7,7 +7,7 @@ refuses, a change is undone, unless it is optional (``saved_entries.py``).
 (RocketMQ: TopicConfigManager.java.)
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -15,7 +15,13 @@ from msgspec.structs import replace
 
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state import table_files
-from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntries, when_all_published
+from cometmq.broker.state.saved_entries import (
+    Change,
+    SavedCallback,
+    SavedEntries,
+    SavedTable,
+    when_all_published,
+)
 from cometmq.cluster.system_names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
@@ -61,7 +67,7 @@ SYSTEM_TOPICS: Final = NOT_FOR_PRODUCERS | {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, 
 _log = get_logger(__name__)
 
 
-class Topics:
+class Topics(SavedTable[TopicConfig]):
     """All topics of one broker, by name.
 
     Args:
@@ -151,14 +157,6 @@ class Topics:
         """Publish all topics at the broker's start: sends to a topic wait until the name servers know it."""
         self._saved.announce()
 
-    async def settled(self) -> None:
-        """Wait until all changes are saved, or cannot be saved now."""
-        await self._saved.settled()
-
-    async def stop(self) -> None:
-        """Save all changes."""
-        await self._saved.stop()
-
     def create_by_send(
         self, name: str, *, pattern: str, queue_count: int, sys_flag: int = 0
     ) -> TopicConfig | None:
@@ -245,10 +243,6 @@ class Topics:
     def as_table(self) -> TopicTable:
         """Return all topics in RocketMQ's form."""
         return TopicTable(self.data_version, topics=self._topics)
-
-    def on_delete(self, delete_data: Callable[[Collection[str]], Awaitable[None]]) -> None:
-        """Set the callback that deletes the data of removed topics; it may raise StoreNotWritable."""
-        self._saved.delete_data = delete_data
 
     def _change(self, topics: Mapping[str, TopicConfig], *, optional: bool = False) -> None:
         self._saved.change(topics, optional=optional)

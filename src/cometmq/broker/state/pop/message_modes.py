@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, TypeAlias
 
 from cometmq.broker.state import table_files
-from cometmq.broker.state.saved_entries import SavedCallback, SavedEntries
+from cometmq.broker.state.saved_entries import SavedEntries, SavedTable
 from cometmq.errors import StoreNotWritable
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import MessageModeRequest, MessageModes
@@ -28,7 +28,7 @@ GroupModes: TypeAlias = dict[str, MessageModeRequest]
 """The modes of one topic, by group."""
 
 
-class RequestModes:
+class RequestModes(SavedTable[GroupModes]):
     """The modes that operators have set, by topic and group."""
 
     def __init__(self, table: JsonTable) -> None:
@@ -58,10 +58,6 @@ class RequestModes:
         if modes.get(mode.consumer_group) != mode:
             self._saved.change({mode.topic: modes | {mode.consumer_group: mode}})
 
-    def when_saved(self, topic: str, action: SavedCallback) -> None:
-        """Call ``action`` once the present modes of a topic are saved, or with the error of the disk."""
-        self._saved.when_saved(topic, action)
-
     def follow_master(self, modes: Mapping[str, GroupModes]) -> None:
         """Become a copy of the master's modes, by topic; those that it has not are deleted."""
         changes: dict[str, GroupModes | None] = dict.fromkeys(self._topics.keys() - modes.keys())
@@ -87,14 +83,6 @@ class RequestModes:
     def as_table(self) -> MessageModes:
         """Return all modes in RocketMQ's form; later changes do not show in it."""
         return MessageModes(dict(self._topics))
-
-    async def settled(self) -> None:
-        """Wait until all changes are saved, or cannot be saved now."""
-        await self._saved.settled()
-
-    async def stop(self) -> None:
-        """Save all changes."""
-        await self._saved.stop()
 
     async def _delete(self, entries: Mapping[str, GroupModes | None]) -> None:
         """Change topics, and wait until that is on the disk. Raises StoreNotWritable."""
