@@ -7,7 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cometmq import kernels
-from cometmq.format import index
+from cometmq.format.index import (
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    SLOT_SIZE,
+    IndexHeader,
+    entry_position,
+    slot_position,
+)
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints
 from cometmq.kernels.queries.rows import NO_LIMIT, IndexBytes, QueryRows, hash_query
 
@@ -15,7 +22,7 @@ ENTRY_DTYPE = np.dtype(
     [("key_hash", ">i4"), ("physical_offset", ">i8"), ("time_diff_s", ">i4"), ("previous", ">i4")]
 )
 SLOT_DTYPE = np.dtype(">i4")
-assert (ENTRY_DTYPE.itemsize, SLOT_DTYPE.itemsize) == (index.ENTRY_SIZE, index.SLOT_SIZE)
+assert (ENTRY_DTYPE.itemsize, SLOT_DTYPE.itemsize) == (ENTRY_SIZE, SLOT_SIZE)
 
 _NO_TAIL: Bytes = np.zeros(0, np.uint8)
 
@@ -51,7 +58,7 @@ class IndexContent(Protocol):
         ...
 
     @property
-    def header(self) -> index.IndexHeader:
+    def header(self) -> IndexHeader:
         """The file's header."""
         ...
 
@@ -80,26 +87,26 @@ class IndexView(NamedTuple):
     entry_count: int
 
     @property
-    def header(self) -> index.IndexHeader:
+    def header(self) -> IndexHeader:
         """The file's header."""
-        return index.IndexHeader.unpack(self.data[: index.HEADER_SIZE].data)
+        return IndexHeader.unpack(self.data[:HEADER_SIZE].data)
 
     @property
     def slots(self) -> Ints:
         """The number of the newest entry of each slot (big-endian), 0 where there is none."""
-        return self.data[index.HEADER_SIZE : index.slot_position(self.slot_count)].view(SLOT_DTYPE)
+        return self.data[HEADER_SIZE : slot_position(self.slot_count)].view(SLOT_DTYPE)
 
     @property
     def entries(self) -> NDArray[np.void]:
         """The entries in use, including the unused first one (of ENTRY_DTYPE)."""
         used = min(self.header.next_entry, self.entry_count)
-        first = index.slot_position(self.slot_count)
-        return self.data[first : index.entry_position(used, self.slot_count)].view(ENTRY_DTYPE)
+        first = slot_position(self.slot_count)
+        return self.data[first : entry_position(used, self.slot_count)].view(ENTRY_DTYPE)
 
     def find(self, key_hash: int) -> list[int]:
         """Find the CommitLog offsets of all records with the key's hash, newest first."""
         header = self.header
-        entries_at, next_entry = index.slot_position(self.slot_count), header.next_entry
+        entries_at, next_entry = slot_position(self.slot_count), header.next_entry
         numbers = entries_at, next_entry, header.begin_time, header.end_time, next_entry
         resident = all_resident(self.data)
         file = IndexBytes(self.data[:entries_at], True, self.data, resident, _NO_TAIL, numbers)

@@ -5,7 +5,15 @@ Each entry holds the number of the one before it in its slot, the slot that of t
 
 import numpy as np
 
-from cometmq.format import index
+from cometmq.format.index import (
+    ENTRY_SIZE,
+    FIRST_ENTRY,
+    HEADER_SIZE,
+    SLOT_SIZE,
+    IndexHeader,
+    entry_position,
+    slot_position,
+)
 from cometmq.kernels.ops import Ints
 from cometmq.store.directory import REBUILD
 from cometmq.store.files.finding import Finding, Severity
@@ -45,9 +53,9 @@ class IndexFileCheck:
         view, header = self.view, self.view.header
         if header.next_entry > view.entry_count:
             what = f"next entry {header.next_entry}, but there is room for {view.entry_count}"
-            self._findings.damage(view.path, 0, index.HEADER_SIZE, what, REBUILD)
+            self._findings.damage(view.path, 0, HEADER_SIZE, what, REBUILD)
             return False
-        if header.next_entry > index.FIRST_ENTRY:
+        if header.next_entry > FIRST_ENTRY:
             self._check_header(header)
         newest = self._check_chains(header.next_entry)
         self._check_slots(newest, header)
@@ -56,25 +64,25 @@ class IndexFileCheck:
     def indexed(self) -> IndexedFile:
         """Return the data of the file that the check of its entries needs."""
         view, first, last = self.view, None, -1
-        if index.FIRST_ENTRY < view.header.next_entry <= view.entry_count:
-            first, last = (int(view.entries[at]["physical_offset"]) for at in (index.FIRST_ENTRY, -1))
+        if FIRST_ENTRY < view.header.next_entry <= view.entry_count:
+            first, last = (int(view.entries[at]["physical_offset"]) for at in (FIRST_ENTRY, -1))
         return IndexedFile(view.path, view.header, view.slot_count, self.cut_from, first, last)
 
-    def _check_header(self, header: index.IndexHeader) -> None:
+    def _check_header(self, header: IndexHeader) -> None:
         entries = self.view.entries
-        first, last = int(entries[index.FIRST_ENTRY]["physical_offset"]), int(entries[-1]["physical_offset"])
+        first, last = int(entries[FIRST_ENTRY]["physical_offset"]), int(entries[-1]["physical_offset"])
         if header.begin_physical_offset != first:
             what = f"begin physical offset {header.begin_physical_offset}, but the entry says {first}"
-            self._add(0, index.HEADER_SIZE, what, recovered=False)
+            self._add(0, HEADER_SIZE, what, recovered=False)
         if header.end_physical_offset != last:
             what = f"end physical offset {header.end_physical_offset}, but the entry says {last}"
-            self._add(0, index.HEADER_SIZE, what, recovered=self.cut_from < header.next_entry)
+            self._add(0, HEADER_SIZE, what, recovered=self.cut_from < header.next_entry)
 
     def _check_chains(self, next_entry: int) -> Ints:
         """Check the chains of entries; return the number of each slot's newest entry, int32[slot_count]."""
         view = self.view
         newest = np.zeros(view.slot_count, np.int32)
-        for at in range(index.FIRST_ENTRY, next_entry, BLOCK_ENTRIES):
+        for at in range(FIRST_ENTRY, next_entry, BLOCK_ENTRIES):
             block = view.entries[at : at + BLOCK_ENTRIES]
             slots = (block["key_hash"].astype(np.int64) & 0x7FFF_FFFF) % view.slot_count
             order = np.argsort(slots, kind="stable")
@@ -96,19 +104,19 @@ class IndexFileCheck:
                 self._add_entry(at + place, f"key hash {block['key_hash'][place]} is negative")
         return newest
 
-    def _check_slots(self, newest: Ints, header: index.IndexHeader) -> None:
+    def _check_slots(self, newest: Ints, header: IndexHeader) -> None:
         slots = self.view.slots
         for slot in np.flatnonzero(slots != newest).tolist():
             what = f"slot {slot} holds {slots[slot]}, its newest entry is {newest[slot]}"
-            self._add(index.slot_position(slot), index.SLOT_SIZE, what, recovered=self._is_rebuilt)
+            self._add(slot_position(slot), SLOT_SIZE, what, recovered=self._is_rebuilt)
         used = int(np.count_nonzero(newest))
         if header.used_slots != used:
             what = f"used slots {header.used_slots}, but {used} are"
-            self._add(0, index.HEADER_SIZE, what, recovered=self._is_rebuilt)
+            self._add(0, HEADER_SIZE, what, recovered=self._is_rebuilt)
 
     def _add_entry(self, number: int, what: str) -> None:
-        position = index.entry_position(number, self.view.slot_count)
-        self._add(position, index.ENTRY_SIZE, f"entry {number}: {what}", recovered=number >= self.cut_from)
+        position = entry_position(number, self.view.slot_count)
+        self._add(position, ENTRY_SIZE, f"entry {number}: {what}", recovered=number >= self.cut_from)
 
     def _add(self, position: int, size: int, what: str, *, recovered: bool) -> None:
         severity, remedy = (Severity.RECOVERY, AT_START) if recovered else (Severity.DAMAGE, REBUILD)
@@ -117,7 +125,7 @@ class IndexFileCheck:
 
 def _first_cut(view: IndexContent, physical_offset: int) -> int:
     """Return the first entry that ``IndexFile.cut`` would cut for a CommitLog offset; NEVER if none."""
-    for at in range(index.FIRST_ENTRY, len(view.entries), BLOCK_ENTRIES):
+    for at in range(FIRST_ENTRY, len(view.entries), BLOCK_ENTRIES):
         offsets = view.entries[at - 1 : at + BLOCK_ENTRIES]["physical_offset"].astype(np.int64)
         fits = (offsets[1:] < physical_offset) & (np.diff(offsets) >= 0)
         if not fits.all():
