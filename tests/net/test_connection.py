@@ -17,20 +17,15 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import Command, encode, response
 
-Run = Callable[[Coroutine[Any, Any, None]], None]
 
-
-def test_answers_may_come_in_any_order(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            answers = [connection.request(Command(KEEP)) for _ in range(3)]
-            await peer.until(lambda: len(peer.commands) == 3)
-            for command in reversed(peer.commands):
-                peer.sessions[0].send(response(command, body=b"%d" % command.opaque))
-            assert [(await answer).body for answer in answers] == [b"1", b"2", b"3"]
-
-    run(main())
+async def test_answers_may_come_in_any_order() -> None:
+    async with peer_at() as peer, connections() as client:
+        connection = await client.connect(peer.address)
+        answers = [connection.request(Command(KEEP)) for _ in range(3)]
+        await peer.until(lambda: len(peer.commands) == 3)
+        for command in reversed(peer.commands):
+            peer.sessions[0].send(response(command, body=b"%d" % command.opaque))
+        assert [(await answer).body for answer in answers] == [b"1", b"2", b"3"]
 
 
 class PlayedTransport(asyncio.Transport):
@@ -65,28 +60,22 @@ async def test_concurrent_requests_leave_in_one_write() -> None:
     connection.connection_lost(None)
 
 
-def test_opaque_numbers_stay_positive_for_ever(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            connection._opaque = OPAQUE_MAX - 1
-            for _ in range(3):
-                await connection.request(Command(ECHO))
-            assert [command.opaque for command in peer.commands] == [OPAQUE_MAX, 0, 1]
-
-    run(main())
+async def test_opaque_numbers_stay_positive_for_ever() -> None:
+    async with peer_at() as peer, connections() as client:
+        connection = await client.connect(peer.address)
+        connection._opaque = OPAQUE_MAX - 1
+        for _ in range(3):
+            await connection.request(Command(ECHO))
+        assert [command.opaque for command in peer.commands] == [OPAQUE_MAX, 0, 1]
 
 
-def test_an_answer_that_says_no_is_an_answer(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            answer = connection.request(Command(KEEP))
-            await peer.until(lambda: bool(peer.commands))
-            peer.sessions[0].send(response(peer.commands[0], 17, "no such topic"))
-            assert (await answer).code == 17
-
-    run(main())
+async def test_an_answer_that_says_no_is_an_answer() -> None:
+    async with peer_at() as peer, connections() as client:
+        connection = await client.connect(peer.address)
+        answer = connection.request(Command(KEEP))
+        await peer.until(lambda: bool(peer.commands))
+        peer.sessions[0].send(response(peer.commands[0], 17, "no such topic"))
+        assert (await answer).code == 17
 
 
 class ManualLoop(asyncio.SelectorEventLoop):
@@ -149,51 +138,43 @@ def test_each_request_ends_at_its_own_deadline_whatever_their_order() -> None:
     run_on_manual_time(main)
 
 
-def test_a_oneway_request_waits_for_nothing(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            await client.oneway(peer.address, Command(ECHO, body=b"told"))
-            await peer.until(lambda: bool(peer.commands))
-            assert peer.commands[0].is_oneway and peer.commands[0].body == b"told"
-            assert (await client.request(peer.address, Command(ECHO))).opaque == 2
-
-    run(main())
+async def test_a_oneway_request_waits_for_nothing() -> None:
+    async with peer_at() as peer, connections() as client:
+        await client.oneway(peer.address, Command(ECHO, body=b"told"))
+        await peer.until(lambda: bool(peer.commands))
+        assert peer.commands[0].is_oneway and peer.commands[0].body == b"told"
+        assert (await client.request(peer.address, Command(ECHO))).opaque == 2
 
 
-def test_what_the_server_asks_is_given_to_the_client_and_answered(run: Run) -> None:
-    async def main() -> None:
-        asked: list[int] = []
+async def test_what_the_server_asks_is_given_to_the_client_and_answered() -> None:
+    asked: list[int] = []
 
-        def on_request(connection: Connection, command: Command) -> None:
-            asked.append(command.code)
-            if not command.is_oneway:
-                connection.send(response(command, body=command.body))
+    def on_request(connection: Connection, command: Command) -> None:
+        asked.append(command.code)
+        if not command.is_oneway:
+            connection.send(response(command, body=command.body))
 
-        async with peer_at() as peer, connections(on_request=on_request) as client:
-            await client.oneway(peer.address, Command(ASK_BACK, body=b"how are you?"))
-            await peer.until(lambda: any(command.is_response for command in peer.commands))
-            assert asked == [40, 307]
-            assert (peer.commands[1].opaque, peer.commands[1].body) == (7, b"how are you?")
-
-    run(main())
+    async with peer_at() as peer, connections(on_request=on_request) as client:
+        await client.oneway(peer.address, Command(ASK_BACK, body=b"how are you?"))
+        await peer.until(lambda: any(command.is_response for command in peer.commands))
+        assert asked == [40, 307]
+        assert (peer.commands[1].opaque, peer.commands[1].body) == (7, b"how are you?")
 
 
-def test_what_the_client_does_not_know_is_answered_so(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            await client.oneway(peer.address, Command(ASK_BACK))
-            await peer.until(lambda: any(command.is_response for command in peer.commands))
-            answer = peer.commands[1]
-            assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-            assert answer.remark == " request type 307 not supported"
-
-    run(main())
+async def test_what_the_client_does_not_know_is_answered_so() -> None:
+    async with peer_at() as peer, connections() as client:
+        await client.oneway(peer.address, Command(ASK_BACK))
+        await peer.until(lambda: any(command.is_response for command in peer.commands))
+        answer = peer.commands[1]
+        assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+        assert answer.remark == " request type 307 not supported"
 
 
-def test_a_failure_to_handle_what_the_server_asks_spares_the_connection(
-    run: Run, caplog: pytest.LogCaptureFixture
+async def test_a_failure_to_handle_what_the_server_asks_spares_the_connection(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.ERROR):
+
         def on_request(connection: Connection, command: Command) -> None:
             raise KeyError(connection, command)
 
@@ -202,41 +183,29 @@ def test_a_failure_to_handle_what_the_server_asks_spares_the_connection(
             await peer.until(lambda: any(command.is_response for command in peer.commands))
             assert peer.commands[1].code == ResponseCode.SYSTEM_ERROR
             assert (await client.request(peer.address, Command(ECHO))).code == 0
-
-    with caplog.at_level(logging.ERROR):
-        run(main())
     assert len(caplog.records) == 2
 
 
-def test_nobody_listening_is_said_with_the_address(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer:
-            address = peer.address
-        async with connections() as client:
-            with pytest.raises(NetworkError, match=f"no connection to {address}: Connection refused"):
-                await client.request(address, Command(ECHO))
-
-    run(main())
+async def test_nobody_listening_is_said_with_the_address() -> None:
+    async with peer_at() as peer:
+        address = peer.address
+    async with connections() as client:
+        with pytest.raises(NetworkError, match=f"no connection to {address}: Connection refused"):
+            await client.request(address, Command(ECHO))
 
 
-def test_an_address_that_is_none_is_refused(run: Run) -> None:
-    async def main() -> None:
-        async with connections() as client:
-            with pytest.raises(SettingsError, match="host:port"):
-                await client.request("localhost", Command(ECHO))
-
-    run(main())
+async def test_an_address_that_is_none_is_refused() -> None:
+    async with connections() as client:
+        with pytest.raises(SettingsError, match="host:port"):
+            await client.request("localhost", Command(ECHO))
 
 
-def test_a_server_that_speaks_another_protocol_is_left(run: Run) -> None:
-    async def main() -> None:
-        async with listener(lambda writer: writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")) as address:
-            connection = await Connection.open(address)
-            with pytest.raises(NetworkError, match="this is SSH"):
-                await connection.request(Command(ECHO))
-            await connection.close()
-
-    run(main())
+async def test_a_server_that_speaks_another_protocol_is_left() -> None:
+    async with listener(lambda writer: writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")) as address:
+        connection = await Connection.open(address)
+        with pytest.raises(NetworkError, match="this is SSH"):
+            await connection.request(Command(ECHO))
+        await connection.close()
 
 
 @pytest.mark.parametrize(
@@ -328,33 +297,27 @@ async def test_an_answer_counts_that_comes_before_what_is_none() -> None:
             await second
 
 
-def test_a_command_that_cannot_be_encoded_is_refused_and_costs_nothing(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            with pytest.raises(ProtocolError, match="frame length"):
-                await client.request(peer.address, Command(ECHO, body=bytes(17 << 20)))
-            assert (await client.request(peer.address, Command(ECHO))).code == 0
-
-    run(main())
+async def test_a_command_that_cannot_be_encoded_is_refused_and_costs_nothing() -> None:
+    async with peer_at() as peer, connections() as client:
+        with pytest.raises(ProtocolError, match="frame length"):
+            await client.request(peer.address, Command(ECHO, body=bytes(17 << 20)))
+        assert (await client.request(peer.address, Command(ECHO))).code == 0
 
 
-def test_a_server_that_never_reads_costs_bounded_memory(run: Run) -> None:
+async def test_a_server_that_never_reads_costs_bounded_memory() -> None:
     async def flood(connection: Connection) -> None:
         for _ in range(1000):
             connection.oneway(Command(ECHO, body=bytes(1 << 20)))
             await asyncio.sleep(0)
 
-    async def main() -> None:
-        async with listener(lambda _: None) as address:
-            connection = await Connection.open(address)
-            with pytest.raises(NetworkError, match="unread"):
-                await flood(connection)
-            waiting = asyncio.ensure_future(connection.drained())
-            connection.abort("the test ends")
-            await waiting
-            await connection.close()
-
-    run(main())
+    async with listener(lambda _: None) as address:
+        connection = await Connection.open(address)
+        with pytest.raises(NetworkError, match="unread"):
+            await flood(connection)
+        waiting = asyncio.ensure_future(connection.drained())
+        connection.abort("the test ends")
+        await waiting
+        await connection.close()
 
 
 class Unread(PlayedTransport):
@@ -413,13 +376,10 @@ def test_who_reads_again_in_time_is_kept() -> None:
     [("a..b", "label"), ("a" * 64, "label"), ("a\0b", "")],
     ids=["dots", "long", "null"],
 )
-def test_a_host_that_can_be_nobodys_name_is_not_reached(host: str, reason: str, run: Run) -> None:
-    async def main() -> None:
-        async with connections() as client:
-            with pytest.raises(NetworkError, match=f"no connection to {host}:1: .*{reason}"):
-                await client.request(f"{host}:1", Command(ECHO))
-
-    run(main())
+async def test_a_host_that_can_be_nobodys_name_is_not_reached(host: str, reason: str) -> None:
+    async with connections() as client:
+        with pytest.raises(NetworkError, match=f"no connection to {host}:1: .*{reason}"):
+            await client.request(f"{host}:1", Command(ECHO))
 
 
 def test_a_server_that_answers_nothing_at_all_is_left_and_connected_to_anew() -> None:

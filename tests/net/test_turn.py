@@ -5,7 +5,6 @@ import logging
 from collections.abc import Sequence
 
 import pytest
-from tests.net.conftest import Run
 
 from cometmq.io.clock import ManualClock
 from cometmq.net.flow import FlowLimits
@@ -115,44 +114,36 @@ def frame(opaque: int, code: int = USUAL) -> bytes:
     return encode(Command(code, opaque))
 
 
-def test_what_many_connections_read_in_a_turn_is_taken_by_one_call_and_answered_by_a_write_each(
-    run: Run,
+async def test_what_all_read_in_a_turn_is_taken_by_one_call_and_answered_by_a_write_each() -> None:
+    desk = Desk(64)
+    for number, session in enumerate(desk.sessions):
+        session.data_received(frame(number))
+        session.data_received(frame(100 + number))
+    assert desk.bulk.calls == []
+    await asyncio.sleep(0)
+    assert desk.bulk.calls == [64] and desk.handler.handled == []
+    for number, transport in enumerate(desk.transports):
+        assert len(transport.writes) == 1 and transport.opaques() == [number, 100 + number]
+
+
+async def test_the_order_of_a_connection_is_kept_whatever_is_unusual_in_it() -> None:
+    desk = Desk(2)
+    first, second = desk.sessions
+    data = frame(1) + frame(2, OTHER) + frame(3) + frame(4) + frame(5, OTHER) + frame(6)
+    first.data_received(data[:-10])
+    second.data_received(frame(7))
+    await asyncio.sleep(0)
+    assert desk.handler.handled == [2, 5]
+    first.data_received(data[-10:])
+    await asyncio.sleep(0)
+    assert [transport.opaques() for transport in desk.transports] == [[1, 2, 3, 4, 5, 6], [7]]
+    assert desk.bulk.calls == [2, 1, 1, 1], "a read is done with when nothing of it is left"
+
+
+async def test_where_bulk_fails_what_is_left_of_all_reads_is_answered_with_an_error(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
-        desk = Desk(64)
-        for number, session in enumerate(desk.sessions):
-            session.data_received(frame(number))
-            session.data_received(frame(100 + number))
-        assert desk.bulk.calls == []
-        await asyncio.sleep(0)
-        assert desk.bulk.calls == [64] and desk.handler.handled == []
-        for number, transport in enumerate(desk.transports):
-            assert len(transport.writes) == 1 and transport.opaques() == [number, 100 + number]
-
-    run(main())
-
-
-def test_the_order_of_a_connection_is_kept_whatever_is_unusual_in_it(run: Run) -> None:
-    async def main() -> None:
-        desk = Desk(2)
-        first, second = desk.sessions
-        data = frame(1) + frame(2, OTHER) + frame(3) + frame(4) + frame(5, OTHER) + frame(6)
-        first.data_received(data[:-10])
-        second.data_received(frame(7))
-        await asyncio.sleep(0)
-        assert desk.handler.handled == [2, 5]
-        first.data_received(data[-10:])
-        await asyncio.sleep(0)
-        assert [transport.opaques() for transport in desk.transports] == [[1, 2, 3, 4, 5, 6], [7]]
-        assert desk.bulk.calls == [2, 1, 1, 1], "a read is done with when nothing of it is left"
-
-    run(main())
-
-
-def test_where_bulk_fails_what_is_left_of_all_reads_is_answered_with_an_error(
-    run: Run, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.CRITICAL):
         desk = Desk(2)
         desk.bulk.left = 1
         for number, session in enumerate(desk.sessions):
@@ -165,36 +156,27 @@ def test_where_bulk_fails_what_is_left_of_all_reads_is_answered_with_an_error(
         error = ResponseCode.SYSTEM_ERROR
         assert codes == [[0, error], [error, error]]
 
-    with caplog.at_level(logging.CRITICAL):
-        run(main())
-
 
 @pytest.mark.parametrize("end", ["eof", "lost"])
-def test_what_came_before_the_end_of_a_connection_is_handled_before_it(run: Run, end: str) -> None:
-    async def main() -> None:
-        desk = Desk(1)
-        (session,) = desk.sessions
-        session.data_received(frame(1, OTHER))
-        if end == "eof":
-            session.eof_received()
-            assert desk.transports[0].opaques() == [1]
-        else:
-            session.connection_lost(None)
-        assert desk.handler.handled == [1]
-
-    run(main())
+async def test_what_came_before_the_end_of_a_connection_is_handled_before_it(end: str) -> None:
+    desk = Desk(1)
+    (session,) = desk.sessions
+    session.data_received(frame(1, OTHER))
+    if end == "eof":
+        session.eof_received()
+        assert desk.transports[0].opaques() == [1]
+    else:
+        session.connection_lost(None)
+    assert desk.handler.handled == [1]
 
 
-def test_what_is_sent_between_turns_leaves_in_one_write_for_each_connection(run: Run) -> None:
-    async def main() -> None:
-        desk = Desk(3)
-        for session in desk.sessions * 2:
-            session.send(frame(1))
-        assert not any(transport.writes for transport in desk.transports)
-        await asyncio.sleep(0)
-        assert [len(transport.writes) for transport in desk.transports] == [1, 1, 1]
-
-    run(main())
+async def test_what_is_sent_between_turns_leaves_in_one_write_for_each_connection() -> None:
+    desk = Desk(3)
+    for session in desk.sessions * 2:
+        session.send(frame(1))
+    assert not any(transport.writes for transport in desk.transports)
+    await asyncio.sleep(0)
+    assert [len(transport.writes) for transport in desk.transports] == [1, 1, 1]
 
 
 async def turns(count: int) -> None:
@@ -207,145 +189,117 @@ def frames(first: int, count: int, code: int = USUAL) -> bytes:
     return b"".join(encode(Command(code, first + number, body=bytes(400))) for number in range(count))
 
 
-def test_of_a_flood_each_connection_has_its_share_of_a_turn(run: Run) -> None:
-    async def main() -> None:
-        desk = Desk(3, turn_max=4 * SHARE_MIN, unhandled_max=1 << 20)
-        flood, other, small = desk.sessions
-        flood.data_received(frames(0, 100))
-        other.data_received(frames(100, 100))
-        small.data_received(frame(200) + frame(201))
+async def test_of_a_flood_each_connection_has_its_share_of_a_turn() -> None:
+    desk = Desk(3, turn_max=4 * SHARE_MIN, unhandled_max=1 << 20)
+    flood, other, small = desk.sessions
+    flood.data_received(frames(0, 100))
+    other.data_received(frames(100, 100))
+    small.data_received(frame(200) + frame(201))
+    await asyncio.sleep(0)
+    answered = [len(transport.opaques()) for transport in desk.transports]
+    assert 0 < answered[0] == answered[1] < 20, "the same share of each"
+    assert answered[2] == 2, "who sends little is served whole"
+    small.data_received(frame(202))
+    await asyncio.sleep(0)
+    assert desk.transports[2].opaques() == [200, 201, 202], "and again in the next turn"
+    await turns(100)
+    assert desk.transports[0].opaques() == list(range(100))
+    assert desk.transports[1].opaques() == list(range(100, 200))
+
+
+async def test_a_connection_with_much_unhandled_is_read_again_when_all_of_it_is_handled() -> None:
+    desk = Desk(2, turn_max=SHARE_MIN, unhandled_max=2 * SHARE_MIN)
+    flood, small = desk.transports
+    desk.sessions[0].data_received(frames(0, 30))
+    desk.sessions[1].data_received(frame(30))
+    assert not flood.is_read and small.is_read
+    turns = 0
+    while not flood.is_read:
+        assert len(flood.opaques()) < 30
         await asyncio.sleep(0)
-        answered = [len(transport.opaques()) for transport in desk.transports]
-        assert 0 < answered[0] == answered[1] < 20, "the same share of each"
-        assert answered[2] == 2, "who sends little is served whole"
-        small.data_received(frame(202))
+        turns += 1
+    assert turns > 2 and flood.opaques() == list(range(30))
+
+
+async def test_while_too_much_is_unhandled_in_all_nobody_is_read() -> None:
+    limits = {"turn_max": SHARE_MIN, "unhandled_max": 1 << 20, "unhandled_total_max": 8 * SHARE_MIN}
+    desk = Desk(3, **limits)
+    desk.sessions[0].data_received(frames(0, 50))
+    assert all(transport.is_read for transport in desk.transports)
+    desk.sessions[1].data_received(frames(50, 50))
+    assert not any(transport.is_read for transport in desk.transports)
+    while desk.server.turn.is_full:
+        assert desk.server.turn.unhandled > limits["unhandled_total_max"]
         await asyncio.sleep(0)
-        assert desk.transports[2].opaques() == [200, 201, 202], "and again in the next turn"
-        await turns(100)
-        assert desk.transports[0].opaques() == list(range(100))
-        assert desk.transports[1].opaques() == list(range(100, 200))
-
-    run(main())
+    assert [transport.is_read for transport in desk.transports] == [False, False, True]
+    await turns(100)
+    assert all(transport.is_read for transport in desk.transports)
+    assert [len(transport.opaques()) for transport in desk.transports] == [50, 50, 0]
 
 
-def test_a_connection_with_much_unhandled_is_read_again_when_all_of_it_is_handled(run: Run) -> None:
-    async def main() -> None:
-        desk = Desk(2, turn_max=SHARE_MIN, unhandled_max=2 * SHARE_MIN)
-        flood, small = desk.transports
-        desk.sessions[0].data_received(frames(0, 30))
-        desk.sessions[1].data_received(frame(30))
-        assert not flood.is_read and small.is_read
-        turns = 0
-        while not flood.is_read:
-            assert len(flood.opaques()) < 30
-            await asyncio.sleep(0)
-            turns += 1
-        assert turns > 2 and flood.opaques() == list(range(30))
-
-    run(main())
-
-
-def test_while_too_much_is_unhandled_in_all_nobody_is_read(run: Run) -> None:
-    async def main() -> None:
-        limits = {"turn_max": SHARE_MIN, "unhandled_max": 1 << 20, "unhandled_total_max": 8 * SHARE_MIN}
-        desk = Desk(3, **limits)
-        desk.sessions[0].data_received(frames(0, 50))
-        assert all(transport.is_read for transport in desk.transports)
-        desk.sessions[1].data_received(frames(50, 50))
-        assert not any(transport.is_read for transport in desk.transports)
-        while desk.server.turn.is_full:
-            assert desk.server.turn.unhandled > limits["unhandled_total_max"]
-            await asyncio.sleep(0)
-        assert [transport.is_read for transport in desk.transports] == [False, False, True]
-        await turns(100)
-        assert all(transport.is_read for transport in desk.transports)
-        assert [len(transport.opaques()) for transport in desk.transports] == [50, 50, 0]
-
-    run(main())
+async def test_what_has_waited_too_long_is_not_for_bulk_and_the_handler_is_told_so() -> None:
+    desk = Desk(2, turn_max=SHARE_MIN, unhandled_max=1 << 20)
+    flood, small = desk.sessions
+    flood.data_received(frames(0, 30))
+    await asyncio.sleep(0)
+    bulk_calls, answered = len(desk.bulk.calls), len(desk.transports[0].opaques())
+    assert 0 < answered < 20 and desk.handler.late == []
+    small.data_received(frame(50))
+    desk.clock.advance(300)
+    await asyncio.sleep(0)
+    late = [opaque for opaque, _ in desk.handler.late]
+    assert late == desk.transports[0].opaques()[answered:]
+    assert {waited_ms for _, waited_ms in desk.handler.late} == {300}
+    assert desk.transports[1].opaques() == [50] and len(desk.bulk.calls) == bulk_calls + 1
+    await turns(100)
+    assert desk.transports[0].opaques() == list(range(30))
+    assert [opaque for opaque, _ in desk.handler.late] == late, "only what waited then"
 
 
-def test_what_has_waited_too_long_is_not_for_bulk_and_the_handler_is_told_so(run: Run) -> None:
-    async def main() -> None:
-        desk = Desk(2, turn_max=SHARE_MIN, unhandled_max=1 << 20)
-        flood, small = desk.sessions
-        flood.data_received(frames(0, 30))
-        await asyncio.sleep(0)
-        bulk_calls, answered = len(desk.bulk.calls), len(desk.transports[0].opaques())
-        assert 0 < answered < 20 and desk.handler.late == []
-        small.data_received(frame(50))
-        desk.clock.advance(300)
-        await asyncio.sleep(0)
-        late = [opaque for opaque, _ in desk.handler.late]
-        assert late == desk.transports[0].opaques()[answered:]
-        assert {waited_ms for _, waited_ms in desk.handler.late} == {300}
-        assert desk.transports[1].opaques() == [50] and len(desk.bulk.calls) == bulk_calls + 1
-        await turns(100)
-        assert desk.transports[0].opaques() == list(range(30))
-        assert [opaque for opaque, _ in desk.handler.late] == late, "only what waited then"
-
-    run(main())
-
-
-def test_what_a_congested_peer_has_sent_is_handled_when_it_reads_again_or_ends(run: Run) -> None:
-    async def main() -> None:
-        desk = Desk(2)
-        for number, session in enumerate(desk.sessions):
-            session.data_received(frame(number))
-            session.pause_writing()
-        await asyncio.sleep(0)
-        assert desk.bulk.calls == [] and not any(transport.is_read for transport in desk.transports)
-        desk.sessions[0].resume_writing()
-        desk.sessions[0].data_received(frame(10))
-        await asyncio.sleep(0)
-        assert desk.transports[0].is_read and desk.transports[0].opaques() == [0, 10]
-        desk.sessions[1].eof_received()
-        assert desk.transports[1].opaques() == [1]
-
-    run(main())
-
-
-def test_reading_stays_stopped_if_answers_that_waited_congest_the_peer_again(run: Run) -> None:
-    async def main() -> None:
-        desk = Desk(1)
-        (session,), (transport,) = desk.sessions, desk.transports
+async def test_what_a_congested_peer_has_sent_is_handled_when_it_reads_again_or_ends() -> None:
+    desk = Desk(2)
+    for number, session in enumerate(desk.sessions):
+        session.data_received(frame(number))
         session.pause_writing()
-        session.when_drained(session.pause_writing)
-        session.resume_writing()
-        assert session.congested and not transport.is_read
-        session.resume_writing()
-        assert not session.congested and transport.is_read
+    await asyncio.sleep(0)
+    assert desk.bulk.calls == [] and not any(transport.is_read for transport in desk.transports)
+    desk.sessions[0].resume_writing()
+    desk.sessions[0].data_received(frame(10))
+    await asyncio.sleep(0)
+    assert desk.transports[0].is_read and desk.transports[0].opaques() == [0, 10]
+    desk.sessions[1].eof_received()
+    assert desk.transports[1].opaques() == [1]
 
-    run(main())
+
+async def test_reading_stays_stopped_if_answers_that_waited_congest_the_peer_again() -> None:
+    desk = Desk(1)
+    (session,), (transport,) = desk.sessions, desk.transports
+    session.pause_writing()
+    session.when_drained(session.pause_writing)
+    session.resume_writing()
+    assert session.congested and not transport.is_read
+    session.resume_writing()
+    assert not session.congested and transport.is_read
 
 
 @pytest.mark.parametrize("end", ["eof", "lost"])
-def test_all_that_came_before_the_end_of_a_connection_is_handled_however_much_it_is(
-    run: Run, end: str
-) -> None:
-    async def main() -> None:
-        desk = Desk(2, turn_max=SHARE_MIN)
-        count = 2 * READ_MAX // 400
-        desk.sessions[0].data_received(frames(0, count))
-        desk.sessions[1].data_received(frames(0, 30))
-        await asyncio.sleep(0)
-        if end == "eof":
-            desk.sessions[0].eof_received()
-        else:
-            desk.sessions[0].connection_lost(None)
-        assert desk.transports[0].opaques() == list(range(count))
-        assert len(desk.transports[1].opaques()) < 30, "the others have their turn as ever"
-
-    run(main())
+async def test_all_that_came_before_the_end_of_a_connection_is_handled_however_much_it_is(end: str) -> None:
+    desk = Desk(2, turn_max=SHARE_MIN)
+    count = 2 * READ_MAX // 400
+    desk.sessions[0].data_received(frames(0, count))
+    desk.sessions[1].data_received(frames(0, 30))
+    await asyncio.sleep(0)
+    if end == "eof":
+        desk.sessions[0].eof_received()
+    else:
+        desk.sessions[0].connection_lost(None)
+    assert desk.transports[0].opaques() == list(range(count))
+    assert len(desk.transports[1].opaques()) < 30, "the others have their turn as ever"
 
 
-def test_a_peer_that_breaks_the_protocol_is_heard_no_further(
-    run: Run, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def main() -> None:
+async def test_a_peer_that_breaks_the_protocol_is_heard_no_further(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.CRITICAL):
         desk = Desk(1, turn_max=SHARE_MIN, unhandled_max=1 << 20)
         desk.sessions[0].data_received(frame(1) + bytes(2 * READ_MAX) + frame(2))
         await turns(100)
         assert desk.transports[0].opaques() == [1] and desk.sessions[0].closed
-
-    with caplog.at_level(logging.CRITICAL):
-        run(main())

@@ -1,6 +1,5 @@
 """What a client learns when a server refuses its handshake, on both event loops."""
 
-from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from cometmq.net.tls.server import ServerTls
 from cometmq.net.tls.settings import ClientAuth, TlsSettings
 from cometmq.wire.frame import Command
 
-Run = Callable[[Coroutine[Any, Any, None]], None]
-
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 @pytest.mark.parametrize(
@@ -27,8 +24,8 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
         ("a stranger's", "it does not accept this client's certificate: an authority that it does not trust"),
     ],
 )
-def test_a_client_learns_why_its_certificate_is_not_accepted(
-    run: Run, tmp_path: Path, version: str, shown: str, words: str
+async def test_a_client_learns_why_its_certificate_is_not_accepted(
+    tmp_path: Path, version: str, shown: str, words: str
 ) -> None:
     authority = Authority(tmp_path)
     made = authority.certify()
@@ -43,11 +40,8 @@ def test_a_client_learns_why_its_certificate_is_not_accepted(
         tls_protocols=version,
     )
 
-    async def main() -> None:
-        tls = TLS(ca_file=authority.cert, **files)
-        async with peer_at(tls=ServerTls(settings)) as peer, connections(tls=tls) as client:
-            with pytest.raises(TLSError, match=words):
-                await client.request(peer.address, Command(ECHO))
-            assert peer.commands == []
-
-    run(main())
+    tls = TLS(ca_file=authority.cert, **files)
+    async with peer_at(tls=ServerTls(settings)) as peer, connections(tls=tls) as client:
+        with pytest.raises(TLSError, match=words):
+            await client.request(peer.address, Command(ECHO))
+        assert peer.commands == []

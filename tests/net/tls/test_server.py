@@ -7,7 +7,7 @@ import socket
 import ssl
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -28,8 +28,6 @@ from cometmq.net.tls.server import ServerTls, server_tls
 from cometmq.net.tls.settings import ClientAuth, TlsMode, TlsSettings
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import Command, encode, response
-
-Run = Callable[[Coroutine[Any, Any, None]], None]
 
 LIMIT_S = 60
 
@@ -79,50 +77,41 @@ def port_of(address: str) -> int:
     return int(address.rpartition(":")[2])
 
 
-def test_both_kinds_of_connections_share_a_port(run: Run, scene: Scene) -> None:
-    async def main() -> None:
-        async with (
-            peer_at(tls=scene.serving()) as peer,
-            connections(tls=scene.tls) as hidden,
-            connections() as plain,
-        ):
-            for client in (hidden, plain, hidden):
-                assert (await client.request(peer.address, Command(ECHO, body=b"b"))).body == b"b"
-            assert peer.sessions_seen == 2
-
-    run(main())
+async def test_both_kinds_of_connections_share_a_port(scene: Scene) -> None:
+    async with (
+        peer_at(tls=scene.serving()) as peer,
+        connections(tls=scene.tls) as hidden,
+        connections() as plain,
+    ):
+        for client in (hidden, plain, hidden):
+            assert (await client.request(peer.address, Command(ECHO, body=b"b"))).body == b"b"
+        assert peer.sessions_seen == 2
 
 
-def test_a_server_that_enforces_tls_closes_plain_connections_without_an_answer(
-    run: Run, scene: Scene, caplog: pytest.LogCaptureFixture
+async def test_a_server_that_enforces_tls_closes_plain_connections_without_an_answer(
+    scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with (
-            peer_at(tls=scene.serving(TlsMode.ENFORCING)) as peer,
-            connections(tls=scene.tls) as client,
-        ):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address))
-            writer.write(encode(Command(ECHO)))
-            assert await ends(reader)
-            writer.close()
-            await client.request(peer.address, Command(ECHO))
-            assert (len(peer.commands), peer.sessions_seen) == (1, 1)
-
-    run(main())
+    async with (
+        peer_at(tls=scene.serving(TlsMode.ENFORCING)) as peer,
+        connections(tls=scene.tls) as client,
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address))
+        writer.write(encode(Command(ECHO)))
+        assert await ends(reader)
+        writer.close()
+        await client.request(peer.address, Command(ECHO))
+        assert (len(peer.commands), peer.sessions_seen) == (1, 1)
     assert "127.0.0.1: it does not begin with TLS, as tlsServerMode=enforcing demands" in caplog.text
 
 
-def test_without_tls_no_byte_is_looked_at(run: Run, scene: Scene) -> None:
+async def test_without_tls_no_byte_is_looked_at(scene: Scene) -> None:
     assert server_tls(TlsSettings()) is None
     assert server_tls(scene.settings(TlsMode.DISABLED)) is None
 
-    async def main() -> None:
-        async with peer_at() as peer:
-            _, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address))
-            await until(lambda: bool(peer.server.sessions))  # before its first byte
-            writer.close()
-
-    run(main())
+    async with peer_at() as peer:
+        _, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address))
+        await until(lambda: bool(peer.server.sessions))  # before its first byte
+        writer.close()
 
 
 def calls_of_plain_requests(tls: ServerTls | None) -> Counter[str]:
@@ -155,47 +144,41 @@ def test_a_plain_connection_costs_no_more_for_each_request_beside_tls(
 
 
 @pytest.mark.parametrize("mode", [TlsMode.PERMISSIVE, TlsMode.ENFORCING])
-def test_one_that_connects_and_ends_is_no_trouble(
-    run: Run, scene: Scene, caplog: pytest.LogCaptureFixture, mode: TlsMode
+async def test_one_that_connects_and_ends_is_no_trouble(
+    scene: Scene, caplog: pytest.LogCaptureFixture, mode: TlsMode
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.INFO):
         async with peer_at(tls=scene.serving(mode)) as peer, connections(tls=scene.tls) as client:
             for _ in range(3):
                 _, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address))
                 writer.close()
                 await writer.wait_closed()
             await client.request(peer.address, Command(ECHO))
-
-    with caplog.at_level(logging.INFO):
-        run(main())
     assert caplog.records == []
 
 
-def test_one_that_sends_nothing_or_hangs_in_the_handshake_is_closed_and_delays_nobody(
-    run: Run, scene: Scene, caplog: pytest.LogCaptureFixture
+async def test_one_that_sends_nothing_or_hangs_in_the_handshake_is_closed_and_delays_nobody(
+    scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        tls = scene.serving(tls_first_byte_timeout_ms=1_000, tls_handshake_timeout_ms=1_000)
-        async with peer_at(tls=tls) as peer, connections(tls=scene.tls) as client:
-            before = accepting._OF_PROCESS.count
-            silent = [await asyncio.open_connection("127.0.0.1", port_of(peer.address)) for _ in range(3)]
-            hanging = [await asyncio.open_connection("127.0.0.1", port_of(peer.address)) for _ in range(3)]
-            for _, writer in hanging:
-                writer.write(b"\x16\x03\x01")
-            await client.request(peer.address, Command(ECHO))
-            assert [await ends(reader) for reader, _ in (*silent, *hanging)] == [True] * 6
-            await until(lambda: accepting._OF_PROCESS.count <= before + 1)
-            assert peer.sessions_seen == 1
-            for _, writer in (*silent, *hanging):
-                writer.close()
-
-    run(main())
+    tls = scene.serving(tls_first_byte_timeout_ms=1_000, tls_handshake_timeout_ms=1_000)
+    async with peer_at(tls=tls) as peer, connections(tls=scene.tls) as client:
+        before = accepting._OF_PROCESS.count
+        silent = [await asyncio.open_connection("127.0.0.1", port_of(peer.address)) for _ in range(3)]
+        hanging = [await asyncio.open_connection("127.0.0.1", port_of(peer.address)) for _ in range(3)]
+        for _, writer in hanging:
+            writer.write(b"\x16\x03\x01")
+        await client.request(peer.address, Command(ECHO))
+        assert [await ends(reader) for reader, _ in (*silent, *hanging)] == [True] * 6
+        await until(lambda: accepting._OF_PROCESS.count <= before + 1)
+        assert peer.sessions_seen == 1
+        for _, writer in (*silent, *hanging):
+            writer.close()
     assert "within 1000 ms (tlsFirstByteTimeoutMs)" in caplog.text
     assert [record for record in caplog.records if record.exc_info] == []
 
 
-def test_forged_handshakes_are_logged_by_their_number_and_leave_nothing_behind(
-    run: Run, scene: Scene, caplog: pytest.LogCaptureFixture
+async def test_forged_handshakes_are_logged_by_their_number_and_leave_nothing_behind(
+    scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     forged = [
         b"\x16",
@@ -206,19 +189,16 @@ def test_forged_handshakes_are_logged_by_their_number_and_leave_nothing_behind(
         client_hello(scene)[:-20] + bytes(20),
     ]
 
-    async def main() -> None:
-        async with peer_at(tls=scene.serving()) as peer, connections(tls=scene.tls) as client:
-            before = accepting._OF_PROCESS.count
-            for head in forged * 20:
-                reader, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address))
-                writer.write(head)
-                writer.write_eof()
-                await ends_somehow(reader)
-                writer.transport.abort()
-            await client.request(peer.address, Command(ECHO))
-            await until(lambda: accepting._OF_PROCESS.count <= before + 1)
-
-    run(main())
+    async with peer_at(tls=scene.serving()) as peer, connections(tls=scene.tls) as client:
+        before = accepting._OF_PROCESS.count
+        for head in forged * 20:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address))
+            writer.write(head)
+            writer.write_eof()
+            await ends_somehow(reader)
+            writer.transport.abort()
+        await client.request(peer.address, Command(ECHO))
+        await until(lambda: accepting._OF_PROCESS.count <= before + 1)
     lines = [record.getMessage() for record in caplog.records]
     assert lines and len(lines) < 10 and all("while they were being accepted" in line for line in lines)
     assert [record for record in caplog.records if record.exc_info] == []
@@ -240,22 +220,19 @@ def client_hello(scene: Scene) -> bytes:
     return outgoing.read()
 
 
-def test_a_server_stops_at_once_whatever_its_connections_wait_for(run: Run, scene: Scene) -> None:
-    async def main() -> None:
-        before = accepting._OF_PROCESS.count
-        tls = scene.serving(tls_first_byte_timeout_ms=3_600_000, tls_handshake_timeout_ms=3_600_000)
-        async with asyncio.timeout(LIMIT_S), peer_at(tls=tls) as peer:
-            waiting = [await asyncio.open_connection("127.0.0.1", port_of(peer.address)) for _ in range(4)]
-            for _, writer in waiting[:2]:
-                writer.write(client_hello(scene)[:50])
-            async with connections(tls=scene.tls) as client:
-                await client.request(peer.address, Command(ECHO))
-        assert [await ends(reader) for reader, _ in waiting] == [True] * 4
-        assert accepting._OF_PROCESS.count == before
-        for _, writer in waiting:
-            writer.close()
-
-    run(main())
+async def test_a_server_stops_at_once_whatever_its_connections_wait_for(scene: Scene) -> None:
+    before = accepting._OF_PROCESS.count
+    tls = scene.serving(tls_first_byte_timeout_ms=3_600_000, tls_handshake_timeout_ms=3_600_000)
+    async with asyncio.timeout(LIMIT_S), peer_at(tls=tls) as peer:
+        waiting = [await asyncio.open_connection("127.0.0.1", port_of(peer.address)) for _ in range(4)]
+        for _, writer in waiting[:2]:
+            writer.write(client_hello(scene)[:50])
+        async with connections(tls=scene.tls) as client:
+            await client.request(peer.address, Command(ECHO))
+    assert [await ends(reader) for reader, _ in waiting] == [True] * 4
+    assert accepting._OF_PROCESS.count == before
+    for _, writer in waiting:
+        writer.close()
 
 
 @pytest.mark.parametrize(
@@ -270,24 +247,21 @@ def test_a_server_stops_at_once_whatever_its_connections_wait_for(run: Run, scen
         (ClientAuth.NONE, "strange", True),
     ],
 )
-def test_clients_show_certificates_as_the_settings_say(
-    run: Run, scene: Scene, tmp_path: Path, auth: ClientAuth, shows: str, accepted: bool
+async def test_clients_show_certificates_as_the_settings_say(
+    scene: Scene, tmp_path: Path, auth: ClientAuth, shows: str, accepted: bool
 ) -> None:
     authority = scene.authority
     shown = {"own": authority, "strange": Authority(tmp_path, "stranger")}.get(shows)
     files = {} if shown is None else dict(zip(("cert_file", "key_file"), shown.certify("c"), strict=True))
     details: Any = {"ca_file": authority.cert} | files
 
-    async def main() -> None:
-        trusted = str(authority.cert)
-        tls = scene.serving(tls_server_need_client_auth=auth, tls_server_trust_cert_path=trusted)
-        async with peer_at(tls=tls) as peer, connections(tls=TLS(**details)) as client:
-            expected = nullcontext() if accepted else pytest.raises(NetworkError)
-            with expected:
-                await client.request(peer.address, Command(ECHO))
-            assert len(peer.commands) == accepted
-
-    run(main())
+    trusted = str(authority.cert)
+    tls = scene.serving(tls_server_need_client_auth=auth, tls_server_trust_cert_path=trusted)
+    async with peer_at(tls=tls) as peer, connections(tls=TLS(**details)) as client:
+        expected = nullcontext() if accepted else pytest.raises(NetworkError)
+        with expected:
+            await client.request(peer.address, Command(ECHO))
+        assert len(peer.commands) == accepted
 
 
 @pytest.mark.parametrize(
@@ -382,8 +356,8 @@ async def sending(address: str, tls: TLS, answered: list[bytes]) -> AsyncIterato
         stopping.set()
 
 
-def test_a_certificate_is_renewed_under_load_without_a_lost_request(
-    run: Run, scene: Scene, monkeypatch: pytest.MonkeyPatch
+async def test_a_certificate_is_renewed_under_load_without_a_lost_request(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tls_server, "RENEW_S", 0.02)
     answered: list[bytes] = []
@@ -394,23 +368,20 @@ def test_a_certificate_is_renewed_under_load_without_a_lost_request(
         writer.close()
         return found
 
-    async def main() -> None:
-        async with peer_at(tls=scene.serving()) as peer, connections(tls=scene.tls) as old:
-            await old.request(peer.address, Command(ECHO))
-            port = port_of(peer.address)
-            async with sending(peer.address, scene.tls, answered):
-                for _ in range(3):
-                    before, count = await serial(port), len(answered)
-                    scene.authority.certify(renews=scene.files.cert.parent)
-                    async with asyncio.timeout(LIMIT_S):
-                        while True:
-                            if await serial(port) != before and len(answered) >= count + 100:
-                                break
-                            await asyncio.sleep(0.01)
-            assert (await old.request(peer.address, Command(ECHO, body=b"old"))).body == b"old"
-            assert len(peer.commands) == len(answered) + 2
-
-    run(main())
+    async with peer_at(tls=scene.serving()) as peer, connections(tls=scene.tls) as old:
+        await old.request(peer.address, Command(ECHO))
+        port = port_of(peer.address)
+        async with sending(peer.address, scene.tls, answered):
+            for _ in range(3):
+                before, count = await serial(port), len(answered)
+                scene.authority.certify(renews=scene.files.cert.parent)
+                async with asyncio.timeout(LIMIT_S):
+                    while True:
+                        if await serial(port) != before and len(answered) >= count + 100:
+                            break
+                        await asyncio.sleep(0.01)
+        assert (await old.request(peer.address, Command(ECHO, body=b"old"))).body == b"old"
+        assert len(peer.commands) == len(answered) + 2
     assert len(answered) == len(set(answered)) >= 300
 
 
@@ -442,71 +413,59 @@ class Flood:
 LIMITS = FlowLimits(low_water=1 << 14, high_water=1 << 16, unsent_max=1 << 20)
 
 
-def test_a_peer_that_reads_late_makes_the_server_wait_and_gets_everything(run: Run, scene: Scene) -> None:
-    async def main() -> None:
-        handler = Flood(1 << 16)
-        server = Server(handler, limits=LIMITS, tls=scene.serving())
-        port = await server.start("127.0.0.1", 0)
-        narrow = socket.create_connection(("127.0.0.1", port))
-        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
-        reader, writer = await asyncio.open_connection(
-            sock=narrow, ssl=scene.context(), server_hostname="127.0.0.1", limit=1 << 16
-        )
-        count = 300
-        writer.write(b"".join(encode(Command(KEEP, number)) for number in range(count)))
-        await asyncio.wait_for(handler.congested.wait(), LIMIT_S)
-        assert handler.answered < count
-        frames, got = FrameReader(), list[int]()
-        async with asyncio.timeout(LIMIT_S):
-            while len(got) < count:
-                got += [command.opaque for command in frames.receive_data(await reader.read(1 << 16))]
-        assert got == list(range(count))
-        assert handler.unsent_max <= LIMITS.unsent_max
+async def test_a_peer_that_reads_late_makes_the_server_wait_and_gets_everything(scene: Scene) -> None:
+    handler = Flood(1 << 16)
+    server = Server(handler, limits=LIMITS, tls=scene.serving())
+    port = await server.start("127.0.0.1", 0)
+    narrow = socket.create_connection(("127.0.0.1", port))
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+    reader, writer = await asyncio.open_connection(
+        sock=narrow, ssl=scene.context(), server_hostname="127.0.0.1", limit=1 << 16
+    )
+    count = 300
+    writer.write(b"".join(encode(Command(KEEP, number)) for number in range(count)))
+    await asyncio.wait_for(handler.congested.wait(), LIMIT_S)
+    assert handler.answered < count
+    frames, got = FrameReader(), list[int]()
+    async with asyncio.timeout(LIMIT_S):
+        while len(got) < count:
+            got += [command.opaque for command in frames.receive_data(await reader.read(1 << 16))]
+    assert got == list(range(count))
+    assert handler.unsent_max <= LIMITS.unsent_max
+    writer.close()
+    await asyncio.wait_for(handler.gone.wait(), LIMIT_S)
+    await server.stop()
+
+
+async def test_a_peer_that_never_reads_holds_a_bounded_part_of_the_memory(scene: Scene) -> None:
+    handler = Flood(1 << 16)
+    server = Server(handler, limits=LIMITS, tls=scene.serving())
+    port = await server.start("127.0.0.1", 0)
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=scene.context(), limit=1)
+    flood = b"".join(encode(Command(KEEP, number)) for number in range(2_000))
+    writer.write(flood)
+    await asyncio.wait_for(handler.congested.wait(), LIMIT_S)
+    (session,) = server.sessions
+    assert not session._transport.is_reading()
+    assert handler.unsent_max <= LIMITS.high_water + 2 * len(handler.body)
+    writer.transport.abort()
+    await asyncio.wait_for(handler.gone.wait(), LIMIT_S)
+    await server.stop()
+
+
+async def test_what_was_sent_before_a_clean_end_is_handled(scene: Scene) -> None:
+    async with peer_at(tls=scene.serving()) as peer:
+        _, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address), ssl=scene.context())
+        writer.write(b"".join(encode(Command(KEEP, number)) for number in range(1_000)))
         writer.close()
-        await asyncio.wait_for(handler.gone.wait(), LIMIT_S)
-        await server.stop()
-
-    run(main())
+        await peer.until(lambda: len(peer.commands) == 1_000)
 
 
-def test_a_peer_that_never_reads_holds_a_bounded_part_of_the_memory(run: Run, scene: Scene) -> None:
-    async def main() -> None:
-        handler = Flood(1 << 16)
-        server = Server(handler, limits=LIMITS, tls=scene.serving())
-        port = await server.start("127.0.0.1", 0)
-        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=scene.context(), limit=1)
-        flood = b"".join(encode(Command(KEEP, number)) for number in range(2_000))
-        writer.write(flood)
-        await asyncio.wait_for(handler.congested.wait(), LIMIT_S)
-        (session,) = server.sessions
-        assert not session._transport.is_reading()
-        assert handler.unsent_max <= LIMITS.high_water + 2 * len(handler.body)
-        writer.transport.abort()
-        await asyncio.wait_for(handler.gone.wait(), LIMIT_S)
-        await server.stop()
-
-    run(main())
-
-
-def test_what_was_sent_before_a_clean_end_is_handled(run: Run, scene: Scene) -> None:
-    async def main() -> None:
-        async with peer_at(tls=scene.serving()) as peer:
-            _, writer = await asyncio.open_connection("127.0.0.1", port_of(peer.address), ssl=scene.context())
-            writer.write(b"".join(encode(Command(KEEP, number)) for number in range(1_000)))
-            writer.close()
-            await peer.until(lambda: len(peer.commands) == 1_000)
-
-    run(main())
-
-
-def test_a_large_frame_and_many_small_ones_arrive_whole(run: Run, scene: Scene) -> None:
-    async def main() -> None:
-        body = os.urandom(5 << 20)
-        async with peer_at(tls=scene.serving()) as peer, connections(tls=scene.tls) as client:
-            answers = [client.request(peer.address, Command(ECHO, body=b"%d" % n)) for n in range(2_000)]
-            large = await client.request(peer.address, Command(ECHO, body=body))
-            assert large.body == body
-            got = await asyncio.gather(*answers)
-            assert [answer.body for answer in got] == [b"%d" % number for number in range(2_000)]
-
-    run(main())
+async def test_a_large_frame_and_many_small_ones_arrive_whole(scene: Scene) -> None:
+    body = os.urandom(5 << 20)
+    async with peer_at(tls=scene.serving()) as peer, connections(tls=scene.tls) as client:
+        answers = [client.request(peer.address, Command(ECHO, body=b"%d" % n)) for n in range(2_000)]
+        large = await client.request(peer.address, Command(ECHO, body=body))
+        assert large.body == body
+        got = await asyncio.gather(*answers)
+        assert [answer.body for answer in got] == [b"%d" % number for number in range(2_000)]
