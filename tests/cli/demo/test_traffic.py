@@ -1,4 +1,3 @@
-import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -47,52 +46,43 @@ async def make_topics(live: Live) -> None:
             await admin.create(topic, queues=QUEUES)
 
 
-def test_batches_of_topics_in_turn_reach_every_queue(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live:
-            await make_topics(live)
-            async with (
-                Producer(live.name_server) as producer,
-                PullConsumer(live.name_server, "g") as consumer,
-            ):
-                for first in range(0, len(TOPICS) * QUEUES * BATCH, BATCH):
-                    topic = topic_of(first)
-                    await producer.send_batch([new_message(topic, first + n) for n in range(3)])
-                for topic in TOPICS:
-                    queues = await consumer.queues(topic)
-                    assert [await consumer.max_offset(queue) for queue in queues] == [3] * QUEUES
-
-    asyncio.run(main())
+async def test_batches_of_topics_in_turn_reach_every_queue(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live:
+        await make_topics(live)
+        async with (
+            Producer(live.name_server) as producer,
+            PullConsumer(live.name_server, "g") as consumer,
+        ):
+            for first in range(0, len(TOPICS) * QUEUES * BATCH, BATCH):
+                topic = topic_of(first)
+                await producer.send_batch([new_message(topic, first + n) for n in range(3)])
+            for topic in TOPICS:
+                queues = await consumer.queues(topic)
+                assert [await consumer.max_offset(queue) for queue in queues] == [3] * QUEUES
 
 
-def test_a_message_is_found_by_its_time(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live:
-            await make_topics(live)
-            queue = MessageQueue(TOPICS[0], "broker-a", 0)
-            async with Producer(live.name_server) as producer:
-                for number in range(50):
-                    await producer.send(new_message(TOPICS[0], number), queue)
-            async with PullConsumer(live.name_server, "g") as consumer:
-                messages = [message async for message in consumer.messages(queue)]
-            for message in messages:
-                first = await find_by_time(live.name_server, message)
-                assert messages[first].store_time == message.store_time
-                assert first == 0 or messages[first - 1].store_time < message.store_time
-
-    asyncio.run(main())
+async def test_a_message_is_found_by_its_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live:
+        await make_topics(live)
+        queue = MessageQueue(TOPICS[0], "broker-a", 0)
+        async with Producer(live.name_server) as producer:
+            for number in range(50):
+                await producer.send(new_message(TOPICS[0], number), queue)
+        async with PullConsumer(live.name_server, "g") as consumer:
+            messages = [message async for message in consumer.messages(queue)]
+        for message in messages:
+            first = await find_by_time(live.name_server, message)
+            assert messages[first].store_time == message.store_time
+            assert first == 0 or messages[first - 1].store_time < message.store_time
 
 
-def test_what_the_crash_left_is_read_and_what_is_damaged_is_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live:
-            await make_topics(live)
-            async with Producer(live.name_server) as producer:
-                for number in range(30):
-                    await producer.send(new_message(CRASH_TOPIC, number))
-                assert sorted(await read_numbers(live.name_server)) == list(range(30))
-                await producer.send(Message(CRASH_TOPIC, b"000000031 not what was sent"))
-                with pytest.raises(DemoFailed, match="message 31 is damaged"):
-                    await read_numbers(live.name_server)
-
-    asyncio.run(main())
+async def test_what_the_crash_left_is_read_and_what_is_damaged_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live:
+        await make_topics(live)
+        async with Producer(live.name_server) as producer:
+            for number in range(30):
+                await producer.send(new_message(CRASH_TOPIC, number))
+            assert sorted(await read_numbers(live.name_server)) == list(range(30))
+            await producer.send(Message(CRASH_TOPIC, b"000000031 not what was sent"))
+            with pytest.raises(DemoFailed, match="message 31 is damaged"):
+                await read_numbers(live.name_server)
