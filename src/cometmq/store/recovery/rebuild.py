@@ -191,7 +191,7 @@ def _finish_index(index: Index | None) -> list[Path]:
 
 
 def swap_in(store: StoreDirectory, layer: FileLayer, building: Path) -> None:
-    """Put what was built into the places of what the store had; extensions of queues are not built again."""
+    """Move what was built to the places of what the store had; extensions of queues are not built again."""
     swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(store.root))
     remove_tree(layer, layout.consume_queue_exts_dir(store.root))
     if store.settings.message_index_enable:
