@@ -30,9 +30,11 @@ from tests.interop import remoting
 
 from cometmq import kernels
 from cometmq.broker.assembly import Assembly
+from cometmq.broker.door import Door
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
+from cometmq.kernels.frames.fields import FrameKind
 from cometmq.net.server import Server, Session
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
@@ -154,7 +156,7 @@ def connected(
             server.turn.handle()
         server.bulk = parts.bulk
         if is_null:
-            server.bulk = NullSends.__new__(NullSends)
+            server.bulk = Door({**parts.bulk.takers, FrameKind.SEND: NullSends.__new__(NullSends)})
         yield server, session, store
         session.connection_lost(None)
 

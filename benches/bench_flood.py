@@ -235,7 +235,7 @@ def ids_in(data: NDArray[np.uint8], base_offset: int) -> Iterator[NDArray[np.int
     start = 0
     while True:
         end = min(start + SCAN_BYTES, len(data))
-        scan = kernels.current().scan(data, base_offset=base_offset, start=start, end=end)
+        scan = kernels.loading.ops.scan(data, base_offset=base_offset, start=start, end=end)
         if not scan.count:
             return
         names = data[scan.topic_position[:, None] + np.arange(len(beginning))]

@@ -21,7 +21,8 @@ from cometmq.format.host import pack_host
 from cometmq.format.index import ENTRY_SIZE, slot_position
 from cometmq.format.record import Record, encode
 from cometmq.kernels import plain
-from cometmq.kernels.ops import PAGE_SIZE, Ops, Scan
+from cometmq.kernels.arrays import PAGE_SIZE
+from cometmq.kernels.ops import Ops, Scan
 
 RECORDS: Final = 200_000
 PLAIN_PART: Final = 50

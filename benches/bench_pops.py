@@ -27,6 +27,7 @@ from benches.null_broker import NullAcks, answer_null_pop
 from tests.broker.conftest import serving
 
 from cometmq import kernels
+from cometmq.broker.door import Door
 from cometmq.broker.handlers import Requests
 from cometmq.broker.state.pop.handles import HandlePoint
 from cometmq.broker.timed.revive import Revive
@@ -35,6 +36,7 @@ from cometmq.format.pop.bit_set import encode as encode_bits
 from cometmq.format.pop.check_point import CheckPoint
 from cometmq.format.pop.names import RetryFlag
 from cometmq.format.pop.receipt import ReceiptHandle
+from cometmq.kernels.frames.fields import FrameKind
 from cometmq.net.server import Server, Session
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
@@ -136,7 +138,9 @@ class Bench:
         """Answer pops and acknowledgements without looking at the store."""
         handlers = {RequestCode.POP_MESSAGE: answer_null_pop}
         self._server.handler = Requests(lambda *_: None, handlers, lambda *_: None, [])
-        self._server.bulk = NullAcks(self._server.bulk)
+        door = self._server.bulk
+        assert isinstance(door, Door)
+        self._server.bulk = Door({**door.takers, FrameKind.ACK: NullAcks()})
 
     async def sends(self, per_read: int) -> float:
         """Send messages to each queue."""
@@ -166,7 +170,7 @@ class Bench:
 
     async def acks(self, per_read: int, popped: int) -> float:
         """Acknowledge messages of check points of so many each; queues have fewer, so offsets repeat."""
-        frames = [self._command(RequestCode.ACK_MESSAGE, _fields_of(handle)) for handle in _handles(popped)]
+        frames = [self._command(RequestCode.ACK_MESSAGE, fields_of(handle)) for handle in handles_of(popped)]
         return await self._timed(frames, per_read)
 
     async def batch_acks(self) -> float:
@@ -176,7 +180,7 @@ class Bench:
                 *(GROUP, TOPIC, "0", handle.begin_offset, handle.queue_id, handle.revive_queue_id),
                 *(handle.pop_time_ms, handle.invisible_ms, encode_bits(range(POPPED))),
             )
-            for handle in _handles(POPPED)[::POPPED]
+            for handle in handles_of(POPPED)[::POPPED]
         ]
         bodies = [encode_body(BatchAckRequest("bench", [entry])) for entry in entries]
         return await self._timed(
@@ -187,8 +191,8 @@ class Bench:
         """Change the invisible time of messages of large check points."""
         code = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
         frames = [
-            self._command(code, _fields_of(handle) | {"invisibleTime": "30000"})
-            for handle in _handles(POPPED)
+            self._command(code, fields_of(handle) | {"invisibleTime": "30000"})
+            for handle in handles_of(POPPED)
         ]
         return await self._timed(frames, 1)
 
@@ -261,7 +265,7 @@ async def _spent(work: TimedMessages | Revive) -> int:
     return time.thread_time_ns() - began
 
 
-def _handles(popped: int) -> list[ReceiptHandle]:
+def handles_of(popped: int) -> list[ReceiptHandle]:
     """Return the handles of messages of check points of so many each."""
     now_ms, offsets = int(time.time() * 1000), MESSAGES // QUEUES
     return [
@@ -273,7 +277,7 @@ def _handles(popped: int) -> list[ReceiptHandle]:
     ]
 
 
-def _fields_of(handle: ReceiptHandle) -> dict[str, str]:
+def fields_of(handle: ReceiptHandle) -> dict[str, str]:
     """Return the fields of a request about a message that was popped."""
     return {
         "consumerGroup": GROUP,

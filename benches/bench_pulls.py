@@ -133,21 +133,21 @@ class Bench:
 
     def by_id(self) -> float:
         """Look for messages by where they are."""
-        frame = self._command(RequestCode.VIEW_MESSAGE_BY_ID, offset="0", topic="bench-0")
+        frame = self.command(RequestCode.VIEW_MESSAGE_BY_ID, offset="0", topic="bench-0")
         return self._timed([frame] * len(ALL))
 
     def by_key(self) -> float:
         """Look for messages by their unique keys."""
         fields = {"topic": f"bench-{TOPICS - 1}", "maxNum": "32", "_UNIQUE_KEY_QUERY": "true"}
         key = f"AC11000254A0251A69D73C0C{self._last:08X}"
-        frame = self._command(
+        frame = self.command(
             RequestCode.QUERY_MESSAGE, **fields, key=key, beginTimestamp="0", endTimestamp=str(2**63 - 1)
         )
         return self._timed([frame] * len(ALL))
 
     def pull(self, topic: int, queue: int, offset: int, count: int = COUNT) -> bytes:
         """Build a pull's frame."""
-        return self._command(
+        return self.command(
             RequestCode.PULL_MESSAGE,
             queueId=str(queue),
             maxMsgNums=str(count),
@@ -164,7 +164,8 @@ class Bench:
             expressionType="TAG",
         )
 
-    def _command(self, code: RequestCode, **fields: str) -> bytes:
+    def command(self, code: RequestCode, **fields: str) -> bytes:
+        """Build a frame."""
         return encode(Command(code, self.number(), ext_fields=fields, serialize_type=self._kind))
 
     def number(self) -> int:

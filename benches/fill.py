@@ -16,7 +16,9 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.format import properties
-from cometmq.format.host import pack_host
+from cometmq.format.host import pack_host, sized_host
+from cometmq.kernels.frames.rows import Frames
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.rows import SendBatch, constants_of
 from cometmq.kernels.sends.topic_table import TopicHashTable
 from cometmq.store.append import NewMessage
@@ -98,23 +100,24 @@ class Fill:
         count = len(self._key_places)
         digits = np.arange(self.count, self.count + count)[:, None] >> SHIFTS & 15
         self._frames[self._key_places] = DIGITS[digits]
-        frames, position = bytes(self._frames), 0
-        while position < len(frames):
-            position = self._append(frames, position)
+        ops, frames = kernels.loading.ops, Frames(count=count)
+        frames.begin([bytes(self._frames)])
+        ops.frames.read(frames)
+        while frames.runs[0].first < count:
+            self._append(ops, frames)
 
-    def _append(self, frames: bytes, position: int) -> int:
-        """Append the messages of the frames at ``position``; give where they end."""
+    def _append(self, ops: Ops, frames: Frames) -> None:
+        """Append the messages of the frames that come next."""
         store, batch = self._store, self._batch
-        appending = store.appending
-        ((end, others_end, _),) = appending.sends(appending.ops, batch, [(frames, position, HOST)])
-        self.count += batch.message_count
-        if others_end > end:
+        run = frames.runs[0]
+        self.count += store.appending.sends(ops.sends, batch, frames, sized_host(HOST))
+        if run.left > run.done:
             name, queue = self.queues[0]
             store.append(
                 [NewMessage(name, queue, bytes(BODY_SIZE), b"", 0, HOST, HOST)]
             )  # makes the next file
             self.count += 1
-        return others_end
+        frames.begin_run(run, run.left)
 
 
 def _frame(topic: str, queue_id: int, body: bytes) -> bytes:

@@ -12,12 +12,12 @@ from unittest import mock
 
 import numpy as np
 
-from cometmq import kernels
+from cometmq.broker.requests.runs import ReadRun
 from cometmq.broker.requests.send import Sends
 from cometmq.cli.main import main as cometmq
-from cometmq.kernels.acks.rows import ANSWER_END, FRAME_END, ROWS_END, AckRows
+from cometmq.kernels.acks.rows import AckRows
+from cometmq.kernels.arrays import Bytes
 from cometmq.kernels.compiling.jit import (
-    Bytes,
     byte_at,
     bytes_in,
     bytes_out,
@@ -29,8 +29,9 @@ from cometmq.kernels.compiling.jit import (
     put_int,
     types,
 )
+from cometmq.kernels.frames.rows import Frames
+from cometmq.kernels.ops import Ops
 from cometmq.net.server import Session
-from cometmq.net.turn import BulkHandler, Read
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, SerializeType, response
 from cometmq.wire.headers import PopHeader, PopResponseHeader, fields
@@ -128,39 +129,34 @@ class NullSends(Sends):
 
     _room = np.empty(1 << 20, np.uint8)
 
-    def take(self, reads: Sequence[Read]) -> None:
+    def take(self, _: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
         """Answer the sends that come next."""
-        for read in reads:
-            if GROWTH_MAX * len(read.data) > len(self._room):
-                self._room = np.empty(GROWTH_MAX * len(read.data), np.uint8)
-            frames = np.frombuffer(read.data, np.uint8)
-            read.position, size = answer_sends(frames, read.position, self._room)
-            read.commands_end = len(read.data)
+        for read, run in runs:
+            begin, end = frames.rows[run.first].begin, frames.rows[run.last - 1].end
+            if GROWTH_MAX * (end - begin) > len(self._room):
+                self._room = np.empty(GROWTH_MAX * (end - begin), np.uint8)
+            data = np.frombuffer(frames.data, np.uint8)[:end]
+            _, size = answer_sends(data, begin, self._room)
+            run.done = run.left = run.last
             if size:
                 read.session.send(bytes(self._room.data[:size]))
 
 
 class NullAcks:
-    """Accepts acknowledgements and forgets them; leaves other frames to another ``net.turn.BulkHandler``."""
+    """Answers acknowledgements and forgets them (a ``broker.requests.runs.Taker``)."""
 
-    def __init__(self, others: BulkHandler | None) -> None:
-        self._others = others
+    def __init__(self) -> None:
         self._rows = AckRows()
 
-    def take(self, reads: Sequence[Read]) -> None:
+    def take(self, ops: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
         """Answer the acknowledgements that come next."""
-        rest = [read for read in reads if not self._take(read)]
-        if rest and self._others is not None:
-            self._others.take(rest)
-
-    def _take(self, read: Read) -> bool:
-        """Answer those of one read; returns whether there are any."""
-        count = kernels.current().acks.read(read.data, read.position, self._rows)
-        if count:
-            last = self._rows.rows[self._rows.points[count - 1, ROWS_END] - 1].tolist()
-            read.position = read.commands_end = last[FRAME_END]
-            read.session.send_at_once(self._rows.answers[: last[ANSWER_END]].tobytes())
-        return count > 0
+        for read, run in runs:
+            count = ops.acks.read(frames, run.first, run.last, self._rows)
+            acks = int(self._rows.points[count - 1]["acks_end"]) if count else 0
+            run.done, run.left = run.first + acks, run.last
+            if acks:
+                end = self._rows.acks[acks - 1]["answer_end"]
+                read.session.send_at_once(self._rows.answers[:end].tobytes())
 
 
 def answer_null_pop(_: Session, command: Command, header: PopHeader) -> Command:

@@ -1,4 +1,4 @@
-"""Which files and functions one warm send and one warm pull go through, and how much an idle broker does.
+"""Which files and functions one warm request of each kind goes through, and how much an idle broker does.
 
     python -m benches.trace_requests [--calls] [--idle-s 10]
 
@@ -12,14 +12,15 @@ import asyncio
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
 
 import uvloop
-from benches.bench_bulk_sends import connected, frame_of, wait_for_topics
+from benches.bench_bulk_sends import QUEUES, connected, frame_of, wait_for_topics
+from benches.bench_pops import fields_of, handles_of
 from benches.bench_pulls import Bench
 
 import cometmq
@@ -28,6 +29,7 @@ from cometmq.broker.broker import Broker
 from cometmq.broker.settings import BrokerSettings
 from cometmq.net.server import Server, Session
 from cometmq.store.settings import StoreSettings
+from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import SerializeType
 
 PACKAGE: Final = str(Path(cometmq.__file__).parent)
@@ -36,7 +38,7 @@ START_S: Final = 3.0
 
 
 def main() -> None:
-    """Trace both requests, plain and compiled, and an idle broker; print a table."""
+    """Trace the requests, plain and compiled, and an idle broker; print a table."""
     parser = argparse.ArgumentParser(prog="python -m benches.trace_requests", description="count calls")
     parser.add_argument("--calls", action="store_true", help="list the functions")
     parser.add_argument("--idle-s", type=float, default=10, help="how long an idle broker is traced")
@@ -60,21 +62,29 @@ def main() -> None:
 
 
 async def trace(directory: Path) -> dict[str, Counter[CodeType]]:
-    """Return the calls of one send and of one pull that finds a message."""
+    """Return the calls of one request of each kind: a pull and a query find a message."""
     with connected(directory, StoreSettings(), is_null=False) as (server, session, store):
         await wait_for_topics(store)
         bench = Bench(server, session, SerializeType.JSON)
-        for _ in range(WARM_UPS):
-            _handle(server, session, frame_of(0, 0, bench.number()))
-            _handle(server, session, bench.pull(0, 0, 0, 1))
+        for _ in range(QUEUES):
+            bench.sends()  # what handles name must be there
+        handles = iter(handles_of(QUEUES))
+        make_frame: dict[str, Callable[[], bytes]] = {
+            "send": lambda: frame_of(0, 0, bench.number()),
+            "pull": lambda: bench.pull(0, 0, 0, 1),
+            "ack": lambda: bench.command(RequestCode.ACK_MESSAGE, **fields_of(next(handles))),
+            "query": lambda: bench.command(RequestCode.VIEW_MESSAGE_BY_ID, offset="0", topic="bench-0"),
+        }
+        for _ in range(WARM_UPS):  # afterwards the files that are read are mapped
+            for make in make_frame.values():
+                _handle(server, session, make())
             await asyncio.sleep(0)
-        with counted() as send:
-            _handle(server, session, frame_of(0, 0, bench.number()))
-        pull_frame = bench.pull(0, 0, 0, 1)
-        _handle(server, session, pull_frame)  # so that the files that it reads are mapped
-        with counted() as pull:
-            _handle(server, session, pull_frame)
-    return {"send": send, "pull": pull}
+        found = {}
+        for name, make in make_frame.items():
+            frame = make()
+            with counted() as found[name]:
+                _handle(server, session, frame)
+    return found
 
 
 async def idle(directory: Path, seconds: float) -> Counter[CodeType]:

@@ -162,7 +162,7 @@ SERVE = """
     from cometmq.broker.broker import Broker
     from cometmq.broker.settings import BrokerSettings
     from cometmq.client import Producer
-    from cometmq.kernels.compiling import loading
+    from cometmq.kernels import loading
     from cometmq.message import Message
     from cometmq.namesrv.name_server import NameServer
     told = []

@@ -107,6 +107,7 @@ class Desk:
     def __init__(self, store: MessageStore, server: Server, parts: Assembly, host: str) -> None:
         self.store, self.server, self.parts, self.wire = store, server, parts, Wire(host)
         self.bulk = Counting(parts.bulk)
+        self.guard: Any = None
         self.session = Session(server.shared)
         self.session.connection_made(self.wire)  # type: ignore[arg-type]  # it is one as far as a session cares
 
@@ -142,16 +143,31 @@ class Desk:
 
 
 class Counting:
-    """Counts the bytes that become rows."""
+    """Counts the bytes that are taken as rows, those of refused ones too."""
 
-    def __init__(self, bulk: Any) -> None:
+    def __init__(self, door: Any) -> None:
         self.taken = 0
-        self._bulk = bulk
+        self._door = door
+
+    def behind(self, guard: Any) -> "Counting":
+        self._door = self._door.behind(guard)
+        return self
 
     def take(self, reads: Sequence[Read]) -> None:
-        begins = [read.position for read in reads]
-        self._bulk.take(reads)
-        self.taken += sum(read.position - begin for read, begin in zip(reads, begins, strict=True))
+        for read in reads:
+            self._see_commands(read.session)
+        self.taken += sum(len(read.data) - read.position for read in reads)
+        self._door.take(reads)
+
+    def _see_commands(self, session: Any) -> None:
+        """Subtract what becomes a command."""
+        handle = type(session).handle
+
+        def seen(read: Read, data: bytes, *more: Any, **failed: Any) -> bool:
+            self.taken -= len(data)
+            return bool(handle(session, read, data, *more, **failed))
+
+        session.handle = seen
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def test_a_shell_that_is_not_known_is_refused(cometmq: Run) -> None:
 
 @pytest.mark.parametrize(
     ("words", "start", "offered"),
-    [([], "topi", ["topic"]), (["topic"], "sh", ["shrink"]), (["lag"], "--wa", ["--watch"])],
+    [([], "topi", ["topic"]), (["topic"], "shr", ["shrink"]), (["lag"], "--wa", ["--watch"])],
 )
 def test_commands_and_options_are_offered(words: list[str], start: str, offered: list[str]) -> None:
     found = BashComplete(cli, {}, "cometmq", COMPLETE).get_completions(words, start)

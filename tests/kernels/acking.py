@@ -4,15 +4,11 @@ import json
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from tests.kernels.frames import framed, java_header
+from tests.kernels.reading import framed, frames_in, java_header, stretch
 
-from cometmq.kernels.acks.rows import (
-    QUEUE_ID,
-    ROWS_END,
-    TEXTS_AT,
-    AckOps,
-    AckRows,
-)
+from cometmq.kernels.acks.rows import AckPoint, AckRows
+from cometmq.kernels.frames.fields import FrameKind
+from cometmq.kernels.ops import Ops
 from cometmq.wire.frame import Command, decode, encode, response
 
 USUAL: Final = {
@@ -48,18 +44,22 @@ def ack_frame(fields: dict[str, Any] | None = None, body: bytes = b"", **changes
     return framed(json.dumps(header(fields, **changes), separators=(",", ":")).encode(), body)
 
 
-def read_rows(ops: AckOps, data: bytes, begin: int = 0, into: AckRows | None = None) -> list[Row]:
+def read_rows(ops: Ops, data: bytes, begin: int = 0, into: AckRows | None = None) -> list[Row]:
     """Read acknowledgements, and return them with their texts; check the responses."""
     into = into or AckRows()
-    count = ops.read(data, begin, into)
+    frames = frames_in(ops, data, begin)
+    count = ops.acks.read(frames, 0, stretch(frames, FrameKind.ACK), into)
     found: list[Row] = []
     answer_at = 0
-    for point in into.points[:count].tolist():
-        texts = [into.texts[at:end].tobytes().decode() for at, end in pairwise(point[TEXTS_AT:ROWS_END])]
-        for frame_end, offset, answer_end in into.rows[len(found) : point[ROWS_END]].tolist():
+    for point in map(AckPoint._make, into.points[:count].tolist()):
+        bounds = point.texts_at, point.group_end, point.topic_end, point.handle_end
+        texts = [into.texts[at:end].tobytes().decode() for at, end in pairwise(bounds)]
+        for offset, answer_end in into.acks[len(found) : point.acks_end].tolist():
             answer = into.answers[answer_at:answer_end].tobytes()
             number = decode(answer).opaque
             assert answer == encode(response(Command(200051, number)))
-            found.append(Row((begin, frame_end), number, point[QUEUE_ID], offset, point[TEXTS_AT], *texts))
-            begin, answer_at = frame_end, answer_end
+            frame = frames.rows[len(found)]
+            where = frame.begin, frame.end
+            found.append(Row(where, number, point.queue_id, offset, point.texts_at, *texts))
+            answer_at = answer_end
     return found

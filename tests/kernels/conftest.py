@@ -7,7 +7,6 @@ from cometmq.kernels import plain
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.rows import PullOps
 from cometmq.kernels.queries.rows import QueryOps
-from cometmq.kernels.sends.rows import SendOps
 
 
 @pytest.fixture(scope="session")
@@ -32,9 +31,3 @@ def pull_ops(ops: Ops) -> PullOps:
 def query_ops(ops: Ops) -> QueryOps:
     """Provide the plain operations on queries, then the compiled ones."""
     return ops.queries
-
-
-@pytest.fixture(scope="session")
-def send_ops(ops: Ops) -> SendOps:
-    """Provide the plain operation on sends, then the compiled one."""
-    return ops.sends

@@ -12,7 +12,8 @@ from cometmq.format.index import (
     file_size,
     slot_position,
 )
-from cometmq.kernels.ops import PAGE_SIZE, Bytes, Flags, Ints, Longs, Ops
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Flags, Ints, Longs
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.queries.rows import NO_LIMIT, IndexBytes, hash_query
 
 EVER = 2**63 - 1

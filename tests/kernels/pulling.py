@@ -4,10 +4,12 @@ import json
 import struct
 from typing import Any, Final
 
-from tests.kernels.frames import framed, java_header
+from tests.kernels.reading import end_of, framed, frames_in, java_header, others_end, stretch
 
+from cometmq.kernels.frames.fields import FrameKind
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.pull_table import PullTable
-from cometmq.kernels.pulls.rows import HASH, UNKNOWN_AT, UNKNOWN_END, PullOps, PullRows
+from cometmq.kernels.pulls.rows import Pull, PullRows
 
 USUAL: Final = {
     "queueId": "3",
@@ -35,18 +37,24 @@ class Reader:
         table: has what ``learn`` was called for.
     """
 
-    def __init__(self, ops: PullOps) -> None:
-        self._read = ops.read
-        self.rows: list[list[int]] = []
+    def __init__(self, ops: Ops) -> None:
+        self._ops = ops
+        self.rows: list[Pull] = []
         self.table = PullTable()
         self._room = PullRows(ROOM)
 
     def read(self, data: bytes, start: int = 0, end: int | None = None) -> tuple[int, int]:
         """Read frames: gives where the pulls end, and where the others after them do."""
-        end = len(data) if end is None else end
-        count, pulls_end, others_end = self._read(data, start, end, self._room, self.table)
-        self.rows = self._room.rows[:count].tolist()
-        return pulls_end, others_end
+        frames, other = frames_in(self._ops, data, start, end), PullRows(1)
+        read, last = self._ops.pulls.read, stretch(frames, FrameKind.PULL, ROOM)
+        count = read(frames, 0, last, self._room, self.table)
+        self.rows = [Pull._make(row) for row in self._room.array[:count].tolist()]
+
+        def is_taken(row: int) -> bool:
+            is_pull = frames.rows[row].kind == FrameKind.PULL
+            return is_pull and read(frames, row, row + 1, other, self.table) == 1
+
+        return end_of(frames, count, start), others_end(frames, count, is_taken)
 
     def reads(self, data: bytes) -> bool:
         """Return whether the one frame is read as a pull."""
@@ -55,12 +63,12 @@ class Reader:
     def key(self, number: int = 0) -> bytes:
         """Return the key of one that was read and is not in the table."""
         row = self.rows[number]
-        return self._room.keys[row[UNKNOWN_AT] : row[UNKNOWN_END]].tobytes()
+        return self._room.keys[row.key_at : row.key_end].tobytes()
 
     def learn(self, number: int = 0) -> int:
         """Add the key of one that was read to the table."""
         row = self.rows[number]
-        return self.table.put(self._room.keys[row[UNKNOWN_AT] : row[UNKNOWN_END]], row[HASH])
+        return self.table.put(self._room.keys[row.key_at : row.key_end], row.key_hash)
 
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

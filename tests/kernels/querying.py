@@ -2,8 +2,12 @@
 
 from typing import Any, Final
 
-from cometmq.kernels.ops import PAGE_SIZE, Bytes
-from cometmq.kernels.queries.rows import QueryOps, QueryRows
+from tests.kernels.reading import end_of, frames_in, others_end, stretch
+
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes
+from cometmq.kernels.frames.fields import FrameKind
+from cometmq.kernels.ops import Ops
+from cometmq.kernels.queries.rows import QueryRows
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType, encode
 
@@ -50,18 +54,24 @@ class Reader:
         queries: what was read last.
     """
 
-    def __init__(self, ops: QueryOps) -> None:
+    def __init__(self, ops: Ops) -> None:
         self._ops = ops
         self.queries = new_rows()
 
     def read(self, data: bytes, start: int = 0, end: int | None = None) -> tuple[int, int]:
         """Read frames: gives where the queries end, and where the others after them do."""
-        self.queries = new_rows()
-        count, queries_end, others_end = self._ops.read(
-            data, start, len(data) if end is None else end, self.queries
-        )
+        self.queries, other = new_rows(), QueryRows(1)
+        frames = frames_in(self._ops, data, start, end)
+        read = self._ops.queries.read
+        count = read(frames, 0, stretch(frames, FrameKind.QUERY), self.queries)
         assert count == self.queries.count
-        return queries_end, others_end
+
+        def is_taken(row: int) -> bool:
+            other.count = 0
+            is_query = frames.rows[row].kind == FrameKind.QUERY
+            return is_query and read(frames, row, row + 1, other) == 1
+
+        return end_of(frames, count, start), others_end(frames, count, is_taken)
 
     def reads(self, data: bytes) -> bool:
         """Return whether the one frame is read as a query."""

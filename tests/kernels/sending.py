@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from tests.kernels import frames
-from tests.kernels.frames import java_header
+from tests.kernels import reading
+from tests.kernels.reading import end_of, frames_in, java_header, others_end, position_of, stretch
 
-from cometmq.format.host import pack_host
+from cometmq.format.host import pack_host, sized_host
+from cometmq.kernels.frames.fields import FrameKind
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.rows import (
     ANSWERS_SIZE_MAX,
     MESSAGES_MAX,
     RECORDS_SIZE_MAX,
     SEND,
     SendBatch,
-    SendOps,
     constants_of,
 )
 from cometmq.kernels.sends.topic_table import TopicHashTable
-from cometmq.wire.connection import FrameReader
 from cometmq.wire.template import ResponseTemplate
 
 ADDED: Final = b"CLUSTER\x01c\x02"
@@ -55,7 +55,7 @@ class Reader:
 
     def __init__(
         self,
-        ops: SendOps,
+        ops: Ops,
         *,
         born_host: bytes = HOST,
         store_host: bytes = HOST,
@@ -84,12 +84,18 @@ class Reader:
 
     def read_more(self, data: bytes, start: int = 0) -> tuple[int, int]:
         """Encode the frames of another read into the same batch."""
-        *ends, answers_end = self._ops.encode(self.batch, data, start, self._born_host)
-        assert answers_end == len(self.batch.answers())
-        end, others_end = ends
-        for commands in filter(None, self.batch.left[-1:]):
-            assert commands == FrameReader().receive_data(data[end:others_end])
-        return end, others_end
+        frames = frames_in(self._ops, data, start)
+        last = stretch(frames, FrameKind.SEND)
+        run = frames.runs[0]
+        run.left = 0
+        self._ops.sends.encode(self.batch, frames, sized_host(self._born_host))
+        if run.kind == FrameKind.SEND:
+            assert self.batch.run_ends[0] == len(self.batch.answers())
+        done, left = run.done, run.left
+        end = end_of(frames, done, start)
+        if left < last:
+            return end, position_of(frames, left)
+        return end, others_end(frames, left, lambda row: frames.rows[row].kind == FrameKind.SEND)
 
     def takes(self, data: bytes) -> bool:
         """Return whether the one frame is encoded."""
@@ -129,4 +135,4 @@ def binary_frame(
 
 def framed(data: bytes, body: bytes = b"body", serialize_type: int = 0) -> bytes:
     """Frame a header and a body."""
-    return frames.framed(data, body, serialize_type)
+    return reading.framed(data, body, serialize_type)

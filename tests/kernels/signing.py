@@ -1,20 +1,15 @@
 """Signed frames, and what the leaf operation reads of them: what its tests share."""
 
 import json
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from tests.kernels.frames import framed, java_header
+from tests.kernels.reading import framed, java_header
 
-from cometmq.kernels.signed.rows import (
-    BODY_AT,
-    FRAME_END,
-    KEY_AT,
-    KEY_END,
-    SIGNATURE_AT,
-    SIGNED_AT,
-    SignedOps,
-    SignedRows,
-)
+from cometmq.kernels.frames import rows
+from cometmq.kernels.frames.fields import FrameKind
+from cometmq.kernels.frames.rows import Frames
+from cometmq.kernels.ops import Ops
 from cometmq.wire.acl import Credentials, signed_fields
 
 ANN: Final = Credentials("ann", "ann's secret")
@@ -46,13 +41,18 @@ def signed_frame(
     return framed(json.dumps(header, separators=(",", ":")).encode(), body)
 
 
-def read_signed(ops: SignedOps, data: bytes, begin: int = 0, into: SignedRows | None = None) -> list[Signed]:
-    """Read signed requests, and return them with their texts."""
-    into = into or SignedRows()
-    count = ops.read(data, begin, into)
+def read_signed(ops: Ops, data: bytes, begin: int = 0, into: Frames | None = None) -> list[Signed]:
+    """Read signed requests up to the first command, and return them with their texts."""
+    frames = into or Frames(are_signed=True)
+    frames.begin([data])
+    frames.runs[0].begin = begin
+    ops.frames.read(frames)
     found = []
-    for row in into.rows[:count].tolist():
-        bounds = (SIGNED_AT, SIGNATURE_AT), (SIGNATURE_AT, KEY_AT), (KEY_AT, KEY_END)
-        texts = [into.texts[row[at] : row[end]].tobytes() for at, end in bounds]
-        found.append(Signed(row[FRAME_END], row[BODY_AT], *texts))
+    for number in range(frames.runs[0].behind):
+        if frames.rows[number].kind == FrameKind.COMMAND:
+            break
+        row = rows.Signed._make(frames.signed[number].item())
+        bounds = pairwise((row.signed_at, row.signature_at, row.key_at, row.key_end))
+        texts = [frames.texts[at:end].tobytes() for at, end in bounds]
+        found.append(Signed(row.end, row.body_at, *texts))
     return found

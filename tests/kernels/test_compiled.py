@@ -18,8 +18,9 @@ from cometmq.format.index import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, IndexHeader
 from cometmq.format.property_crc import reserve, seal
 from cometmq.format.record import MAGIC_V2, Record, encode, encode_blank
 from cometmq.kernels import plain
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes
 from cometmq.kernels.arrow.plain import TYPES
-from cometmq.kernels.ops import PAGE_SIZE, Bytes, Dispatch, Ops, Scan
+from cometmq.kernels.ops import Dispatch, Ops, Scan
 from cometmq.kernels.queries.rows import NO_LIMIT, IndexBytes, QueryRows, hash_query
 
 LONG = st.integers(-(2**63), 2**63 - 1)

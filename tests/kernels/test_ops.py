@@ -6,8 +6,9 @@ import numpy as np
 from cometmq.format.record import FIELDS, INT, LONG, UNSIGNED
 from cometmq.format.scan import StopReason
 from cometmq.io import memory
-from cometmq.kernels import ops as ops_module
-from cometmq.kernels.ops import Ints, Longs, Ops, Scan
+from cometmq.kernels import arrays, plain
+from cometmq.kernels.arrays import Ints, Longs
+from cometmq.kernels.ops import Ops, Scan
 
 OPERATIONS = [name for name, member in vars(Ops).items() if callable(member) and name[0] != "_"]
 
@@ -23,7 +24,11 @@ def test_both_kinds_of_operations_are_called_alike(ops: Ops) -> None:
 
 
 def test_pages_are_those_that_the_file_layer_asks_the_system_about() -> None:
-    assert ops_module.PAGE_SIZE == memory.PAGE_SIZE
+    assert arrays.PAGE_SIZE == memory.PAGE_SIZE
+
+
+def test_each_body_has_its_name(compiled: Ops) -> None:
+    assert (plain.body, compiled.body) == ("plain", "compiled")
 
 
 def test_a_scan_knows_how_many_records_it_has() -> None:

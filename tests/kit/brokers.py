@@ -19,9 +19,8 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.topics import Topics, boot_topics
 from cometmq.format import layout
 from cometmq.io.clock import ManualClock
-from cometmq.io.disk_file import DiskFile
+from cometmq.io.disk_file import DiskFile, MappedFile
 from cometmq.io.files import Disk, File
-from cometmq.io.mapped import MappedFile
 from cometmq.message import Buffer
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.address import free_port

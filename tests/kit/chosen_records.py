@@ -7,7 +7,7 @@ import numpy as np
 
 from cometmq.format.queue_entry import pack
 from cometmq.format.record import Record, encode
-from cometmq.kernels.ops import PAGE_SIZE
+from cometmq.kernels.arrays import PAGE_SIZE
 from cometmq.kernels.pulls.rows import (
     CHOSEN_SIZE,
     MISSING_AT,

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from tests.kernels.reading import frames_in
 from tests.kernels.sending import TEMPLATE, json_frame
 
 from cometmq import kernels
+from cometmq.format.host import sized_host
 from cometmq.format.record import decode_many
 from cometmq.kernels.sends.rows import SendBatch, constants_of
 from cometmq.kernels.sends.topic_table import TopicHashTable
@@ -23,7 +25,7 @@ def append(store: MessageStore, messages: Sequence[NewMessage], queue_count: int
         table.put_queue(message.topic, message.queue_id, number)
     host = messages[0].store_host
     batch = SendBatch(table, constants_of(TEMPLATE, b"", host), store.settings.max_message_size)
-    frames = b"".join(
+    data = b"".join(
         json_frame(
             {
                 "b": message.topic,
@@ -34,6 +36,8 @@ def append(store: MessageStore, messages: Sequence[NewMessage], queue_count: int
         )
         for number, message in enumerate(messages)
     )
-    ((end, _, _),) = store.appending.sends(kernels.load().sends, batch, [(frames, 0, host)])
-    assert end == len(frames) or store._log.file_room < len(frames), "these are usual sends"
+    ops = kernels.load()
+    frames = frames_in(ops, data)
+    store.appending.sends(ops.sends, batch, frames, sized_host(host))
+    assert frames.runs[0].done == len(messages) or store._log.file_room < len(data), "these are usual sends"
     return [(record.physical_offset, record.queue_offset) for record in decode_many(bytes(batch.records))]

@@ -49,7 +49,7 @@ class AllInBulk:
 
     def take(self, reads: Sequence[Read]) -> None:
         for read in reads:
-            read.position = read.commands_end = len(read.data)
+            read.position = len(read.data)
         self.came.set()
 
 

@@ -81,15 +81,16 @@ class Bulk:
     def take(self, reads: Sequence[Read]) -> None:
         self.calls.append(len(reads))
         for read in reads:
-            read.commands_end = len(read.data)
             while read.position < len(read.data):
                 end = read.position + 4 + int.from_bytes(read.data[read.position : read.position + 4], "big")
+                data = read.data[read.position : end]
                 if end > len(read.data):
+                    read.session.handle(read, data)
                     break
-                (command,) = FrameReader().receive_data(read.data[read.position : end])
+                (command,) = FrameReader().receive_data(data)
                 if command.code != USUAL:
-                    read.commands_end = end
-                    break
+                    read.session.handle(read, data)
+                    continue
                 if not self.left:
                     raise KeyError("a secret")
                 self.left -= 1
@@ -137,7 +138,7 @@ async def test_the_order_of_a_connection_is_kept_whatever_is_unusual_in_it() -> 
     first.data_received(data[-10:])
     await asyncio.sleep(0)
     assert [transport.opaques() for transport in desk.transports] == [[1, 2, 3, 4, 5, 6], [7]]
-    assert desk.bulk.calls == [2, 1, 1, 1], "a read is done with when nothing of it is left"
+    assert desk.bulk.calls == [2, 1]
 
 
 async def test_where_bulk_fails_what_is_left_of_all_reads_is_answered_with_an_error(

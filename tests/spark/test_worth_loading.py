@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from cometmq import kernels
-from cometmq.kernels import plain
-from cometmq.kernels.compiling import loading
+from cometmq.kernels import loading, plain
 from cometmq.spark import worth_loading
 from cometmq.spark.worth_loading import WORTH_LOADING_BYTES, ops_for
 
@@ -24,7 +23,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         return COMPILED
 
     monkeypatch.setattr(worth_loading, "_read", 0)
-    monkeypatch.setattr(loading, "_current", plain)
+    monkeypatch.setattr(loading, "ops", plain)
     monkeypatch.setattr(kernels, "load_if_possible", load)
     return loads
 
@@ -42,6 +41,6 @@ def test_a_large_read_is_compiled_at_once(loads: list[object]) -> None:
 
 
 def test_what_is_loaded_for_others_is_used(loads: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "_current", COMPILED)
+    monkeypatch.setattr(loading, "ops", COMPILED)
     assert ops_for(1) is COMPILED
     assert not loads

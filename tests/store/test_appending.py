@@ -2,11 +2,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.kernels.reading import frames_in
 from tests.kernels.sending import USUAL, Reader, json_frame
 
 from cometmq import kernels
 from cometmq.errors import StoreNotWritable
-from cometmq.format.host import pack_host
+from cometmq.format.host import pack_host, sized_host
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store.append import NewMessage
@@ -32,15 +33,13 @@ def bodies(store: MessageStore, queue_id: int) -> list[bytes]:
 
 @pytest.fixture
 def reader() -> Reader:
-    return Reader(kernels.load().sends)
+    return Reader(kernels.load())
 
 
 def append(reader: Reader, store: MessageStore, count: int, queue_id: int) -> int:
     """Append sends to a queue; give how many were taken."""
-    store.appending.sends(
-        store.appending.ops, reader.batch, [(json_frame({"e": str(queue_id)}) * count, 0, V4)]
-    )
-    return reader.batch.message_count
+    frames = frames_in(kernels.load(), json_frame({"e": str(queue_id)}) * count)
+    return store.appending.sends(kernels.load().sends, reader.batch, frames, sized_host(V4))
 
 
 @pytest.mark.parametrize(
@@ -104,8 +103,8 @@ def test_a_message_that_is_sent_on_does_not_claim_places_in_light_queues(reader:
     sent_on = message(0)._replace(properties=light.encode())
     with MessageStore.open(ROOT, SMALL, files=MemoryDisk(), clock=ManualClock()) as store:
         store.append([message(0), sent_on])
-        frame = json_frame({"e": "0", "i": light})
-        store.appending.sends(store.appending.ops, reader.batch, [(frame, 0, V4)])
-        assert reader.batch.message_count == 0  # left to be appended as a message
+        frames = frames_in(kernels.load(), json_frame({"e": "0", "i": light}))
+        appended = store.appending.sends(kernels.load().sends, reader.batch, frames, sized_host(V4))
+        assert appended == 0  # it is left to be appended as a message
         stored = [decode(data).properties for data in store.get("T", 0, 0).records]
         assert stored == [USUAL["i"].encode(), USUAL["i"].encode() + b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02"]

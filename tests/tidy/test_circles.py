@@ -12,7 +12,6 @@ FILES = {
 }
 KNOWN = {
     "cometmq.errors": "errors hold the message and the results that they are about",
-    "cometmq.kernels.ops": "the contract of all operations names those of its parts, which use its arrays",
 }
 """Of each circle for types one file, and the reason."""
 

@@ -16,6 +16,7 @@ from cometmq.broker.auth.requests import NoAccessRequests
 from cometmq.broker.auth.stored_records import StoredRecords, may_be_sent
 from cometmq.broker.basis import Basis
 from cometmq.broker.client_calls import ClientCalls
+from cometmq.broker.door import Door
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.name_servers.own_address import exposure
 from cometmq.broker.reads import Reads
@@ -29,6 +30,7 @@ from cometmq.broker.timed.parts import TimedParts
 from cometmq.broker.timed.transaction_check import rules_of
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
+from cometmq.kernels.frames.fields import FrameKind
 from cometmq.replication.controller.membership import SetMembership
 from cometmq.store.store import MessageStore
 
@@ -102,7 +104,15 @@ class Assembly:
         self.rates, self.in_flight, self.idempotence = state.rates, state.in_flight, state.idempotence
         self.schedule, self.timed_messages, self.revive = timed.schedule, timed.timed_messages, timed.revive
         self.ops, self.transaction_check, self.replication = timed.ops, timed.transaction_check, replication
-        self.bulk, self.sends, self.safe = requests.bulk, requests.sends, requests.safe
+        self.bulk = Door(
+            {
+                FrameKind.SEND: requests.sends,
+                FrameKind.PULL: requests.pulls,
+                FrameKind.ACK: requests.acks,
+                FrameKind.QUERY: requests.queries,
+            }
+        )
+        self.sends, self.safe = requests.sends, requests.safe
         self.pulls, self.waiting, self.sources = pulls, waiting, requests.pop.sources
         self.clients, self.assignments = requests.clients, requests.assignments
         self.lock_requests = requests.lock_requests

@@ -12,6 +12,7 @@ from cometmq.message import Buffer
 
 IPV4_SIZE: Final = 8
 IPV6_SIZE: Final = 20
+SIZED_HOST_SIZE: Final = 1 + IPV6_SIZE
 _PORT_SIZE: Final = 4
 _PORT_MAX: Final = 0xFFFF
 _TEXTS_KEPT: Final = 1_024
@@ -44,6 +45,11 @@ def unpack_host(data: Buffer) -> tuple[str, int]:
     if len(data) == IPV6_SIZE:
         return IPv6Address(bytes(data[:-_PORT_SIZE])).compressed, port
     raise FormatError(f"host of {len(data)} bytes: must have {IPV4_SIZE} or {IPV6_SIZE}")
+
+
+def sized_host(data: bytes) -> bytes:
+    """Return a packed host behind its size, in one byte, with zeros up to SIZED_HOST_SIZE bytes."""
+    return (bytes([len(data)]) + data).ljust(SIZED_HOST_SIZE, b"\0")
 
 
 @lru_cache(_TEXTS_KEPT)

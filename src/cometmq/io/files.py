@@ -18,8 +18,7 @@ from typing import Final, NamedTuple, Protocol
 from cometmq.io import syncing
 from cometmq.io.clock import boot_id
 from cometmq.io.descriptors import SPARES
-from cometmq.io.disk_file import DiskFile, write_all
-from cometmq.io.mapped import MappedPages
+from cometmq.io.disk_file import DiskFile, MappedPages, write_all
 from cometmq.io.regular import regular_stat
 from cometmq.message import Buffer
 

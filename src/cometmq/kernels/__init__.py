@@ -9,28 +9,24 @@ require("broker", "the package cometmq.kernels", "numpy")
 
 # ruff: noqa: E402  the imports below need numpy; without it their own error would name no remedy
 
-from cometmq.kernels.compiling.loading import (
+from cometmq.kernels.loading import (
     Loading,
-    current,
     load,
     load_for,
     load_if_possible,
     load_in_background,
     pulls_for,
     queries_for,
-    sends_for,
     serving,
 )
 
 __all__ = [
     "Loading",
-    "current",
     "load",
     "load_for",
     "load_if_possible",
     "load_in_background",
     "pulls_for",
     "queries_for",
-    "sends_for",
     "serving",
 ]

@@ -12,7 +12,7 @@ import threading
 from typing import Final, NoReturn
 
 from cometmq.kernels.compiling import cache
-from cometmq.kernels.compiling.loading import WITH_PARENT
+from cometmq.kernels.loading import WITH_PARENT
 from cometmq.logs import get_logger
 
 log = get_logger("cometmq.kernels")

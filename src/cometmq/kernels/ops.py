@@ -4,35 +4,26 @@
 satisfy ``Ops``. Results are structs of arrays: one numpy array per field, one item per record.
 """
 
-import mmap
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.queue_entry import SIZE as ENTRY_SIZE
 from cometmq.format.scan import StopReason
+from cometmq.kernels.arrays import Bytes, Flags, Ints, Longs
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from cometmq.kernels.acks.rows import AckOps
+    from cometmq.kernels.frames.rows import FrameOps
     from cometmq.kernels.pulls.rows import PullOps
     from cometmq.kernels.queries.rows import QueryOps
     from cometmq.kernels.sends.rows import SendOps
-    from cometmq.kernels.signed.rows import SignedOps
-
-Bytes: TypeAlias = NDArray[np.uint8]
-Ints: TypeAlias = NDArray[np.int32]
-Longs: TypeAlias = NDArray[np.int64]
-Flags: TypeAlias = NDArray[np.bool_]
-
-PAGE_SIZE: Final = mmap.PAGESIZE
-"""Bytes of a page of this machine's memory: for each page a byte says whether it is resident, or changed."""
 
 
 class Scan(NamedTuple):
@@ -170,8 +161,19 @@ class Ops(Protocol):
         pulls: the operations on pulls.
         queries: the operations on queries by id and key.
         acks: the operation on acknowledgements of popped messages.
-        signed: the operation on signed requests.
+        frames: the operation that reads frames, for which those of the others that read rows are made.
+        body: which body of them this is: what is read by rows is counted by it.
     """
+
+    @property
+    def body(self) -> str:
+        """Which body of the operations this is."""
+        ...
+
+    @property
+    def frames(self) -> "FrameOps":
+        """The operation that reads frames."""
+        ...
 
     @property
     def sends(self) -> "SendOps":
@@ -191,11 +193,6 @@ class Ops(Protocol):
     @property
     def acks(self) -> "AckOps":
         """The operation on acknowledgements of popped messages."""
-        ...
-
-    @property
-    def signed(self) -> "SignedOps":
-        """The operation on signed requests."""
         ...
 
     def crc32(self, buffer: Buffer | Bytes) -> int:

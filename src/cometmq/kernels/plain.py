@@ -22,21 +22,12 @@ from cometmq.format.sys_flag import (
     TRANSACTION_ROLLBACK,
 )
 from cometmq.kernels.acks.plain import PlainAcks
-from cometmq.kernels.ops import (
-    PAGE_SIZE,
-    Bytes,
-    Dispatch,
-    Flags,
-    IndexKeys,
-    Ints,
-    Longs,
-    Runs,
-    Scan,
-)
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Flags, Ints, Longs
+from cometmq.kernels.frames.plain import PlainFrames
+from cometmq.kernels.ops import Dispatch, IndexKeys, Runs, Scan
 from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.kernels.queries.plain import PlainQueries
 from cometmq.kernels.sends.plain import PlainSends
-from cometmq.kernels.signed.plain import PlainSigned
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -50,8 +41,9 @@ queries: Final = PlainQueries(Crc.BODY)
 """The plain operations on queries."""
 acks: Final = PlainAcks()
 """The plain operation on acknowledgements."""
-signed: Final = PlainSigned()
-"""The plain operation on signed requests."""
+frames: Final = PlainFrames()
+"""The plain operation that reads frames."""
+body: Final = "plain"
 
 _LONG_SIGN: Final = 2**63
 _INT_SIGN: Final = 2**31

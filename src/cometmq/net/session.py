@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
-from cometmq.format.host import host_text, pack_host, unpack_host
+from cometmq.format.host import host_text, pack_host, sized_host, unpack_host
 from cometmq.io.clock import Clock
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
@@ -29,21 +29,14 @@ _log = get_logger(__name__)
 
 
 class Read:
-    """The bytes that one connection received for a turn; those before ``position`` are handled.
+    """The bytes that one connection received for a turn; those before ``position`` are handled."""
 
-    Attributes:
-        commands_end: the frames from ``position`` to here are to be handled as commands next.
-        commands: these commands, if they are decoded already.
-        checked_end: the frames before this position were checked by a server that checks its requests.
-    """
-
-    __slots__ = ("checked_end", "commands", "commands_end", "data", "position", "session")
+    __slots__ = ("data", "position", "session")
 
     def __init__(self, session: "Session", data: bytes) -> None:
         self.session = session
         self.data = data
-        self.position = self.commands_end = self.checked_end = 0
-        self.commands: list[Command] = []
+        self.position = 0
 
 
 class SharedTurn(Protocol):
@@ -59,6 +52,10 @@ class SharedTurn(Protocol):
 
     def add(self, session: "Session") -> None:
         """Queue a session, whose received bytes are handled at the end of the turn."""
+        ...
+
+    def answer(self, session: "Session", commands: list[Command]) -> None:
+        """Pass commands to the server's handler."""
         ...
 
     def flush_soon(self, outbox: Outbox) -> None:
@@ -123,6 +120,7 @@ class Session(asyncio.Protocol):
     Attributes:
         peer: the peer's IP address and port; an IPv4 address mapped into IPv6 is returned as IPv4.
         born_host: the same as records hold it, 8 or 20 bytes.
+        sized_born_host: the same as leaf operations take it: see ``format.host.sized_host``.
         shared: what it shares with the other sessions of its server.
         attributes: values that the handler keeps with this session.
         closed: whether the session is closed, so that nothing can be sent.
@@ -130,11 +128,11 @@ class Session(asyncio.Protocol):
         waited_ms: how long the commands being handled have waited, if that is too long; else 0.
         user: who signed the request that is being handled, which was checked; empty if nobody did.
         newcomers: its server's newcomers while it is one of them, else None.
-        rare_reads: how many of its reads in a row began with a send that bulk handling left, and will again.
     """
 
     peer: tuple[str, int]
     born_host: bytes
+    sized_born_host: bytes
 
     def __init__(self, shared: SharedParts, on_lost: Callable[[], None] = lambda: None) -> None:
         self.attributes: dict[str, Any] = {}
@@ -142,7 +140,7 @@ class Session(asyncio.Protocol):
         self.shared = shared
         self.user = ""
         self.newcomers: Newcomers | None = None
-        self.waited_ms = self.rare_reads = 0
+        self.waited_ms = 0
         self._on_lost = on_lost
         self._reader = FrameReader()
         self._intake = Intake()
@@ -214,6 +212,7 @@ class Session(asyncio.Protocol):
             transport.abort()
             return
         self.born_host = pack_host(address[0], address[1])
+        self.sized_born_host = sized_host(self.born_host)
         self.peer = unpack_host(self.born_host)
         shared.add(self)
 
@@ -328,26 +327,42 @@ class Session(asyncio.Protocol):
         self.shared.turn.add(self)
         self.shared.turn.unhandled += len(self._intake)
 
-    def handle(self, read: Read, handle: Handle) -> None:
-        """Handle frames of a read as commands, decoded first; close the connection if they are not frames."""
+    def handle(
+        self,
+        read: Read,
+        data: bytes,
+        commands: list[Command] | None = None,
+        handle: "Handle | None" = None,
+    ) -> bool:
+        """Handle frames as commands; close the connection if they are not frames.
+
+        Args:
+            read: the read that goes on with them; its position is moved behind them.
+            data: the frames, of which the last one may be cut off.
+            commands: the frames decoded, if they are already.
+            handle: is called in place of the server's handler.
+
+        Returns:
+            Whether they are frames, so that what follows them can be.
+        """
         self._commands_read += read.position > 0
-        commands, read.commands = read.commands, []
-        begin, read.position = read.position, read.commands_end
+        read.position += len(data)
         fault = ""
         if not commands:
             try:
-                commands = self._reader.receive_data(read.data[begin : read.commands_end])
+                commands = self._reader.receive_data(data)
             except NotAFrame as error:
                 commands, fault = error.commands, str(error)
         self._commands_read += len(commands)
         if commands:
-            attempt(self, commands, handle, self, commands)
+            attempt(self, commands, handle or self.shared.turn.answer, self, commands)
         if fault:
             read.position = len(read.data)  # nothing after them can be decoded
             self._refuse(fault)
-            return
+            return False
         if self._frame_length or self._reader.unfinished:
             self._reserve_for_frame()
+        return True
 
     def count_refused(self) -> None:
         """Count a request that a check refused: of a newcomer, few may be."""

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from cometmq.io.clock import Clock
 from cometmq.net.flow import FlowLimits, Outbox
-from cometmq.net.session import Handle, Read, Session
+from cometmq.net.session import Read, Session
 from cometmq.wire.frame import Command
 
 __all__ = ["BulkHandler", "Read", "RequestHandler", "Turn"]
@@ -45,17 +45,13 @@ class RequestHandler(Protocol):
 
 
 class BulkHandler(Protocol):
-    """A handler of encoded frames in bulk, which runs before frames are decoded to commands."""
+    """A handler of encoded frames in bulk, which decides which of them are decoded to commands."""
 
     def take(self, reads: Sequence[Read]) -> None:
-        """Handle the frames of each read from its ``position`` on, up to one that must become a command.
+        """Handle the frames of each read in their order, and move its ``position`` to its end.
 
-        Moves ``position`` to the beginning of that frame, and ``commands_end`` to the end of the frames that
-        must be handled as commands before this is called again. A read whose positions are not moved waits
-        for the next call; at least one read must make progress.
-
-        If it raises, it must not have answered any frame after ``position``: all those are answered with
-        SYSTEM_ERROR.
+        What is to be a command is passed to its session's ``handle``. If it raises, it must not have answered
+        any frame after ``position``: all those are answered with SYSTEM_ERROR.
         """
         ...
 
@@ -103,6 +99,10 @@ class Turn:
         if not self._sessions:
             asyncio.get_running_loop().call_soon(self.handle)
         self._sessions.append(session)
+
+    def answer(self, session: Session, commands: list[Command]) -> None:
+        """Pass commands to the handler."""
+        self.handler.handle(session, commands)
 
     def flush_soon(self, outbox: Outbox) -> None:
         """Flush an outbox at the end of the turn."""
@@ -191,31 +191,20 @@ class Turn:
         """Pass late reads to the handler as commands, to be refused; return the other reads."""
         for read in reads:
             if read.session.waited_ms:
-                read.commands_end = len(read.data)
-                read.session.handle(read, self.handler.handle)
+                read.session.handle(read, read.data)
         return [read for read in reads if not read.session.waited_ms]
 
     def _handle(self, reads: list[Read]) -> None:
-        while reads:
-            handle = self._take_bulk(reads)
-            for read in reads:
-                if read.position < read.commands_end:
-                    read.session.handle(read, handle)
-            reads = [read for read in reads if read.position < len(read.data)]
-
-    def _take_bulk(self, reads: Sequence[Read]) -> Handle:
-        """Handle frames in bulk; return the handler of the commands that follow."""
-        bulk, handle = self.bulk, self.handler.handle
-        if bulk is not None:
+        """Handle all that was read: in bulk, or as commands."""
+        bulk, failed = self.bulk, None
+        if bulk is not None and reads:
             try:
                 bulk.take(reads)
             except Exception as error:  # noqa: BLE001 whatever it is, the boundary answers what is left
-                handle = partial(_fail, error)
-            else:
-                return handle
+                failed = partial(_fail, error)
         for read in reads:
-            read.commands_end = len(read.data)
-        return handle
+            if read.position < len(read.data):
+                read.session.handle(read, read.data[read.position :], handle=failed)
 
 
 def _fail(error: Exception, _: Session, __: list[Command]) -> None:

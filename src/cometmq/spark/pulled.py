@@ -9,8 +9,9 @@ import pyarrow as pa
 from cometmq import kernels
 from cometmq.errors import DamagedRecord
 from cometmq.format.scan import Stop, check
+from cometmq.kernels.arrays import Flags, Longs
 from cometmq.kernels.arrow.plain import TYPES
-from cometmq.kernels.ops import Flags, Longs, Ops, Scan
+from cometmq.kernels.ops import Ops, Scan
 from cometmq.message import Buffer
 from cometmq.spark.files.bodies import decompress_bodies
 

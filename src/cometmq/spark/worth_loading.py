@@ -21,4 +21,4 @@ def ops_for(size: int) -> Ops:
     """Return the operations for the next ``size`` bytes of records; load the compiled ones if it is time."""
     global _read  # noqa: PLW0603  kernels are loaded for the process
     _read += size
-    return kernels.load_if_possible() if _read >= WORTH_LOADING_BYTES else kernels.current()
+    return kernels.load_if_possible() if _read >= WORTH_LOADING_BYTES else kernels.loading.ops

@@ -4,14 +4,14 @@ All are written behind the last record and dispatched. Messages and sends are nu
 queue offsets; a master's records have their numbers.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cometmq import kernels
 from cometmq.errors import IllegalName, MessageIllegal
 from cometmq.format.dispatch import LIGHT_OFFSETS, without_light_offsets
 from cometmq.io.clock import Clock
+from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.ops import Scan
 from cometmq.kernels.sends.rows import MESSAGES_MAX, SendBatch, SendOps
 from cometmq.store.append import Appended, NewMessage
@@ -54,12 +54,7 @@ class Appending:
         self._upkeep = upkeep
         self._own_end = self._end = end
         self.readable_offset = readable_offset
-        self._are_usual = not (settings.enable_consume_queue_ext or settings.enabled_append_prop_crc)
-
-    @property
-    def ops(self) -> SendOps:
-        """The leaf operation that encodes sends to this store."""
-        return kernels.sends_for(are_usual=self._are_usual)
+        self.are_usual = not (settings.enable_consume_queue_ext or settings.enabled_append_prop_crc)
 
     def queue_number(self, topic: str, queue_id: int) -> int:
         """Return the number of a queue, which is created if need be. Raises like ``Queues.number_of``."""
@@ -98,38 +93,36 @@ class Appending:
             self._end()
         return appended
 
-    def sends(
-        self, ops: SendOps, batch: SendBatch, reads: Iterable[tuple[bytes, int, bytes]]
-    ) -> list[tuple[int, int, int]]:
-        """Encode the usual sends of some reads, and append them.
+    def sends(self, ops: SendOps, batch: SendBatch, frames: Frames, hosts: bytes) -> int:
+        """Encode the usual sends of some reads, and append them: see ``SendOps.encode``.
 
         A send that does not fit into the log's file, and the first of all, are for ``messages``. Raises
         StoreNotWritable; nothing is stored then.
 
         Args:
-            ops: see ``ops``.
+            ops: encodes sends to a store whose records and queue entries ``are_usual``.
             batch: gets the sends.
-            reads: what was read, where to begin in it, and the client's packed address.
 
         Returns:
-            What ``SendOps.encode`` returns for each read.
+            How many messages were appended.
         """
         log, staged, time = self._log, self._staged, self._clock.now_ms()
         entries = staged.with_room(MESSAGES_MAX)
         batch.begin(self.next_offsets.longs, entries, staged.end, log.written_offset, log.file_room, time)
         try:
-            ends = [ops.encode(batch, *read) for read in reads]
-            if not (count := batch.message_count):
-                return ends
-            self._begin(time)
-            log.append_encoded(batch.records, time)
+            ops.encode(batch, frames, hosts)
+            count = batch.message_count
+            if count:
+                self._begin(time)
+                log.append_encoded(batch.records, time)
         except BaseException:
             batch.take_back()
             raise
-        self._dispatcher.add_sends(count, self._readable())
-        if self._end is not None:
-            self._end()
-        return ends
+        if count:
+            self._dispatcher.add_sends(count, self._readable())
+            if self._end is not None:
+                self._end()
+        return count
 
     def begin_at(self, offset: int) -> None:
         """Begin an empty log at the offset of a file of the master's log."""

@@ -62,7 +62,7 @@ class ReceivedLog:
                 f"{len(data)} bytes at offset {self.end_offset} do not fit into a file of {size} bytes: "
                 f"{SETTING} must be that of the master"
             )
-        scan = kernels.current().scan(data, base_offset=self.end_offset, crc=self._log.crc)
+        scan = kernels.loading.ops.scan(data, base_offset=self.end_offset, crc=self._log.crc)
         end = self._end(data, scan)
         if end:
             self._appending.received(data[:end], scan)

@@ -21,7 +21,6 @@ from cometmq.format import layout
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.record import decode_many
 from cometmq.kernels import plain
-from cometmq.kernels.queries.plain import PlainQueries
 from cometmq.kernels.queries.rows import QUERIES_MAX
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import headers
@@ -61,10 +60,7 @@ async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, 
 
     With the plain body of the leaf operations the same must come of them as with the compiled one.
     """
-    with (
-        patch.object(kernels, "queries_for", lambda _: plain.queries),
-        patch.object(PlainQueries, "is_for_one", True),
-    ):
+    with patch.object(kernels.loading, "ops", plain):
         commands, rows, plainly_taken = await both_of(reads, **LARGE | changes)
     assert rows == commands
     commands, rows, taken = await both_of(reads, **LARGE | changes)
@@ -321,7 +317,7 @@ async def test_queries_are_counted_by_the_way_they_go() -> None:
         made.read(send(1))
         await made.on_disk()
         rates = made.parts.rates
-        with patch.object(kernels, "queries_for", lambda _: plain.queries):
+        with patch.object(kernels.loading, "ops", plain):
             made.read(by_key(1) + by_key(2, key="none"))
         kernels.load()
         made.read(by_key(3))
@@ -330,10 +326,6 @@ async def test_queries_are_counted_by_the_way_they_go() -> None:
         made.read(by_key(4, key="gr\u00fcn") + by_id(7, 5))
         assert rates.query_rows == {"plain": 2, "compiled": 2}
         assert (rates.query_commands, rates.rare_queries) == (1, 2)
-        with patch.object(kernels, "queries_for", lambda _: plain.queries):
-            made.read(by_key(6))  # a reading costs it less
-        assert rates.query_rows == {"plain": 2, "compiled": 2}
-        assert (rates.query_commands, rates.rare_queries) == (2, 3)
 
 
 async def test_a_query_that_is_read_for_is_answered_once_its_peer_takes_answers() -> None:

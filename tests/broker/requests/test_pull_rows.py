@@ -59,7 +59,7 @@ async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, 
     With the plain body of the leaf operations the same must come of them as with the compiled one.
     """
     reads = [heartbeat(*GROUPS), *reads]
-    with patch.object(kernels, "pulls_for", lambda _: plain.pulls):
+    with patch.object(kernels.loading, "ops", plain):
         commands, rows, plainly_taken = await both_of(reads, **LARGE | changes)
     assert without_order(rows) == without_order(commands)
     commands, rows, taken = await both_of(reads, **LARGE | changes)
@@ -425,7 +425,7 @@ async def test_pulls_are_counted_by_the_way_they_go() -> None:
     with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
         made.read(heartbeat("cg"))
         rates = made.parts.rates
-        with patch.object(kernels, "pulls_for", lambda _: plain.pulls):
+        with patch.object(kernels.loading, "ops", plain):
             made.read(pull(1) + pull(2))
         kernels.load()
         made.read(pull(3))

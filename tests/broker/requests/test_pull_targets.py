@@ -13,9 +13,9 @@ from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
 from cometmq.errors import CometMQError, HeaderError
 from cometmq.kernels.pulls.plain import key_of, row_of
 from cometmq.kernels.pulls.pull_table import hash_of
-from cometmq.kernels.pulls.rows import HASH, IS_FILTERED, NO_NUMBER, QUEUE_NUMBER, UNKNOWN_AT, UNKNOWN_END
+from cometmq.kernels.pulls.rows import IS_FILTERED, NO_NUMBER, QUEUE_NUMBER
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, encode
+from cometmq.wire.frame import Command
 from cometmq.wire.headers import PullHeader, fields
 
 PULL = RequestCode.PULL_MESSAGE
@@ -60,13 +60,12 @@ def cache(targets: PullTargets, topic: str) -> int:
     request = Command(PULL, ext_fields=fields(header))
     key = key_of(request.code, header)
     assert key is not None
-    row = row_of(request, header)
-    row[HASH], row[UNKNOWN_AT], row[UNKNOWN_END] = hash_of(key), 0, len(key)
+    row = row_of(request, header)._replace(key_hash=hash_of(key), key_at=0, key_end=len(key))
     try:
-        targets.check_new(encode(request), row, np.frombuffer(key, np.uint8))
+        targets.check_new(request, row, np.frombuffer(key, np.uint8))
     except CometMQError:
         assert topic.startswith("No")
-    return targets.table.find(key)
+    return targets.table.numbers[key]
 
 
 def test_a_target_is_cached_by_its_number(targets: PullTargets) -> None:
@@ -104,7 +103,7 @@ def test_pulls_are_refused_with_the_reason(targets: PullTargets, checks: Checks)
     with pytest.raises(Refused, match="LITE_PULL_MESSAGE is switched off here"):
         targets.check(RequestCode.LITE_PULL_MESSAGE, header_of("A"))
     with pytest.raises(HeaderError):
-        targets.check_frame(encode(Command(PULL)))
+        targets.check_request(Command(PULL))
     assert checks.count == 1
 
 

@@ -39,7 +39,7 @@ def body(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Encode sends by the plain operation, then by the compiled one; provide which."""
     kernels.load()
     if request.param == "plain":
-        monkeypatch.setattr(kernels, "sends_for", lambda **_: plain.sends)
+        monkeypatch.setattr(kernels.loading, "ops", plain)
     return str(request.param)
 
 
@@ -83,7 +83,7 @@ async def test_a_rare_send_is_decoded_once_where_nothing_is_compiled(monkeypatch
         decoded.append(header)
         return decode(header, body)
 
-    monkeypatch.setattr(kernels, "sends_for", lambda **_: plain.sends)
+    monkeypatch.setattr(kernels.loading, "ops", plain)
     with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
         made.read(json_frame(USUAL, 1))
         await made.parts.topics.settled()
@@ -153,8 +153,8 @@ async def test_any_frames_give_what_they_give_as_commands(
     data = b"".join(drawn)
     ends = sorted(cut % (len(data) + 1) for cut in cuts)
     reads = [data[begin:end] for begin, end in zip([0, *ends], [*ends, len(data)], strict=True)]
-    chosen = {"plain": plain.sends, "compiled": kernels.load().sends}[body]
-    with patch.object(kernels, "sends_for", lambda **_: chosen):
+    chosen = plain if body == "plain" else kernels.load()
+    with patch.object(kernels.loading, "ops", chosen):
         commands, rows, taken = await both([*reads, garbage], topics=["T", "U"], **changes)
     event(f"encoded: {taken > 0}")
     assert commands == rows
@@ -165,7 +165,7 @@ async def test_sends_are_counted_by_the_body_that_encodes_them_and_rare_ones_by_
     with desk(ROOT, bulk=True, files=MemoryDisk(), mapped_file_size_commit_log=MIB) as made:
         rates = made.parts.rates
         before, rare = rates.send_rows["compiled"], rates.rare_sends
-        with patch.object(kernels, "sends_for", lambda **_: plain.sends):
+        with patch.object(kernels.loading, "ops", plain):
             made.read(json_frame(USUAL) * 2)
         members = batch.encode([BatchMessage(b"x", b"")] * 5)
         made.read(json_frame(USUAL | {"m": "true"}, body=members, code=BATCH))

@@ -9,10 +9,9 @@ from functools import partial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.acking import USUAL, ack_frame, read_rows
-from tests.kernels.frames import read_the_same
+from tests.kernels.reading import read_the_same
 
 from cometmq.kernels import plain
-from cometmq.kernels.acks.compiled import ACK_CODE
 from cometmq.kernels.acks.rows import AckRows
 from cometmq.kernels.ops import Ops
 from cometmq.wire.codes import RequestCode
@@ -34,15 +33,11 @@ fields = st.lists(st.sampled_from(sorted(VALUES)), max_size=3, unique=True).flat
 frames = st.builds(
     lambda values, code, flag, opaque, body: ack_frame(values, body, code=code, flag=flag, opaque=opaque),
     fields,
-    st.sampled_from([ACK_CODE] * 5 + [200050]),
+    st.sampled_from([int(RequestCode.ACK_MESSAGE)] * 5 + [200050]),
     st.sampled_from([0, 0, 0, 0, 1, 2]),
     st.integers(-(2**31), 2**31 - 1),
     st.sampled_from([b"", b"", b"", b"body"]),
 )
-
-
-def test_the_code_is_rocketmqs() -> None:
-    assert int(RequestCode.ACK_MESSAGE) == ACK_CODE
 
 
 @settings(deadline=None)
@@ -50,8 +45,8 @@ def test_the_code_is_rocketmqs() -> None:
 def test_acknowledgements_are_read_the_same(
     compiled: Ops, drawn: list[bytes], cut: int, texts_size: int
 ) -> None:
-    both = (partial(read_rows, ops.acks) for ops in (plain, compiled))
+    both = (partial(read_rows, ops) for ops in (plain, compiled))
     data = read_the_same(drawn, *both)
     data = data[: len(data) - cut]
     for into in (None, AckRows(3), AckRows(texts_size=texts_size)):
-        assert read_rows(plain.acks, data, into=into) == read_rows(compiled.acks, data, into=into)
+        assert read_rows(plain, data, into=into) == read_rows(compiled, data, into=into)

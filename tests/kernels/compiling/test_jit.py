@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cometmq.kernels.arrays import Bytes, Longs
+
 pytestmark = pytest.mark.usefixtures("compiled")
 
 
@@ -32,7 +34,7 @@ def test_what_a_kernel_was_given_is_let_go_of(makes_arrays: bool) -> None:
     from cometmq.kernels.compiling import jit  # noqa: PLC0415  imports numba
 
     @jit.kernel(jit.long(jit.bytes_in, jit.bytes_object), makes_arrays=makes_arrays)
-    def total(data: jit.Bytes, text: Any) -> int:
+    def total(data: Bytes, text: Any) -> int:
         found = 0
         for i in range(len(data)):
             found += int(jit.byte_at(data, i)) + int(jit.byte_at(text, i))
@@ -55,7 +57,7 @@ def test_a_kernel_that_makes_arrays_says_so() -> None:
     with pytest.raises(TypingError):
 
         @jit.kernel(jit.long(jit.longs_in))
-        def longer(array: jit.Longs) -> int:
+        def longer(array: Longs) -> int:
             return len(jit.doubled(array))
 
 
@@ -63,7 +65,7 @@ def test_what_is_fetched_soon_may_lie_anywhere() -> None:
     from cometmq.kernels.compiling import jit  # noqa: PLC0415  imports numba
 
     @jit.kernel(jit.long(jit.bytes_in))
-    def look(data: jit.Bytes) -> int:
+    def look(data: Bytes) -> int:
         for position in (-(1 << 40), -1, 0, len(data), 1 << 40):
             jit.fetch_soon(data, position)
         return int(jit.byte_at(data, 0))

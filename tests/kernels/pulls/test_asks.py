@@ -8,17 +8,11 @@ from cometmq.kernels.pulls.pull_table import NO_TARGET
 from cometmq.kernels.pulls.rows import (
     ASK_SIZE,
     IS_FILTERED,
-    MAX_BYTES,
-    MAX_COUNT,
     NO_CODES,
     NO_LIMIT,
     NO_NUMBER,
-    NUMBER,
-    PULL_SIZE,
+    PULL,
     QUEUE_NUMBER,
-    QUEUE_OFFSET,
-    STATE,
-    TARGET,
     TARGET_SIZE,
     WINDOW_SIZE,
     Asks,
@@ -37,12 +31,12 @@ class Asked:
     """Pulls by target 0, of queue 2: its entries from 10 to before 25 are known, its first offset is 11."""
 
     def __init__(self, *offsets: int, count: int = 3) -> None:
-        self.pulls = np.zeros((len(offsets), PULL_SIZE), np.int64)
-        self.pulls[:, STATE] = -1
-        self.pulls[:, NUMBER] = np.arange(len(offsets)) + 100
-        self.pulls[:, QUEUE_OFFSET] = offsets
-        self.pulls[:, MAX_COUNT] = count
-        self.pulls[:, MAX_BYTES] = 5_000
+        self.pulls = np.zeros(len(offsets), PULL)
+        self.pulls["state"] = -1
+        self.pulls["opaque"] = np.arange(len(offsets)) + 100
+        self.pulls["queue_offset"] = offsets
+        self.pulls["max_count"] = count
+        self.pulls["max_bytes"] = 5_000
         self.targets = np.zeros((1, TARGET_SIZE), np.int64)
         self.targets[0, QUEUE_NUMBER] = QUEUE
         self.windows = np.zeros((3, WINDOW_SIZE), np.int64)
@@ -66,7 +60,7 @@ class Asked:
 def test_pulls_are_asked_for_with_their_entries(pull_ops: PullOps) -> None:
     asked = Asked(11, 30, 20, 22)
     assert asked.run(pull_ops) == (4, 3, 9 * SIZE)
-    assert asked.pulls[:, STATE].tolist() == [
+    assert asked.pulls["state"].tolist() == [
         PullState.ASKED,
         PullState.AT_END,
         PullState.ASKED,
@@ -90,7 +84,7 @@ def test_it_stops_at_the_first_whose_entries_are_not_known_and_goes_on_behind_it
     asked = Asked(12, 23, 13)
     assert asked.run(pull_ops) == (1, 1, 3 * SIZE)
     assert asked.run(pull_ops, begin=2) == (3, 1, 3 * SIZE)
-    assert asked.pulls[:, STATE].tolist() == [PullState.ASKED, -1, PullState.ASKED]
+    assert asked.pulls["state"].tolist() == [PullState.ASKED, -1, PullState.ASKED]
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 9, 10, 23, 25, 29, 31, 2**62])
@@ -103,18 +97,18 @@ def test_queues_that_are_empty_gone_or_not_known_are_left(pull_ops: PullOps, num
     asked = Asked(11)
     asked.targets[0, QUEUE_NUMBER] = number
     assert not asked.is_known(pull_ops)
-    asked.pulls[0, QUEUE_OFFSET] = 0
+    asked.pulls[0]["queue_offset"] = 0
     assert not asked.is_known(pull_ops)
 
 
 def test_pulls_of_unknown_targets_by_tags_or_of_unusual_sizes_are_left(pull_ops: PullOps) -> None:
     unknown, by_tags, small = Asked(11), Asked(11), Asked(11)
-    unknown.pulls[0, TARGET] = NO_TARGET
+    unknown.pulls[0]["target"] = NO_TARGET
     by_tags.targets[0, IS_FILTERED] = 1
-    small.pulls[0, MAX_BYTES] = 99
+    small.pulls[0]["max_bytes"] = 99
     assert not (unknown.is_known(pull_ops) or by_tags.is_known(pull_ops) or small.is_known(pull_ops))
-    by_tags.pulls[0, QUEUE_OFFSET] = 30
-    assert by_tags.run(pull_ops) == (1, 0, 0) and by_tags.pulls[0, STATE] == PullState.AT_END
+    by_tags.pulls[0]["queue_offset"] = 30
+    assert by_tags.run(pull_ops) == (1, 0, 0) and by_tags.pulls[0]["state"] == PullState.AT_END
 
 
 def test_what_there_is_no_room_for_is_left(pull_ops: PullOps) -> None:

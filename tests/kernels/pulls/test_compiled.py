@@ -15,25 +15,24 @@ from tests.kit.chosen_records import BEGIN, ROOM, Chosen, record_of
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE, pack
 from cometmq.kernels import plain
-from cometmq.kernels.ops import PAGE_SIZE, Ops
+from cometmq.kernels.arrays import PAGE_SIZE
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.pull_table import NO_TARGET
 from cometmq.kernels.pulls.rows import (
     ANSWER_SIZE_MAX,
     ASK_SIZE,
     CHOSEN_SIZE,
-    HASH,
     NO_CODES,
     NO_LIMIT,
     NO_NUMBER,
-    PULL_SIZE,
-    STATE,
-    TARGET,
+    PULL,
     TARGET_SIZE,
     WINDOW_SIZE,
     AnswerRoom,
     Asks,
     KnownEntries,
     LogBytes,
+    Pull,
     ReadOutcome,
     constants_of,
 )
@@ -76,7 +75,7 @@ frames = st.builds(
 @settings(deadline=None)
 @given(st.lists(st.tuples(frames, st.booleans()), max_size=10), st.integers(0, 40))
 def test_pulls_are_read_the_same(compiled: Ops, drawn: list[tuple[bytes, bool]], cut: int) -> None:
-    readers = [Reader(plain.pulls), Reader(compiled.pulls)]
+    readers = [Reader(plain), Reader(compiled)]
     kept: list[bytes] = []
     for frame, is_learned in drawn:
         plainly, compiledly = (reader.reads(frame) for reader in readers)
@@ -88,7 +87,7 @@ def test_pulls_are_read_the_same(compiled: Ops, drawn: list[tuple[bytes, bool]],
             assert [without_hash(row) for row in readers[0].rows] == [
                 without_hash(row) for row in readers[1].rows
             ]
-            if readers[0].rows[0][TARGET] == NO_TARGET:
+            if readers[0].rows[0].target == NO_TARGET:
                 assert readers[0].rows == readers[1].rows and readers[0].key() == readers[1].key()
                 if is_learned:
                     assert readers[0].learn() == readers[1].learn()
@@ -98,9 +97,9 @@ def test_pulls_are_read_the_same(compiled: Ops, drawn: list[tuple[bytes, bool]],
     assert list(map(without_hash, readers[0].rows)) == list(map(without_hash, readers[1].rows))
 
 
-def without_hash(row: list[int]) -> list[int]:
+def without_hash(row: Pull) -> Pull:
     """Return what of a row is to be the same: of a known target its hash, and where its key was, are not."""
-    return row if row[TARGET] == NO_TARGET else [*row[:HASH], *row[STATE:]]
+    return row if row.target == NO_TARGET else row._replace(key_hash=0, key_at=0, key_end=0)
 
 
 offsets = st.sampled_from([-1, 0, 5, 9, 10, 11, 12, 20, 24, 25, 29, 30, 31, 2**62])
@@ -126,9 +125,9 @@ def test_pulls_are_asked_for_the_same(
 ) -> None:
     results = []
     for ops in (plain.pulls, compiled.pulls):
-        rows = np.zeros((len(pulls), PULL_SIZE), np.int64)
-        for row, (offset, count, size, target) in zip(rows, pulls, strict=True):
-            row[:] = 0, 0, 7, 1, offset, count, size, 3, 0, 0, target, 0, 0, 0, 2
+        rows = np.zeros(len(pulls), PULL)
+        for number, (offset, count, size, target) in enumerate(pulls):
+            rows[number] = (0, 7, 1, offset, count, size, 3, 0, 0, target, 0, 0, 0, 2)
         targets = np.array([(2, 0), (2, 1), (NO_NUMBER, 0), (1, 0)], np.int64)
         assert targets.shape[1] == TARGET_SIZE
         windows = np.zeros((3, WINDOW_SIZE), np.int64)

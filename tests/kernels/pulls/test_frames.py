@@ -1,43 +1,41 @@
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from tests.kernels.pulling import Reader, binary_frame, json_frame
+from tests.kernels.pulling import USUAL, Reader, binary_frame, header, json_frame
+from tests.kernels.reading import framed
 
-from cometmq.kernels.pulls.frames import LITE_PULL_CODE
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, NO_TARGET
-from cometmq.kernels.pulls.rows import (
-    COMMIT_OFFSET,
-    NO_LIMIT,
-    NOTHING_TO_COMMIT,
-    PULL_SIZE,
-    TARGET,
-    UNKNOWN_AT,
-    PullOps,
-    PullState,
-)
+from cometmq.kernels.pulls.rows import NO_LIMIT, NOTHING_TO_COMMIT, PullState
 from cometmq.wire.codes import RequestCode
 
 FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
 
 
 @pytest.fixture
-def reader(pull_ops: PullOps) -> Reader:
-    return Reader(pull_ops)
+def compiled_reader(compiled: Ops) -> Reader:
+    return Reader(compiled)
+
+
+@pytest.fixture
+def reader(ops: Ops) -> Reader:
+    return Reader(ops)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_a_pull_becomes_numbers(reader: Reader, frame: Callable[..., bytes]) -> None:
     data = frame()
     assert reader.read(b"x" + data, 1) == (1 + len(data), 1 + len(data))
-    ((*numbers, target, _, unknown_at, _, state),) = reader.rows
-    assert len(reader.rows[0]) == PULL_SIZE
-    assert numbers == [1, 1 + len(data), 5, frame is binary_frame, 17, 32, 262144, 3, 16, 15000]
-    assert (target, unknown_at, state) == (NO_TARGET, 0, PullState.ASKED)
+    (row,) = reader.rows
+    assert row[:9] == (0, 5, frame is binary_frame, 17, 32, 262144, 3, 16, 15000)
+    assert (row.target, row.key_at, row.state) == (NO_TARGET, 0, PullState.ASKED)
 
 
 def test_an_offset_is_committed_only_if_the_flag_says_so(reader: Reader) -> None:
     assert reader.reads(json_frame({"sysFlag": "2"}))
-    assert reader.rows[0][COMMIT_OFFSET] == NOTHING_TO_COMMIT
+    assert reader.rows[0].commit_offset == NOTHING_TO_COMMIT
 
 
 def test_without_a_limit_of_bytes_there_is_none(reader: Reader) -> None:
@@ -79,11 +77,11 @@ def test_who_asks_for_the_same_is_known(reader: Reader) -> None:
         {"sysFlag": "4", "subscription": "a", "expressionType": "SQL92"},
     ]
     frames = [frame(fields) for fields in changes for frame in FRAMES]
-    frames += [json_frame(fields, code=LITE_PULL_CODE) for fields in changes]
+    frames += [json_frame(fields, code=int(RequestCode.LITE_PULL_MESSAGE)) for fields in changes]
     numbers = []
     for frame in frames:
         assert reader.reads(frame)
-        known = reader.rows[0][TARGET]
+        known = reader.rows[0].target
         numbers.append(reader.learn() if known == NO_TARGET else known)
     assert numbers == [n // 2 for n in range(20)] + list(range(10, 20))
     assert reader.table.count == 20
@@ -96,16 +94,16 @@ def test_what_differs_from_pull_to_pull_is_no_part_of_the_key(reader: Reader, fi
     assert reader.reads(json_frame())
     reader.learn()
     assert reader.reads(json_frame(fields | {"subscription": "not looked at", "expressionType": "SQL92"}))
-    assert reader.rows[0][TARGET] == 0
+    assert reader.rows[0].target == 0
 
 
 def test_each_unknown_key_has_its_place(reader: Reader) -> None:
     frames = b"".join(json_frame({"queueId": str(n)}) for n in range(5))
     reader.read(frames)
-    assert len({row[UNKNOWN_AT] for row in reader.rows}) == 5
+    assert len({row.key_at for row in reader.rows}) == 5
     assert [reader.learn(n) for n in range(5)] == [0, 1, 2, 3, 4]
     reader.read(frames)
-    assert [row[TARGET] for row in reader.rows] == [0, 1, 2, 3, 4]
+    assert [row.target for row in reader.rows] == [0, 1, 2, 3, 4]
 
 
 def test_a_pull_whose_texts_are_too_long_is_left(reader: Reader) -> None:
@@ -113,3 +111,70 @@ def test_a_pull_whose_texts_are_too_long_is_left(reader: Reader) -> None:
     longest = KEY_SIZE_MAX - 32 - 8 - len("T") - len("group") - len("TAG")
     assert reader.reads(json_frame({"sysFlag": "4", "subscription": "x" * longest}))
     assert not reader.reads(json_frame({"sysFlag": "4", "subscription": "x" * (longest + 1)}))
+
+
+def without(name: str) -> dict[str, Any]:
+    members = header()
+    members["extFields"] = {field: value for field, value in USUAL.items() if field != name}
+    return members
+
+
+def test_members_come_in_any_order_and_with_blanks(compiled_reader: Reader) -> None:
+    members = dict(sorted(header().items(), reverse=True))
+    assert compiled_reader.reads(framed(json.dumps(members).encode()))
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_only_some_fields_must_be_there(compiled_reader: Reader, name: str) -> None:
+    is_optional = name in ("subVersion", "maxMsgBytes", "expressionType", "bname", "requestSource")
+    assert compiled_reader.reads(framed(json.dumps(without(name)).encode())) == is_optional
+
+
+@pytest.mark.parametrize("name", ["topiX", "Topic", "ttopic", "t", "", "x" * 300, "queueIds", "sysFlags"])
+@pytest.mark.parametrize("frame", [json_frame, binary_frame])
+def test_fields_that_mean_nothing_here_are_passed_over(
+    compiled_reader: Reader, frame: Callable[..., bytes], name: str
+) -> None:
+    assert compiled_reader.reads(frame({name: "text"}))
+
+
+@pytest.mark.parametrize("fields", [{"queueId": 1}, {"bname": None}, {"topic": "ü"}, {"zz": 'q"'}])
+def test_values_that_are_no_plain_texts_leave_the_frame(
+    compiled_reader: Reader, fields: dict[str, Any]
+) -> None:
+    assert not compiled_reader.reads(json_frame(fields))
+
+
+@pytest.mark.parametrize(
+    "field", ["queueId", "queueOffset", "maxMsgNums", "sysFlag", "commitOffset", "subVersion", "maxMsgBytes"]
+)
+@pytest.mark.parametrize("text", ["", "x", "01", "1.0", "9" * 19])
+@pytest.mark.parametrize("frame", [json_frame, binary_frame])
+def test_numbers_must_be_numbers(
+    compiled_reader: Reader, frame: Callable[..., bytes], field: str, text: str
+) -> None:
+    assert not compiled_reader.reads(frame({field: text}))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"queueId":"3"', b'"queueId":"3","queueId":"3"'),
+        (b'"flag":0', b'"flag":0,"flag":0'),
+        (b'"topic":', b'"\\u0074opic":'),
+        (b'"queueId":', b'"queueId"'),
+        (b'"T"', b'"\x01"'),
+    ],
+)
+def test_anything_unusual_leaves_the_frame(compiled_reader: Reader, old: bytes, new: bytes) -> None:
+    text = json.dumps(header(), separators=(",", ":")).encode()
+    changed = text.replace(old, new, 1)
+    assert changed != text
+    assert not compiled_reader.reads(framed(changed))
+
+
+def test_a_binary_header_that_does_not_end_with_its_fields_leaves_the_frame(compiled_reader: Reader) -> None:
+    frame = binary_frame()
+    assert compiled_reader.reads(frame)
+    for cut in range(9, len(frame) - 8):
+        assert not compiled_reader.reads(framed(frame[8:-cut], b"", 1))

@@ -4,33 +4,26 @@ import json
 from struct import pack
 
 import pytest
-from tests.kernels.frames import framed
 from tests.kernels.pulling import USUAL, Reader, header, json_frame
+from tests.kernels.reading import framed
 
 from cometmq.kernels import plain
 from cometmq.kernels.pulls.plain import key_of, row_of
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, hash_of
-from cometmq.kernels.pulls.rows import (
-    COMMIT_OFFSET,
-    HASH,
-    MAX_BYTES,
-    NO_LIMIT,
-    NOTHING_TO_COMMIT,
-    QUEUE_OFFSET,
-)
+from cometmq.kernels.pulls.rows import NO_LIMIT, NOTHING_TO_COMMIT
 from cometmq.wire.frame import decode
 from cometmq.wire.headers import PullHeader, parse
 
 
 @pytest.fixture
 def reader() -> Reader:
-    return Reader(plain.pulls)
+    return Reader(plain)
 
 
 @pytest.mark.parametrize("text", ["0", str(2**63 - 1)])
 def test_numbers_are_read_as_in_commands(reader: Reader, text: str) -> None:
     assert reader.reads(json_frame({"queueOffset": text}))
-    assert reader.rows[0][QUEUE_OFFSET] == int(text)
+    assert reader.rows[0].queue_offset == int(text)
 
 
 def test_members_come_in_any_order_and_with_blanks(reader: Reader) -> None:
@@ -55,16 +48,16 @@ def test_a_row_of_a_command_is_that_of_its_frame(reader: Reader) -> None:
     assert reader.reads(frame)
     command = decode(frame)
     pull = parse(PullHeader, command.ext_fields)
-    row = row_of(command, pull, 0, len(frame))
-    assert row[:HASH] == reader.rows[0][:HASH]
-    assert key_of(command.code, pull) == reader.key() and hash_of(reader.key()) == reader.rows[0][HASH]
+    row, read = row_of(command, pull), reader.rows[0]
+    assert row[:10] == read[:10]
+    assert key_of(command.code, pull) == reader.key() and hash_of(reader.key()) == read.key_hash
 
 
 def test_what_is_absent_has_a_number_in_its_place() -> None:
     fields = {name: text for name, text in USUAL.items() if name != "maxMsgBytes"} | {"sysFlag": "2"}
     command = decode(json_frame())
     row = row_of(command, parse(PullHeader, fields))
-    assert (row[MAX_BYTES], row[COMMIT_OFFSET]) == (NO_LIMIT, NOTHING_TO_COMMIT)
+    assert (row.max_bytes, row.commit_offset) == (NO_LIMIT, NOTHING_TO_COMMIT)
 
 
 def test_a_key_that_is_too_long_is_none() -> None:

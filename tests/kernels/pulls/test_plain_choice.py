@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.kit.chosen_records import BEGIN, LONG, Chosen, file_of, record_of
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
-from cometmq.kernels.ops import PAGE_SIZE
+from cometmq.kernels.arrays import PAGE_SIZE
 from cometmq.kernels.pulls.rows import (
     Choice,
     PullOps,

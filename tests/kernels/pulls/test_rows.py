@@ -4,8 +4,6 @@ from itertools import pairwise
 
 import pytest
 
-from cometmq.kernels import plain
-from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls import rows as pulls
 from cometmq.wire.template import NumbersTemplate
 
@@ -17,7 +15,3 @@ def test_constants_are_the_pieces_side_by_side() -> None:
     assert [constants.data[begin:end].tobytes() for begin, end in pairwise(bounds)] == template.pieces()
     with pytest.raises(AssertionError):
         pulls.constants_of(NumbersTemplate("FOUND", ("a", "b", "c")))
-
-
-def test_each_body_of_the_operations_has_its_name(compiled: Ops) -> None:
-    assert (plain.pulls.body, compiled.pulls.body) == ("plain", "compiled")

@@ -11,14 +11,17 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.kernels.index_files import File, keys_of
 from tests.kernels.querying import ROOM, Reader, all_of, frame, new_rows
+from tests.kernels.reading import frames_in, stretch
 from tests.kit.chosen_records import BEGIN
 from tests.kit.index_rows import CONSTANTS, HASH, SLOTS, record_of
 
 from cometmq.format.index import ENTRY_SIZE, IndexEntry
 from cometmq.kernels import plain
-from cometmq.kernels.ops import PAGE_SIZE, Ops
+from cometmq.kernels.arrays import PAGE_SIZE
+from cometmq.kernels.frames.fields import FrameKind
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.rows import LogBytes
-from cometmq.kernels.queries.rows import FOUND_MAX, TEXTS_SIZE, QueryOps, QueryRows, QueryState
+from cometmq.kernels.queries.rows import FOUND_MAX, TEXTS_SIZE, QueryRows, QueryState
 from cometmq.wire.frame import with_prefix
 
 NUMBERS = ["0", "1", "-1", "32", "04", "x", "", " 1", "2147483648", "9223372036854775807", "9" * 18, "9" * 19]
@@ -42,7 +45,7 @@ def blank(code: int, fields: dict[str, str], opaque: int, is_reversed: bool) -> 
     return with_prefix(json.dumps(members, ensure_ascii=False).encode(), b"")
 
 
-frames = st.builds(
+drawn_frames = st.builds(
     lambda base, changes, code, opaque, binary, flag, body: frame(
         code, base | changes, opaque, binary=binary, flag=flag, body=body
     ),
@@ -59,9 +62,9 @@ frames = st.builds(
 
 
 @settings(deadline=None)
-@given(st.lists(frames, max_size=10), st.integers(0, 40), st.integers(0, ROOM))
+@given(st.lists(drawn_frames, max_size=10), st.integers(0, 40), st.integers(0, ROOM))
 def test_queries_are_read_the_same(compiled: Ops, drawn: list[bytes], cut: int, before: int) -> None:
-    readers = [Reader(plain.queries), Reader(compiled.queries)]
+    readers = [Reader(plain), Reader(compiled)]
     kept: list[bytes] = []
     for one in drawn:
         plainly, compiledly = (reader.reads(one) for reader in readers)
@@ -72,10 +75,11 @@ def test_queries_are_read_the_same(compiled: Ops, drawn: list[bytes], cut: int, 
     data = b"".join(kept)
     data = data[: len(data) - cut]
     results = []
-    for ops in (plain.queries, compiled.queries):
-        queries = new_rows()
+    for ops in (plain, compiled):
+        queries, frames = new_rows(), frames_in(ops, data)
         queries.count = before
-        results.append((ops.read(data, 0, len(data), queries), all_numbers(queries)))
+        count = ops.queries.read(frames, 0, stretch(frames, FrameKind.QUERY), queries)
+        results.append((count, all_numbers(queries)))
     assert results[0] == results[1]
 
 
@@ -270,8 +274,3 @@ def add_query(
     row.count = len(found)
     queries.offsets[queries.count, : len(found)] = found
     queries.count += 1
-
-
-def test_both_bodies_say_which_they_are(compiled: Ops) -> None:
-    bodies: list[QueryOps] = [plain.queries, compiled.queries]
-    assert [ops.body for ops in bodies] == ["plain", "compiled"]

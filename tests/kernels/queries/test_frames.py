@@ -9,27 +9,26 @@ from tests.kernels.querying import BY_ID, BY_KEY, ROOM, Reader, by_id, by_key, f
 
 from cometmq.format.java.java_hash import index_key_hash, java_hash
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.queries.frames import BY_ID_CODE, BY_KEY_CODE
-from cometmq.kernels.queries.rows import TEXTS_SIZE, UNIQUE_COUNT, QueryOps, QueryState
+from cometmq.kernels.queries.rows import TEXTS_SIZE, UNIQUE_COUNT, QueryState
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import with_prefix
 
 
 @pytest.fixture
-def reader(query_ops: QueryOps) -> Reader:
-    return Reader(query_ops)
+def reader(ops: Ops) -> Reader:
+    return Reader(ops)
 
 
 @pytest.fixture
 def compiled_reader(compiled: Ops) -> Reader:
-    return Reader(compiled.queries)
+    return Reader(compiled)
 
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_a_query_by_key_becomes_numbers(reader: Reader, binary: bool) -> None:
     data = by_key(binary=binary)
     assert reader.read(b"x" + data, 1) == (1 + len(data), 1 + len(data))
-    assert reader.row("frame_at", "frame_end", "opaque", "is_binary") == [1, 1 + len(data), 5, binary]
+    assert reader.row("frame", "opaque", "is_binary") == [0, 5, binary]
     assert reader.row("is_by_key", "key_hash") == [1, index_key_hash("T", "k1")]
     assert reader.row("max_count", "begin_time", "end_time") == [32, 5, 2**63 - 1]
     assert reader.row("state", "files", "count") == [QueryState.LOOKING, 0, 0]
@@ -46,8 +45,8 @@ def test_a_query_by_id_is_found_already(reader: Reader, binary: bool) -> None:
     topic=st.text(st.characters(codec="ascii", exclude_categories=["Cc"], exclude_characters='"\\')),
     key=st.text(st.characters(codec="ascii", exclude_categories=["Cc"], exclude_characters='"\\')),
 )
-def test_keys_are_hashed_as_the_index_does(query_ops: QueryOps, topic: str, key: str) -> None:
-    reader = Reader(query_ops)
+def test_keys_are_hashed_as_the_index_does(ops: Ops, topic: str, key: str) -> None:
+    reader = Reader(ops)
     assert reader.reads(by_key({"topic": topic, "key": key}))
     assert reader.row("key_hash") == [index_key_hash(topic, key)]
 
@@ -114,13 +113,13 @@ def test_an_offset_in_an_unusual_spelling_is_left(compiled_reader: Reader, offse
 
 
 def test_members_come_in_any_order_and_with_blanks(reader: Reader) -> None:
-    for code, fields in ((BY_KEY_CODE, BY_KEY), (BY_ID_CODE, BY_ID)):
-        members = {"opaque": 7, "extFields": fields, "flag": 0, "code": code}
+    for code, fields in ((RequestCode.QUERY_MESSAGE, BY_KEY), (RequestCode.VIEW_MESSAGE_BY_ID, BY_ID)):
+        members = {"opaque": 7, "extFields": fields, "flag": 0, "code": int(code)}
         for separators in ((", ", " : "), (",", ":"), None):
             for header in (members, dict(reversed(members.items()))):
                 data = json.dumps(header, separators=separators).encode()
                 assert reader.reads(with_prefix(data, b""))
-                assert reader.row("opaque", "is_by_key") == [7, code == BY_KEY_CODE]
+                assert reader.row("opaque", "is_by_key") == [7, code == RequestCode.QUERY_MESSAGE]
             assert not reader.reads(with_prefix(json.dumps(members | {"code": 120}).encode(), b""))
 
 

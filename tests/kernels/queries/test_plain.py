@@ -15,7 +15,7 @@ from cometmq.wire.headers import QueryMessageHeader, ViewMessageHeader, parse
 
 @pytest.fixture
 def reader() -> Reader:
-    return Reader(plain.queries)
+    return Reader(plain)
 
 
 @pytest.mark.parametrize("text", ["9223372036854775806", "-9223372036854775808"])
@@ -36,7 +36,7 @@ def test_a_row_is_added_from_the_parts_of_its_frame(reader: Reader, frame: bytes
     command, rows = decode(frame), new_rows()
     header = parse(QueryMessageHeader if command.code == 12 else ViewMessageHeader, command.ext_fields)
     assert has_row(header)
-    add(rows, command, header, 0, len(frame))
+    add(rows, command, header, 0)
     assert rows.count == 1
     assert rows.array.tolist() == reader.queries.array.tolist()
     assert rows.texts.tolist() == reader.queries.texts.tolist()

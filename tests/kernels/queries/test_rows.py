@@ -17,7 +17,7 @@ from cometmq.format.dispatch import KeyKind, has_key
 from cometmq.format.index import ENTRY_SIZE, IndexEntry
 from cometmq.format.record import MAGIC_V1, MAGIC_V2, decode
 from cometmq.kernels import plain
-from cometmq.kernels.ops import PAGE_SIZE
+from cometmq.kernels.arrays import PAGE_SIZE
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.kernels.queries.rows import (
     ANSWER_SIZE_MAX,
@@ -78,7 +78,7 @@ def look_up(
     **how: Any,
 ) -> LookUp:
     """Look for a key in one file: see ``File.bytes``."""
-    reader = Reader(ops)
+    reader = Reader(plain)
     assert reader.reads(by_key(changes))
     missing = ops.find(index.bytes(**{"is_held": False} | how), 0, max_count, HOPS_MAX, reader.queries)
     state, *place = reader.row("state", "place", "place_end")
@@ -111,7 +111,7 @@ def test_a_key_is_found_that_was_stored_within_the_time(
 
 
 def test_a_query_is_looked_up_in_a_file_once(query_ops: QueryOps) -> None:
-    index, reader = index_of((HASH, 100, 9_000)), Reader(query_ops)
+    index, reader = index_of((HASH, 100, 9_000)), Reader(plain)
     assert reader.reads(by_key({"beginTimestamp": "9000"}))
     for number, files in [(0, 1), (0, 1), (2, 1), (1, 2)]:
         assert query_ops.find(index.bytes(), number, FOUND_MAX, HOPS_MAX, reader.queries) == 0
@@ -170,7 +170,7 @@ class Answers:
         confirm_offset: int = 1 << 40,
         first: int = 0,
     ) -> None:
-        self.reader = Reader(ops)
+        self.reader = Reader(plain)
         self.reader.read(requests)
         rows = self.reader.queries
         for row, offsets in enumerate(found):

@@ -15,7 +15,8 @@ from cometmq.format.index import (
     unpack_slot,
 )
 from cometmq.format.layout import commitlog_dir, index_dir, parse_offset_name
-from cometmq.kernels.ops import PAGE_SIZE, Ops
+from cometmq.kernels.arrays import PAGE_SIZE
+from cometmq.kernels.ops import Ops
 
 SLOT_COUNT, ENTRY_COUNT = 1000, 4000  # as the golden stores were set
 

@@ -1,7 +1,8 @@
 import pytest
 from tests.kernels.sending import TEMPLATE, Reader, binary_frame, json_frame
 
-from cometmq.kernels.sends.rows import ENTRY_SIZE, SendOps
+from cometmq.kernels.ops import Ops
+from cometmq.kernels.sends.rows import ENTRY_SIZE
 from cometmq.wire.frame import Command, SerializeType
 
 HOST = "7F00000100002A9F"
@@ -9,9 +10,9 @@ HOST = "7F00000100002A9F"
 
 @pytest.mark.parametrize("queue_offset", [0, 9, 10, 12345678901, 2**62])
 @pytest.mark.parametrize("opaque", [0, 1, -1, 2**31 - 1, -(2**31)])
-def test_answers_are_those_of_the_template(send_ops: SendOps, queue_offset: int, opaque: int) -> None:
+def test_answers_are_those_of_the_template(ops: Ops, queue_offset: int, opaque: int) -> None:
     offsets, at = [queue_offset] * 4, 0xABCDEF
-    reader = Reader(send_ops, next_offsets=offsets)
+    reader = Reader(ops, next_offsets=offsets)
     expected = b""
     frames = [json_frame({"e": "0"}, opaque=opaque), binary_frame({"e": "1"}, opaque=opaque)]
     reader.read(b"".join(frames) + json_frame(flag=2) + binary_frame(flag=2), physical_offset=at)

@@ -1,18 +1,26 @@
+import json
+from typing import Any
+
 import pytest
-from tests.kernels.sending import Reader, binary_frame, framed, json_frame
+from tests.kernels.sending import USUAL, Reader, binary_frame, framed, header, json_frame
 
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends.rows import SENDS_MAX, SendOps
+from cometmq.kernels.sends.rows import SENDS_MAX
 
 
 @pytest.fixture
-def reader(send_ops: SendOps) -> Reader:
-    return Reader(send_ops)
+def compiled_reader(compiled: Ops) -> Reader:
+    return Reader(compiled)
+
+
+@pytest.fixture
+def reader(ops: Ops) -> Reader:
+    return Reader(ops)
 
 
 @pytest.mark.parametrize("one", [json_frame, binary_frame])
 def test_a_send_is_read_with_all_its_numbers(compiled: Ops, one: type) -> None:
-    reader = Reader(compiled.sends)
+    reader = Reader(compiled)
     data = one({"g": "-5", "h": "-7", "f": "1", "j": "2", "e": "3"}, flag=2)
     assert reader.takes(data)
     send = reader.send()
@@ -22,7 +30,6 @@ def test_a_send_is_read_with_all_its_numbers(compiled: Ops, one: type) -> None:
         "is_oneway": 2,
         "body_length": 4,
         "body_at": len(data) - 4,
-        "frame_end": len(data),
     }
     expected |= {"is_binary": one is binary_frame, "topic_length": 1, "is_batch": 0, "message_count": 1}
     assert {name: send[name] for name in expected} == expected
@@ -86,3 +93,75 @@ def test_a_queue_that_is_gone_is_left(reader: Reader) -> None:
 def test_a_response_is_left(reader: Reader) -> None:
     assert not reader.takes(json_frame(flag=1))
     assert not reader.takes(binary_frame(flag=1))
+
+
+def test_members_come_in_any_order_and_with_blanks(compiled_reader: Reader) -> None:
+    members = dict(sorted(header().items(), reverse=True))
+    assert compiled_reader.takes(framed(json.dumps(members).encode()))
+
+
+@pytest.mark.parametrize("name", list("abcdefghi"))
+def test_a_field_that_is_missing_leaves_the_frame(compiled_reader: Reader, name: str) -> None:
+    members = header()
+    members["extFields"] = {field: value for field, value in USUAL.items() if field != name}
+    assert not compiled_reader.takes(framed(json.dumps(members).encode()))
+
+
+@pytest.mark.parametrize("name", list("jkmn"))
+def test_other_fields_may_be_missing(compiled_reader: Reader, name: str) -> None:
+    members = header()
+    members["extFields"] = {field: value for field, value in USUAL.items() if field != name}
+    assert compiled_reader.takes(framed(json.dumps(members).encode()))
+
+
+@pytest.mark.parametrize("fields", [{"zz": "unknown"}, {"l": "16"}])
+def test_fields_that_mean_nothing_here_are_passed_over(
+    compiled_reader: Reader, fields: dict[str, str]
+) -> None:
+    assert compiled_reader.takes(json_frame(fields))
+    assert compiled_reader.takes(binary_frame(fields))
+
+
+@pytest.mark.parametrize("fields", [{"e": 1}, {"n": None}, {"k": False}, {"a": "ü"}, {"zz": 'q"'}])
+def test_values_that_are_no_plain_texts_leave_the_frame(
+    compiled_reader: Reader, fields: dict[str, Any]
+) -> None:
+    assert not compiled_reader.takes(json_frame(fields))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"opaque": "17"}, {"version": 2**31}, {"flag": None}, {"extFields": "x"}, {"code": 310.0}]
+)
+def test_numbers_must_be_numbers(compiled_reader: Reader, changes: dict[str, Any]) -> None:
+    assert not compiled_reader.takes(json_frame(**changes))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"e":"1"', b'"e":"1","e":"1"'),
+        (b'"flag":0', b'"flag":0,"flag":0'),
+        (b'"flag":0', b'"flag":0,"extFields":{"zz":"1"}'),
+        (b'"a":', b'"\\u0061":'),
+        (b'"flag":0', b'"flag":00'),
+        (b'"flag":0', b'"flag":0.0'),
+        (b'"flag":0,', b'"flag":0,,'),
+        (b'"version":479}', b'"version":479'),
+        (b'"version":479}', b'"version":479} '),
+        (b'"version":479}', b'"version":479,}'),
+        (b'{"code"', b'["code"'),
+    ],
+)
+def test_anything_else_in_the_json_leaves_the_frame(compiled_reader: Reader, old: bytes, new: bytes) -> None:
+    data = json.dumps(header(), separators=(",", ":")).encode()
+    assert old in data
+    assert not compiled_reader.takes(framed(data.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize("at", range(8, 60))
+def test_a_binary_header_with_a_length_that_leads_astray_is_left(compiled_reader: Reader, at: int) -> None:
+    data = bytearray(binary_frame())
+    data[at] ^= 0x80
+    end, _ = compiled_reader.read(bytes(data))
+    assert end in (0, len(data))
+    compiled_reader.read(bytes(data[:-1]))

@@ -1,6 +1,7 @@
 """What the plain operation on sends encodes though the compiled one leaves it, and what every body leaves."""
 
 import json
+from unittest.mock import MagicMock
 
 import pytest
 from tests.kernels.sending import ADDED, HOST, USUAL, Reader, framed, header, json_frame
@@ -8,11 +9,9 @@ from tests.kernels.sending import ADDED, HOST, USUAL, Reader, framed, header, js
 from cometmq.format.record import decode
 from cometmq.kernels import plain
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends.plain import NoSends
 from cometmq.kernels.sends.rows import RARE, RARE_IN_BATCHES
 from cometmq.wire import batch
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.connection import FrameReader
 
 KEY = "UNIQ_KEY\x01abc\x02"
 
@@ -31,12 +30,12 @@ KEY = "UNIQ_KEY\x01abc\x02"
     ],
 )
 def test_what_the_compiled_body_leaves_for_its_spelling_is_encoded(compiled: Ops, data: bytes) -> None:
-    assert Reader(plain.sends).takes(data)
-    assert not Reader(compiled.sends).takes(data)
+    assert Reader(plain).takes(data)
+    assert not Reader(compiled).takes(data)
 
 
 def test_a_send_is_stored_with_what_the_broker_adds() -> None:
-    reader = Reader(plain.sends)
+    reader = Reader(plain)
     assert reader.takes(json_frame({"e": "3", "h": "-7"}, b"hello", opaque=9))
     record = decode(bytes(reader.batch.records))
     assert (record.topic, record.queue_id, record.queue_offset, record.flag) == ("T", 3, 30, -7)
@@ -47,8 +46,8 @@ def test_a_send_is_stored_with_what_the_broker_adds() -> None:
 @pytest.mark.parametrize("name", sorted(RARE))
 def test_a_send_with_a_property_that_the_broker_looks_at_is_left(compiled: Ops, name: str) -> None:
     data = json_frame({"i": f"{name}\x011\x02{KEY}"})
-    assert not Reader(plain.sends).takes(data)
-    assert not Reader(compiled.sends).takes(data)
+    assert not Reader(plain).takes(data)
+    assert not Reader(compiled).takes(data)
 
 
 @pytest.mark.parametrize("name", sorted(RARE))
@@ -56,38 +55,19 @@ def test_a_batch_is_left_if_a_message_asks_for_something(compiled: Ops, name: st
     properties = f"{name}\x011\x02{KEY}".encode()
     members = [batch.BatchMessage(b"x", KEY.encode()), batch.BatchMessage(b"y", properties)]
     data = json_frame(body=batch.encode(members), code=int(RequestCode.SEND_BATCH_MESSAGE))
-    for ops in (plain.sends, compiled.sends):
+    for ops in (plain, compiled):
         reader = Reader(ops)
         assert reader.takes(data) == (name not in RARE_IN_BATCHES)
         assert reader.next_offsets[1] == 10 + reader.batch.message_count
 
 
-def test_rare_sends_are_left_as_the_commands_that_they_were_decoded_to() -> None:
-    reader, rare = Reader(plain.sends), json_frame({"i": f"DELAY\x011\x02{KEY}"})
-    assert reader.read(json_frame() + 2 * rare + json_frame())[1] == len(json_frame()) + 2 * len(rare)
-    assert reader.batch.left == [FrameReader().receive_data(2 * rare)]
-    for other in (framed(b'{"code":34}'), rare[:-1], json_frame(flag=0, body=b""), framed(b"{}")):
-        reader.read(rare + other)
-        assert reader.batch.left == [[]], "what follows the rare one is not decoded, so it is not either"
-
-
-def test_where_all_sends_are_rare_no_frame_is_read() -> None:
-    reader = Reader(NoSends())
-    assert reader.read(json_frame() * 3, 5) == (5, 3 * len(json_frame()))
-    assert reader.batch.message_count == 0
-
-
 def test_what_was_numbered_before_something_fails_can_be_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = Reader(plain.sends)
+    reader = Reader(plain)
 
-    def fail(*_: object) -> None:
-        raise KeyError("a mistake")
-
-    broken = json_frame({"e": "2"})
-    with monkeypatch.context() as patch:
-        patch.setattr(reader.topics, "queue_number", lambda _, queue_id: fail() if queue_id == 2 else 1)
-        with pytest.raises(KeyError):
-            reader.read(json_frame() + broken)
+    find = MagicMock(side_effect=[1, KeyError("a mistake")])
+    monkeypatch.setitem(reader.topics.numbers, "T", MagicMock(get=find))
+    with pytest.raises(KeyError):
+        reader.read(json_frame() * 2)
     assert reader.next_offsets.tolist() == [0, 11, 20, 30]
     reader.batch.take_back()
     assert reader.next_offsets.tolist() == [0, 10, 20, 30]

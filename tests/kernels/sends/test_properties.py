@@ -2,23 +2,24 @@ import pytest
 from tests.kernels.sending import Reader, binary_frame, json_frame
 
 from cometmq.format.java.java_hash import tags_code
-from cometmq.kernels.sends.rows import TAGS_CODE, SendOps
+from cometmq.kernels.ops import Ops
+from cometmq.kernels.sends.rows import TAGS_CODE
 
 KEY = "UNIQ_KEY\x01abc\x02"
 
 
 @pytest.mark.parametrize("tags", ["TagA", "标签 🙂", "a\x01b"])
 @pytest.mark.parametrize("frame", [json_frame, binary_frame])
-def test_tags_have_their_hash(send_ops: SendOps, frame: type, tags: str) -> None:
-    reader = Reader(send_ops)
+def test_tags_have_their_hash(ops: Ops, frame: type, tags: str) -> None:
+    reader = Reader(ops)
     if reader.takes(frame({"i": f"TAGS\x01other\x02TAGS\x01{tags}\x02TAGS\x01\x02{KEY}"})):
         assert reader.entries[0, TAGS_CODE] == tags_code(tags)
     else:
         assert "🙂" in tags and frame is json_frame  # a surrogate pair in escapes
 
 
-def test_without_tags_the_code_is_0(send_ops: SendOps) -> None:
-    reader = Reader(send_ops)
+def test_without_tags_the_code_is_0(ops: Ops) -> None:
+    reader = Reader(ops)
     assert reader.takes(json_frame({"i": KEY})) and reader.entries[0, TAGS_CODE] == 0
 
 
@@ -50,19 +51,19 @@ def test_without_tags_the_code_is_0(send_ops: SendOps) -> None:
         f"{KEY}{'x' * 32_767}\x01x\x02",
     ],
 )
-def test_what_must_be_changed_or_refused_is_left(send_ops: SendOps, properties: str) -> None:
-    assert not Reader(send_ops).takes(json_frame({"i": properties}))
-    assert not Reader(send_ops).takes(binary_frame({"i": properties}))
+def test_what_must_be_changed_or_refused_is_left(ops: Ops, properties: str) -> None:
+    assert not Reader(ops).takes(json_frame({"i": properties}))
+    assert not Reader(ops).takes(binary_frame({"i": properties}))
 
 
 @pytest.mark.parametrize(
     "piece", ["DELAY\x01\x02", "DELAY\x02", "XDELAY\x01x\x02", "WAIT\x01true\x02", "TIMER\x01x\x02", "\x02"]
 )
-def test_what_only_looks_so_is_taken(send_ops: SendOps, piece: str) -> None:
-    assert Reader(send_ops).takes(json_frame({"i": piece + KEY}))
+def test_what_only_looks_so_is_taken(ops: Ops, piece: str) -> None:
+    assert Reader(ops).takes(json_frame({"i": piece + KEY}))
 
 
-def test_a_binary_text_that_is_no_utf8_is_left(send_ops: SendOps) -> None:
+def test_a_binary_text_that_is_no_utf8_is_left(ops: Ops) -> None:
     data = binary_frame({"i": f"x\x01MARK\x02{KEY}"})
-    assert Reader(send_ops).takes(data)
-    assert not Reader(send_ops).takes(data.replace(b"MARK", b"MA\xffK"))
+    assert Reader(ops).takes(data)
+    assert not Reader(ops).takes(data.replace(b"MARK", b"MA\xffK"))

@@ -5,6 +5,7 @@ import pytest
 from tests.kernels.sending import TEMPLATE, Reader, json_frame
 
 from cometmq.format.java.java_hash import tags_code
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.rows import (
     ADDED,
     BINARY_PIECES,
@@ -14,13 +15,12 @@ from cometmq.kernels.sends.rows import (
     PHYSICAL_OFFSET,
     SENDS_MAX,
     STORE_HOST,
-    SendOps,
     constants_of,
 )
 
 
-def test_each_send_gets_a_row_for_its_queue_entry(send_ops: SendOps) -> None:
-    reader, code = Reader(send_ops), tags_code("TagA")
+def test_each_send_gets_a_row_for_its_queue_entry(ops: Ops) -> None:
+    reader, code = Reader(ops), tags_code("TagA")
     reader.read(json_frame({"e": "2"}, b"longer body"), physical_offset=1000)
     first = len(reader.batch.records)
     reader.read_more(json_frame({"e": "3"}))
@@ -31,8 +31,8 @@ def test_each_send_gets_a_row_for_its_queue_entry(send_ops: SendOps) -> None:
     ]
 
 
-def test_what_could_not_be_written_gives_its_queue_offsets_back(send_ops: SendOps) -> None:
-    reader = Reader(send_ops)
+def test_what_could_not_be_written_gives_its_queue_offsets_back(ops: Ops) -> None:
+    reader = Reader(ops)
     reader.read(json_frame() + json_frame({"e": "2"}) + json_frame())
     assert reader.next_offsets.tolist() == [0, 12, 21, 30]
     reader.batch.take_back()
@@ -40,9 +40,9 @@ def test_what_could_not_be_written_gives_its_queue_offsets_back(send_ops: SendOp
 
 
 @pytest.mark.parametrize("limit", ["records_max", "answers_max"])
-def test_what_there_is_no_room_for_is_taken_next(send_ops: SendOps, limit: str) -> None:
+def test_what_there_is_no_room_for_is_taken_next(ops: Ops, limit: str) -> None:
     limits: dict[str, Any] = {limit: 2000}
-    reader, frame = Reader(send_ops, **limits), json_frame(body=bytes(100))
+    reader, frame = Reader(ops, **limits), json_frame(body=bytes(100))
     data, position, count = frame * 20, 0, 0
     while position < len(data):
         end, others_end = reader.read(data, position)
@@ -52,8 +52,8 @@ def test_what_there_is_no_room_for_is_taken_next(send_ops: SendOps, limit: str) 
     assert count == 20 and reader.next_offsets[1] == 30
 
 
-def test_a_record_that_there_is_no_room_for_at_all_is_left(send_ops: SendOps) -> None:
-    reader = Reader(send_ops, records_max=900)
+def test_a_record_that_there_is_no_room_for_at_all_is_left(ops: Ops) -> None:
+    reader = Reader(ops, records_max=900)
     long = json_frame(body=bytes(1000))
     assert reader.read(long + json_frame()) == (0, len(long))
     assert reader.read(long + json_frame(), len(long))[0] == len(long + json_frame())
@@ -70,8 +70,8 @@ def test_constants_stand_one_behind_the_other() -> None:
     assert parts[STORE_HOST] == constants.store_host == store_host
 
 
-def test_a_batch_takes_more_reads_until_it_has_no_room(send_ops: SendOps) -> None:
-    reader, frame = Reader(send_ops), json_frame({"e": "2"})
+def test_a_batch_takes_more_reads_until_it_has_no_room(ops: Ops) -> None:
+    reader, frame = Reader(ops), json_frame({"e": "2"})
     assert reader.read(json_frame(), physical_offset=500) == (len(json_frame()),) * 2
     first = reader.batch.answers()
     size = len(reader.batch.records)

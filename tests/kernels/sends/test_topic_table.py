@@ -7,7 +7,6 @@ from cometmq.kernels.sends.topic_table import (
     NAME_AT,
     NAME_LENGTH,
     NO_NAME,
-    NO_QUEUE,
     QUEUE_COUNT,
     TopicHashTable,
     slot_of,
@@ -38,10 +37,9 @@ def test_every_topic_is_found_with_its_queues(count: int) -> None:
     for number, topic in enumerate(topics):
         assert queues(table, topic) == [-1, number, -1, -1]
         assert table.find(topic) == topic.upper()
-        numbers = [table.queue_number(topic, queue_id) for queue_id in (-1, 0, 1, 4)]
-        assert numbers == [NO_QUEUE, NO_QUEUE, number, NO_QUEUE]
+        assert table.numbers[topic] == {1: number}
     assert find(table, "another") is None and table.find("another") is None
-    assert table.queue_number("another", 0) == NO_QUEUE
+    assert "another" not in table.numbers
 
 
 def test_a_queue_that_is_put_again_has_its_new_number() -> None:
@@ -76,7 +74,7 @@ def test_a_topic_that_is_forgotten_has_no_queues_and_the_others_keep_theirs() ->
     table.forget("A")
     table.forget("unknown")
     assert (queues(table, "A"), queues(table, "B")) == ([], [-1, 8])
-    assert (table.find("A"), table.find("B"), table.queue_number("A", 0)) == (None, "B", NO_QUEUE)
+    assert (table.find("A"), table.find("B"), table.numbers["A"]) == (None, "B", {})
 
 
 @pytest.mark.parametrize("queue_count", [1, 2, 5])

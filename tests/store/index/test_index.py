@@ -13,7 +13,7 @@ from cometmq.format import layout
 from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, SLOT_SIZE, IndexHeader, entry_position
 from cometmq.format.java.java_hash import index_key_hash
 from cometmq.io.open_files import OpenFiles
-from cometmq.kernels.ops import PAGE_SIZE
+from cometmq.kernels.arrays import PAGE_SIZE
 from cometmq.store.index.index import TAIL_MAX, Index
 from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk

@@ -6,7 +6,7 @@ from tests.store.conftest import new_message
 
 from cometmq.format.record import encode_fields
 from cometmq.format.scan import StopReason
-from cometmq.kernels import current
+from cometmq.kernels import loading
 from cometmq.store.append import NewMessage
 from cometmq.store.log.torn import SECTOR_SIZE, cut_torn
 
@@ -25,7 +25,7 @@ def records(messages: list[NewMessage]) -> bytearray:
 
 def count(data: bytearray, vouched_time: int = 0) -> int:
     buffer = np.frombuffer(data, np.uint8)
-    scan = cut_torn(buffer, current().scan(buffer, base_offset=0), vouched_time)
+    scan = cut_torn(buffer, loading.ops.scan(buffer, base_offset=0), vouched_time)
     assert scan.count == len(scan.size) == len(scan.topic_length)
     assert scan.count == 0 or scan.stop_position <= len(data)
     return scan.count
@@ -48,7 +48,7 @@ def test_whole_records_are_left() -> None:
 @pytest.mark.parametrize("size", range(0, 600, 7))
 def test_a_record_counts_only_if_no_sector_of_its_texts_is_lost(size: int) -> None:
     whole = records([new_message("Topic", body=b"x"), new_message("Topic", body=b"y" * size, keys="k" * 900)])
-    scan = current().scan(np.frombuffer(whole, np.uint8), base_offset=0)
+    scan = loading.ops.scan(np.frombuffer(whole, np.uint8), base_offset=0)
     for sector in range(0, len(whole), SECTOR_SIZE):
         torn = bytearray(whole)
         torn[sector : sector + SECTOR_SIZE] = bytes(len(torn[sector : sector + SECTOR_SIZE]))
@@ -61,5 +61,5 @@ def test_what_is_vouched_for_is_not_judged() -> None:
     data[2 * SECTOR_SIZE : 3 * SECTOR_SIZE] = bytes(SECTOR_SIZE)
     assert count(data, vouched_time=TIME) == 1
     buffer = np.frombuffer(data, np.uint8)
-    scan = cut_torn(buffer, current().scan(buffer, base_offset=0), TIME - 1)
+    scan = cut_torn(buffer, loading.ops.scan(buffer, base_offset=0), TIME - 1)
     assert (scan.count, scan.stop_position, scan.stop_reason) == (0, 0, StopReason.DAMAGED)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kernels.querying import by_id, by_key
+from tests.kernels.reading import frames_in
 from tests.store.conftest import ROOT, new_message
 
 from cometmq import kernels
@@ -13,6 +14,7 @@ from cometmq.format import layout
 from cometmq.format.checksum import Crc
 from cometmq.io.files import Disk, FileMap
 from cometmq.kernels import plain
+from cometmq.kernels.queries.plain import PlainQueries
 from cometmq.kernels.queries.rows import ANSWERS_SIZE_MAX, HOPS_MAX, QueryOps, QueryState, constants_of
 from cometmq.message import Buffer
 from cometmq.store.index.index import Index
@@ -87,7 +89,8 @@ class Asked:
 
     def __init__(self, finds: BulkFinds, frames: list[bytes]) -> None:
         data = b"".join(frames)
-        count, *_ = finds.begin().read(data, 0, len(data), finds.queries)
+        read = frames_in(kernels.loading.ops, data)
+        count = kernels.loading.ops.queries.read(read, 0, len(frames), finds.begin())
         assert count == len(frames) == finds.queries.count
         self.last_update = finds.look_up()
         constants = constants_of((BY_ID, ()), (BY_KEY, self.last_update or (0, 0)))
@@ -188,10 +191,13 @@ def test_a_log_that_is_checked_otherwise_has_plain_operations(
     store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    assert store.readings.finds.begin() is kernels.current().queries
+    finds = store.readings.finds
+    finds.begin()
+    assert finds._ops is kernels.loading.ops.queries
     (offset,) = fill(store, 1)
     store._log.crc = Crc.RECORD
-    assert store.readings.finds.begin().body == "plain"
+    finds.begin()
+    assert isinstance(finds._ops, PlainQueries)
     assert Asked(store.readings.finds, [by_id(offset)]).states == [LEFT], "it has no such checksum"
 
 

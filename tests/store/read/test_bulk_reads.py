@@ -10,17 +10,13 @@ from tests.store.conftest import new_message
 
 from cometmq import kernels
 from cometmq.format.checksum import Crc
+from cometmq.kernels import plain
 from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.kernels.pulls.rows import (
     ANSWERS_SIZE_MAX,
-    MAX_BYTES,
-    MAX_COUNT,
     NO_NUMBER,
-    NUMBER,
-    PULL_SIZE,
+    PULL,
     QUEUE_NUMBER,
-    QUEUE_OFFSET,
-    TARGET,
     TARGET_SIZE,
     PullState,
     ReadOutcome,
@@ -49,7 +45,7 @@ def store(
 ) -> Iterator[MessageStore]:
     kernels.load()
     if request.param == "plain":
-        monkeypatch.setattr(kernels, "pulls_for", PlainPulls)
+        monkeypatch.setattr(kernels.loading, "ops", plain)
     settings = StoreSettings(mapped_file_size_commit_log=FILE_SIZE, max_message_size=FILE_SIZE)
     with MessageStore.open(Path("/disk/store"), settings, files=disk) as opened:
         yield opened
@@ -75,11 +71,12 @@ def add(
 
 def add_known(reads: BulkReads, *pulls: tuple[int, int, int], count: int = 32) -> int:
     """Add pulls, each by queue's number, offset and opaque number; tell how many were added."""
-    rows, targets = np.zeros((len(pulls), PULL_SIZE), np.int64), np.zeros((len(pulls), TARGET_SIZE), np.int64)
+    rows, targets = np.zeros(len(pulls), PULL), np.zeros((len(pulls), TARGET_SIZE), np.int64)
     targets[:, QUEUE_NUMBER] = [number for number, *_ in pulls]
-    rows[:, (QUEUE_OFFSET, NUMBER)] = [rest for _, *rest in pulls]
-    rows[:, TARGET] = range(len(pulls))
-    rows[:, MAX_COUNT], rows[:, MAX_BYTES] = count, 1 << 18
+    rows["queue_offset"] = [offset for _, offset, _ in pulls]
+    rows["opaque"] = [opaque for _, _, opaque in pulls]
+    rows["target"] = range(len(pulls))
+    rows["max_count"], rows["max_bytes"] = count, 1 << 18
     return reads.add_known(rows, 0, targets)
 
 
@@ -221,8 +218,8 @@ def test_a_read_that_no_room_is_large_enough_for_is_not_even_tried(
     with MessageStore.open(Path("/disk/store"), settings, files=disk) as store:
         fill(store, 40, 30_000)
         reads = store.readings.bulk
-        calls = MagicMock(wraps=kernels.current().pulls)
-        monkeypatch.setattr(kernels, "pulls_for", lambda _: calls)
+        calls = MagicMock(wraps=kernels.loading.ops.pulls)
+        monkeypatch.setattr(kernels.loading, "ops", MagicMock(wraps=kernels.loading.ops, pulls=calls))
         reads.begin()
         add(reads, 0, 0, 20, size=1 << 20)
         (one,) = answer(reads)
@@ -257,7 +254,8 @@ def test_the_hashes_of_many_filters_do_not_stay(store: MessageStore) -> None:
 
 def test_a_log_that_is_checked_otherwise_has_the_plain_operations(store: MessageStore) -> None:
     store._log.crc = Crc.RECORD
-    assert isinstance(store.readings.bulk.begin(), PlainPulls)
+    reads = BulkReads(store._log, store._queues, store.readings.bulk._limits, reads_later=False)
+    assert isinstance(reads.begin(), PlainPulls)
     fill(store, 2)
-    add(store.readings.bulk, 0, 0)
-    assert answer(store.readings.bulk)[0].outcome == ReadOutcome.LEFT, "it lacks the property CRC"
+    add(reads, 0, 0)
+    assert answer(reads)[0].outcome == ReadOutcome.LEFT, "it lacks the property CRC"

@@ -38,12 +38,12 @@ def records(count: int) -> tuple[bytes, list[int]]:
             if number % 9 == 0:
                 store.append([new_message("Prepared", 0, sys_flag=TRANSACTION_PREPARED)])
         ((_, data),) = log_of(store)
-    found = kernels.current().scan(data, base_offset=0, crc=Crc.NONE)
+    found = kernels.loading.ops.scan(data, base_offset=0, crc=Crc.NONE)
     return data[: found.stop_position], [*found.position.tolist(), found.stop_position]
 
 
 def chunk_of(data: bytes, begin: int, end: int) -> Chunk:
-    scan = kernels.current().scan(data[begin:end], base_offset=begin, crc=Crc.NONE)
+    scan = kernels.loading.ops.scan(data[begin:end], base_offset=begin, crc=Crc.NONE)
     return Chunk(np.frombuffer(data[begin:end], np.uint8), begin, scan)
 
 

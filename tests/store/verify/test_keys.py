@@ -7,7 +7,7 @@ import pytest
 from tests.store.conftest import ROOT, SMALL
 
 from cometmq.format.index import IndexHeader
-from cometmq.kernels.ops import Longs
+from cometmq.kernels.arrays import Longs
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.verify.findings import Findings
 from cometmq.store.verify.keys import NONE_MISSING, Entries, IndexedFile, KeyCheck, Missing, RecordKeys

@@ -49,7 +49,7 @@ from cometmq.broker.state.offsets import SEPARATOR, Offsets
 from cometmq.broker.state.rates import Rates
 from cometmq.format.java import fastjson
 from cometmq.io.clock import Clock
-from cometmq.kernels.ops import Longs
+from cometmq.kernels.arrays import Longs
 from cometmq.net.server import Session
 from cometmq.store.queue.queue_ends import Entries
 from cometmq.store.queue.queues import QueueKey

@@ -5,8 +5,8 @@ from cometmq.access.directory import Directory
 from cometmq.access.failures import Failures
 from cometmq.access.guard import Guard, GuardRules
 from cometmq.access.needs import Needs
-from cometmq.broker.auth.checked_bulk import CheckedBulk
 from cometmq.broker.auth_settings import AuthSettings
+from cometmq.broker.door import Door
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.producers import ConnectedMember
@@ -14,7 +14,6 @@ from cometmq.io.clock import Clock
 from cometmq.net.guarded import Guarded
 from cometmq.net.newcomers import NewcomerLimits
 from cometmq.net.server import RequestHandler, Server, Session
-from cometmq.net.turn import BulkHandler
 from cometmq.wire.bodies import Heartbeat, TopicConfigs
 from cometmq.wire.bodies.body import BodyType
 from cometmq.wire.bodies.group import GroupConfigList
@@ -64,10 +63,10 @@ def may_be_asked(guard: Guard | None, session: Session, member: ConnectedMember,
     return guard is None or guard.may(member.user, RequestCode.END_TRANSACTION, need, session.peer[0])
 
 
-def serve(server: Server, handler: RequestHandler, bulk: BulkHandler | None, guard: Guard | None) -> None:
+def serve(server: Server, handler: RequestHandler, door: Door | None, guard: Guard | None) -> None:
     """Begin to pass a server's requests to its handlers, if any in bulk, behind a guard if there is one."""
     if guard is None:
-        server.handler, server.bulk = handler, bulk
+        server.handler, server.bulk = handler, door
     else:
         server.handler = Guarded(handler, guard)
-        server.bulk = None if bulk is None else CheckedBulk(bulk, guard, guard.repeats)
+        server.bulk = None if door is None else door.behind(guard)

@@ -17,8 +17,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
+from cometmq.broker.requests.runs import ReadRun
 from cometmq.broker.state.rates import Rates
 from cometmq.format.dispatch import KeyKind
+from cometmq.kernels.frames.rows import FrameRun, Frames
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.queries.rows import (
     QUERIES_MAX,
     UNIQUE_COUNT,
@@ -28,12 +31,11 @@ from cometmq.kernels.queries.rows import (
 )
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
-from cometmq.net.turn import Read
 from cometmq.store.read.query import QueryResult
 from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, SerializeType, decode, frame_end, response
+from cometmq.wire.frame import Command, SerializeType, response
 from cometmq.wire.headers import (
     QueryMessageHeader,
     QueryMessageResponseHeader,
@@ -55,10 +57,11 @@ _ANSWERED: Final = int(QueryState.ANSWERED)
 _NOTHING: Final = int(QueryState.NOTHING)
 
 
-class _QueriesOfRead(NamedTuple):
-    """The queries that a read begins with: from which row to before which they are."""
+class _QueriesOfRun(NamedTuple):
+    """The queries of a run that are looked up: from which row to before which they are."""
 
-    read: Read
+    session: Session
+    run: FrameRun
     begin: int
     end: int
 
@@ -74,35 +77,22 @@ class MessageQueries:
         self._last_update: LastUpdate = 0, 0
         self._constants = constants_of((_FOUND_BY_ID, ()), (_FOUND_BY_KEY, self._last_update))
 
-    def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
-        """Answer the queries at the ``position`` of reads, up to another frame or to ``ends``.
-
-        Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Returns the reads
-        that do not begin with a query; of these ``commands_end`` is where the next one begins.
-        """
-        others: list[Read] = []
-        asked: list[_QueriesOfRead] = []
-        ops, queries = self._finds.begin(), self._finds.queries
-        if len(reads) == 1 and not ops.is_for_one and frame_end(reads[0].data, reads[0].position) == ends[0]:
-            reads[0].commands_end = ends[0]
-            return others
-        for read, end in zip(reads, ends, strict=True):
-            if queries.count >= QUERIES_MAX:
-                read.commands_end = read.position  # its turn comes when these are answered
-            elif read.session.congested:
-                read.commands_end = end
-            else:
-                begin = queries.count
-                count, _, read.commands_end = ops.read(read.data, read.position, end, queries)
-                if count:
-                    read.commands_end = read.position  # what follows is looked at next
-                    asked.append(_QueriesOfRead(read, begin, begin + count))
+    def take(self, ops: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
+        """Answer the queries of a turn: see ``broker.requests.runs.Taker``."""
+        asked: list[_QueriesOfRun] = []
+        queries = self._finds.begin()
+        for read, run in runs:
+            begin = queries.count
+            if read.session.congested:
+                run.left = run.last
+            elif begin < QUERIES_MAX:  # else its turn comes when these are answered
+                if count := ops.queries.read(frames, run.first, run.last, queries):
+                    asked.append(_QueriesOfRun(read.session, run, begin, begin + count))
                 else:
-                    others.append(read)
+                    run.left = run.first + 1
         if asked:
             self._rates.query_rows[ops.body] += queries.count
-            self._answer(asked)
-        return others
+            self._answer(frames, asked)
 
     def handlers(self) -> Handlers:
         """Return the handlers by request code."""
@@ -118,7 +108,7 @@ class MessageQueries:
         self._rates.query_commands += 1
         self._read_when_drained(session, command, header)
 
-    def _answer(self, asked: Sequence[_QueriesOfRead]) -> None:
+    def _answer(self, frames: Frames, asked: Sequence[_QueriesOfRun]) -> None:
         """Look up and answer the queries that were added."""
         last_update = self._finds.look_up()
         if last_update is not None and last_update != self._last_update:
@@ -128,31 +118,34 @@ class MessageQueries:
         for begin, end in self._finds.answer(self._constants):
             states = self._finds.queries.states[begin:end].tolist()
             while first < len(asked) and asked[first].begin < end:
-                self._send(asked[first], begin, states)
+                self._send(frames, asked[first], begin, states)
                 if asked[first].end > end:
                     break  # there was no room for its other responses
                 first += 1
 
-    def _send(self, asked: _QueriesOfRead, first: int, states: list[int]) -> None:
-        """Send the responses to the queries of one read, those that lie side by side together.
+    def _send(self, frames: Frames, asked: _QueriesOfRun, first: int, states: list[int]) -> None:
+        """Send the responses to the queries of one run, those that lie side by side together.
 
         Args:
             first: the first row that is done with.
             states: the states of these rows.
         """
-        read, session, rows = asked.read, asked.read.session, self._finds.queries.rows
+        run, session, rows = asked.run, asked.session, self._finds.queries.rows
         begin, end = max(asked.begin, first), min(asked.end, first + len(states))
-        if session.congested or read.position != rows[begin].frame_at:
+        if session.congested or run.done != rows[begin].frame:
             return  # the peer is to take its responses first: these queries are read again
-        read.position = read.commands_end = rows[end - 1].frame_end
+        run.done = run.left = rows[end - 1].frame + 1
         sent = rows[begin - 1].answer_end if begin > first else 0
-        for number, state in enumerate(states[begin - first : end - first], begin):
+        others = states[begin - first : end - first]
+        if others.count(_ANSWERED) == len(others):  # nearly always
+            others = []
+        for number, state in enumerate(others, begin):
             if state != _ANSWERED:
                 sent = self._send_answers(session, sent, rows[number].answer_end)
                 if state == _NOTHING:
                     session.send(self._refusal_of(number))
                 else:
-                    command, header = _request_of(read, rows[number])
+                    command, header = _request_of(frames, rows[number])
                     attempt(session, (command,), self._read_when_drained, session, command, header)
         self._send_answers(session, sent, rows[end - 1].answer_end)
 
@@ -204,9 +197,9 @@ class MessageQueries:
         )
 
 
-def _request_of(read: Read, row: QueryRow) -> tuple[Command, QueryHeader]:
-    """Decode the query of a row."""
-    command = decode(read.data[row.frame_at : row.frame_end])
+def _request_of(frames: Frames, row: QueryRow) -> tuple[Command, QueryHeader]:
+    """Return the request of a row."""
+    command = frames.request(row.frame)
     if command.code == RequestCode.QUERY_MESSAGE:
         return command, parse(QueryMessageHeader, command.ext_fields)
     return command, parse(ViewMessageHeader, command.ext_fields)

@@ -5,7 +5,6 @@ from cometmq.broker.handlers import Part
 from cometmq.broker.name_servers.topic_routes import TopicRoutes
 from cometmq.broker.requests.additions import additions_of
 from cometmq.broker.requests.assignments import Assignments, LockRequests
-from cometmq.broker.requests.bulk import Bulk
 from cometmq.broker.requests.client_requests import ClientRequests
 from cometmq.broker.requests.message_queries import MessageQueries
 from cometmq.broker.requests.pop.parts import PopParts
@@ -34,7 +33,7 @@ class RequestParts:
         may_send: as for ``Relay``.
 
     Attributes:
-        bulk: takes what comes most often, many requests at once.
+        queries, acks: take queries for messages and acknowledgements of popped ones.
         parts: all that have handlers.
     """
 
@@ -72,8 +71,8 @@ class RequestParts:
             Suggestions(groups, replicas, store.readings) if own.replication.slave_read_enable else None,
         )
         self.pop = pop = PopParts(basis, state, timed.revive.log, safe.disk)
-        queries = MessageQueries(store, reads, rates)
-        self.bulk = Bulk(self.sends, self.pulls, queries, pop.acks)
+        self.queries = MessageQueries(store, reads, rates)
+        self.acks = pop.acks
         self.clients = ClientRequests(
             producers, consumers, state.filters, state.subscriptions, groups, topics, basis.peers_clock, own
         )
@@ -102,7 +101,7 @@ class RequestParts:
             self.lock_requests,
             self.replies,
             self.recalls,
-            queries,
+            self.queries,
             Relay(consumers, store, reads, calls, bodies, broker_name=name, may_send=may_send),
             Positions(store, reads, topics, groups, offsets),
             Retries(store, reads, topics, groups, rates, delays, store_host=host, permission=permission),

@@ -26,6 +26,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.requests.pull_rows import FOUND, IfNothing, PullReader, PullRow
 from cometmq.broker.requests.pull_targets import PullTargets, unchecked
+from cometmq.broker.requests.runs import ReadRun
 from cometmq.broker.requests.suggestions import Suggestions
 from cometmq.broker.settings_by_subject import PullSettings
 from cometmq.broker.state.newer_subscriptions import NewerSubscriptions
@@ -34,23 +35,18 @@ from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import NotLatest, Subscriptions
 from cometmq.cluster.hold import PullHold
 from cometmq.cluster.route import MASTER
+from cometmq.kernels.frames.rows import FrameRun, Frames
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.plain import row_of
 from cometmq.kernels.pulls.rows import (
-    COMMIT_OFFSET,
-    FRAME_END,
     NOTHING_TO_COMMIT,
     PULLS_MAX,
-    QUEUE_OFFSET,
-    STATE,
-    SUSPEND_MS,
-    SYS_FLAG,
     PullState,
     ReadOutcome,
     constants_of,
 )
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
-from cometmq.net.turn import Read
 from cometmq.store.read.bulk_reads import Answered
 from cometmq.store.read.get_result import GetResult, GetStatus
 from cometmq.store.store import MessageStore
@@ -124,30 +120,20 @@ class PullRequests:
         """The number of held pulls."""
         return len(self._hold)
 
-    def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
-        """Answer or hold the pulls at the ``position`` of reads, up to another frame or to ``ends``.
-
-        Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Returns the reads
-        that do not begin with a pull; their ``commands_end`` is where the next pull begins.
-        """
-        others: list[Read] = []
+    def take(self, ops: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
+        """Answer or hold the pulls of a turn: see ``broker.requests.runs.Taker``."""
         pulls: list[PullRow] = []
-        begun: list[tuple[Read, int, int]] = []
-        ops = self._bulk.begin()
-        for read, end in zip(reads, ends, strict=True):
-            if len(pulls) >= PULLS_MAX:
-                read.commands_end = read.position  # the next call reads it
-            elif read.session.congested:
-                read.commands_end = end
-            else:
-                first = len(pulls)
-                self._reader.read(ops, read, end, pulls)
-                if len(pulls) > first:
-                    begun.append((read, first, len(pulls)))
-                else:
-                    others.append(read)
+        begun: list[tuple[FrameRun, int]] = []
+        self._bulk.begin()
+        for read, run in runs:
+            if read.session.congested:
+                run.left = run.last
+            elif len(pulls) < PULLS_MAX:  # else the next call reads them
+                count = self._reader.read(ops, frames, read.session, run.first, run.last, pulls)
+                begun.append((run, len(pulls)))
+                if not count:
+                    run.left = run.first + 1
         self._answer(pulls, begun)
-        return others
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -212,8 +198,9 @@ class PullRequests:
         """Suspend a pull until its member's subscription is known; return False if that is of no use."""
 
         def go_on() -> None:
-            if self._reader.renew(pull):
-                self._serve([pull])
+            again = PullRow(pull.session, pull.target, row_of(pull.command, pull.target.header))
+            if self._reader.check_again(again):
+                self._serve([again])
 
         return self._newer.wait(pull.session, pull.command, pull.target.header, go_on)
 
@@ -228,23 +215,24 @@ class PullRequests:
                 allowed.append(pull)
         self._serve(allowed)
 
-    def _answer(self, pulls: list[PullRow], begun: Sequence[tuple[Read, int, int]] = ()) -> list[PullRow]:
+    def _answer(self, pulls: list[PullRow], begun: Sequence[tuple[FrameRun, int]] = ()) -> list[PullRow]:
         """Answer or hold the pulls of the bulk read; return those left when a session becomes congested.
 
         Args:
-            begun: reads, each with the begin and end of its pulls in ``pulls``.
+            begun: runs, each with the end of its pulls in ``pulls``, where those of the next one begin.
         """
         first = 0
         while first < len(pulls):
             answered = self._bulk.answer(self._constants)
             end = len(pulls)
             if not self._bulk.are_all_answered:
-                asked = [n for n in range(first, end) if pulls[n].row[STATE] == _ASKED]
+                asked = [n for n in range(first, end) if pulls[n].state == _ASKED]
                 end = asked[len(answered)]
-            for read, begin, behind in begun:
+            begin = 0
+            for run, behind in begun:
                 if first < behind and begin < end:
-                    read.position = pulls[min(behind, end) - 1].row[FRAME_END]
-                read.commands_end = read.position  # the frames after it are read by the next call
+                    run.done = run.left = pulls[min(behind, end) - 1].frame + 1
+                begin = behind
             self._conclude(pulls[first:end], answered)
             first = end
             if first < len(pulls) and any(pull.session.congested for pull in pulls[first:]):
@@ -259,8 +247,7 @@ class PullRequests:
         rest: list[tuple[PullRow, Answered | None]] = []
         found = delivered = 0
         for pull in pulls:
-            row, target = pull.row, pull.target
-            state, one, next_offset = row[STATE], None, -1
+            target, state, one, next_offset = pull.target, pull.state, None, -1
             if state == _ASKED:
                 one = next(results)
                 asked.append(pull)
@@ -270,10 +257,10 @@ class PullRequests:
                     delivered += one.record_count
             if next_offset < 0:
                 rest.append((pull, one))
-            commit_offset, queue_id = row[COMMIT_OFFSET], target.queue[1]
+            commit_offset, queue_id = pull.commit_offset, target.queue[1]
             if commit_offset >= 0 or next_offset >= 0:
-                notes.append((target.key, queue_id, commit_offset, row[QUEUE_OFFSET], next_offset))
-                if commit_offset > row[QUEUE_OFFSET] or (commit_offset > 0 and state in _UNSURE):
+                notes.append((target.key, queue_id, commit_offset, pull.asked_offset, next_offset))
+                if commit_offset > pull.asked_offset or (commit_offset > 0 and state in _UNSURE):
                     self._offsets.warn_if_ahead(target.key, queue_id, commit_offset)
         self._offsets.record_pulls(notes)
         self._rates.found.total += found
@@ -284,7 +271,7 @@ class PullRequests:
             self._send_found(asked, answered)
         now_ms = self._clock.monotonic_ms() if rest else 0
         for pull, one in rest:
-            pull.row[COMMIT_OFFSET] = NOTHING_TO_COMMIT  # it is committed: a held pull must not repeat it
+            pull.commit_offset = NOTHING_TO_COMMIT  # it is committed: a held pull must not repeat it
             if pull.answer is not None:
                 self._rates.rare_pulls += 1
                 if not (pull.is_ahead and self._put_off(pull)):
@@ -299,7 +286,7 @@ class PullRequests:
             where = one.next_offset, one.min_offset, one.max_offset
             self._settle(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
             return
-        if pull.row[STATE] == PullState.AT_END and pull.if_nothing is IfNothing.HOLD:
+        if pull.state == PullState.AT_END and pull.if_nothing is IfNothing.HOLD:
             if self._wait(pull, now_ms):
                 return
             pull.if_nothing = IfNothing.ANSWER
@@ -362,10 +349,10 @@ class PullRequests:
 
     def _wait(self, pull: PullRow, now_ms: int) -> bool:
         """Hold a pull if it may wait and there is room; return whether it needs no response now."""
-        wait_ms = min(pull.row[SUSPEND_MS], SUSPEND_MS_MAX)
+        wait_ms = min(pull.suspend_ms, SUSPEND_MS_MAX)
         if self.short_polling_ms is not None:
             wait_ms = self.short_polling_ms
-        if not pull.row[SYS_FLAG] & PullFlag.SUSPEND or wait_ms <= 0:
+        if not pull.sys_flag & PullFlag.SUSPEND or wait_ms <= 0:
             return False
         if self._suggestions is not None and self._suggestions.sends_back(is_far_behind=False):
             return False
@@ -404,6 +391,6 @@ class PullRequests:
 
 def _code(pull: PullRow, result: GetResult) -> ResponseCode:
     """Return the response code of a read; in an empty queue only offset 0 is right."""
-    if result.status in _EMPTY and pull.row[QUEUE_OFFSET] == 0:
+    if result.status in _EMPTY and pull.asked_offset == 0:
         return ResponseCode.PULL_NOT_FOUND
     return CODES[result.status]

@@ -1,6 +1,6 @@
 """Pulls as rows: read from frames or built from commands, checked, and added to the store's bulk read."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from enum import Enum, auto
 from typing import Final
 
@@ -10,32 +10,24 @@ from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import NotLatest
 from cometmq.errors import CometMQError
-from cometmq.kernels.pulls.plain import row_of
+from cometmq.kernels.frames.rows import Frames
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.pull_table import NO_TARGET
 from cometmq.kernels.pulls.rows import (
-    COMMIT_OFFSET,
-    FRAME_AT,
-    FRAME_END,
-    IS_BINARY,
-    MAX_BYTES,
-    MAX_COUNT,
     NOTHING_TO_COMMIT,
-    NUMBER,
+    PULLS_MAX,
     QUEUE_NUMBER,
-    QUEUE_OFFSET,
-    STATE,
     TARGET,
-    PullOps,
+    Pull,
     PullRows,
     PullState,
 )
 from cometmq.net.server import Session
-from cometmq.net.turn import Read
 from cometmq.store.read.bulk_reads import BYTES_MIN
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
-from cometmq.wire.frame import FRAME_LENGTH_MAX, Command, SerializeType, decode, response
+from cometmq.wire.frame import FRAME_LENGTH_MAX, Command, SerializeType, response
 from cometmq.wire.headers import PullResponseHeader, fields
 from cometmq.wire.template import NumbersTemplate
 
@@ -61,12 +53,19 @@ class IfNothing(Enum):
     """Answer it: its deadline has passed, or a matching message had arrived."""
 
 
+_HOLD: Final = IfNothing.HOLD
+
+
 class PullRow:
     """A pull that was read and checked (a ``cluster.hold.HeldPull``).
 
     Attributes:
         target: its queue and filter; ``UNCACHED`` if it is refused.
-        row: its numbers: see ``kernels.pulls.rows.FRAME_AT`` and the others.
+        frame, opaque, is_binary, sys_flag, suspend_ms: its numbers: see ``kernels.pulls.rows.Pull``.
+        asked_offset: the queue offset that it asks for.
+        wanted_count, wanted_bytes: how much it asks for.
+        state: what has become of it.
+        commit_offset: the offset to commit, NOTHING_TO_COMMIT for none.
         queue_offset: where to read: after the messages that were read before it was held.
         if_nothing: the next step if no messages are found.
         queue: topic and id of its queue; set when it is held.
@@ -76,19 +75,41 @@ class PullRow:
         is_ahead: whether it is of a newer version of its group's subscription than is known.
     """
 
-    # Class attributes: to set these for each pull would take time, and few differ.
-    if_nothing = IfNothing.HOLD
-    deadline_ms = 0
-    answer: Command | None = None
-    is_ahead = False
+    __slots__ = (
+        *("answer", "asked_offset", "commit_offset", "deadline_ms", "frame", "if_nothing", "is_ahead"),
+        *("is_binary", "opaque", "queue", "queue_offset", "session", "state", "suspend_ms", "sys_flag"),
+        *("tags_codes", "target", "wanted_bytes", "wanted_count"),
+    )
+
+    answer: Command | None
     queue: tuple[str, int]
     tags_codes: Container[int] | None
 
-    def __init__(self, session: Session, target: PullTarget, row: list[int]) -> None:
+    def __init__(self, session: Session, target: PullTarget, row: Sequence[int]) -> None:
+        """Build a pull from the numbers of a ``kernels.pulls.rows.Pull``."""
         self.session = session
         self.target = target
-        self.row = row
-        self.queue_offset = row[QUEUE_OFFSET]
+        (
+            self.frame,
+            self.opaque,
+            self.is_binary,
+            self.asked_offset,
+            self.wanted_count,
+            self.wanted_bytes,
+            self.sys_flag,
+            self.commit_offset,
+            self.suspend_ms,
+            self.state,
+            _,  # the number of its target, and the key
+            _,
+            _,
+            _,
+        ) = row
+        self.queue_offset = self.asked_offset
+        self.if_nothing = _HOLD
+        self.deadline_ms = 0
+        self.answer = None
+        self.is_ahead = False
 
     def wait_until(self, deadline_ms: int) -> None:
         """Set the attributes of a held pull."""
@@ -98,18 +119,17 @@ class PullRow:
     @property
     def command(self) -> Command:
         """The request, with the fields that its response depends on."""
-        row = self.row
-        return Command(self.target.code, row[NUMBER], serialize_type=_SERIALIZE_TYPES[row[IS_BINARY]])
+        return Command(self.target.code, self.opaque, serialize_type=_SERIALIZE_TYPES[self.is_binary])
 
     @property
     def max_count(self) -> int:
         """Most messages in its response."""
-        return max(self.row[MAX_COUNT], 1)
+        return max(self.wanted_count, 1)
 
     @property
     def max_bytes(self) -> int:
         """Most bytes of records in its response."""
-        return min(max(self.row[MAX_BYTES], BYTES_MIN), BYTES_MAX)
+        return min(max(self.wanted_bytes, BYTES_MIN), BYTES_MAX)
 
     @property
     def owner(self) -> Session:
@@ -128,42 +148,44 @@ class PullReader:
         self._rates = rates
         self._rows = PullRows()
 
-    def read(self, ops: PullOps, read: Read, end: int, pulls: list[PullRow]) -> None:
-        """Read the pulls at the ``position`` of a read up to ``end``, and add them to the bulk read."""
+    def read(
+        self, ops: Ops, frames: Frames, session: Session, first: int, last: int, pulls: list[PullRow]
+    ) -> int:
+        """Read the pulls of one session's frames, and add them to the bulk read; return how many."""
         targets = self._targets
-        count, _, read.commands_end = ops.read(read.data, read.position, end, self._rows, targets.table)
+        last = min(last, first + PULLS_MAX)
+        count = ops.pulls.read(frames, first, last, self._rows, targets.table)
         self._rates.pull_rows[ops.body] += count
-        rows, by_number, known, at = self._rows.rows[:count], targets.by_number, targets.known, 0
+        rows, by_number, known, at = self._rows.array[:count], targets.by_number, targets.known, 0
         while at < count:
             end_known = at
             if not self._offsets.is_any_reset:
                 end_known = self._reads.add_known(rows, at, known)
-                pulls += [
-                    PullRow(read.session, by_number[row[TARGET]], row) for row in rows[at:end_known].tolist()
-                ]
+                numbers = self._rows.numbers[at:end_known].tolist()
+                pulls += [PullRow(session, by_number[row[TARGET]], row) for row in numbers]
             if end_known < count:
-                row = rows[end_known].tolist()
-                number = row[TARGET]
+                row = Pull._make(rows[end_known].item())
+                number = row.target
                 target = UNCACHED if number == NO_TARGET else by_number[number]
-                pulls.append(pull := PullRow(read.session, target, row))
+                pulls.append(pull := PullRow(session, target, row))
                 if target is UNCACHED:
-                    self._check(pull, read)
+                    self._check(pull, row, frames)
                 else:
                     self.add(pull)
                     known[number, QUEUE_NUMBER] = self._reads.number_of(*target.queue)
             at = end_known + 1
+        return count
 
-    def _check(self, pull: PullRow, read: Read) -> None:
+    def _check(self, pull: PullRow, row: Pull, frames: Frames) -> None:
         """Check a pull whose target is not cached; refuse it, or add it to the bulk read."""
-        row = pull.row
-        frame = read.data[row[FRAME_AT] : row[FRAME_END]]
+        command = frames.request(row.frame)
         try:
-            if row[TARGET] == NO_TARGET:
-                pull.target = self._targets.check_new(frame, row, self._rows.keys)
+            if row.target == NO_TARGET:
+                pull.target = self._targets.check_new(command, row, self._rows.keys)
             else:
-                pull.target = self._targets.check_frame(frame)
+                pull.target = self._targets.check_request(command)
         except NotLatest as error:
-            pull.target, pull.is_ahead = unchecked(decode(frame)), True
+            pull.target, pull.is_ahead = unchecked(command), True
             self._decide(pull, response(pull.command, error.code, error.remark))
         except CometMQError as error:
             self._decide(pull, response(pull.command, code_of(error), str(error)))
@@ -173,25 +195,25 @@ class PullReader:
     def _decide(self, pull: PullRow, answer: Command) -> None:
         """Set the response to a pull that neither reads the store nor commits."""
         pull.answer = answer
-        pull.row[STATE], pull.row[COMMIT_OFFSET] = PullState.DECIDED, NOTHING_TO_COMMIT
+        pull.state, pull.commit_offset = PullState.DECIDED, NOTHING_TO_COMMIT
 
     def add(self, pull: PullRow) -> None:
         """Add a pull to the store's bulk read, unless an offset reset answers it or it needs a reading."""
-        row, target, session = pull.row, pull.target, pull.session
+        target, session = pull.target, pull.session
         if self._offsets.is_any_reset and (reset := self.reset_answer(pull)) is not None:
             self._decide(pull, reset)
         elif target.is_rare or session.congested or session.closed:
-            row[STATE] = PullState.RARE
+            pull.state = PullState.RARE
         else:
-            size = row[MAX_BYTES]
-            row[STATE] = self._reads.add(
+            size = pull.wanted_bytes
+            pull.state = self._reads.add(
                 target.queue,
                 pull.queue_offset,
-                max(row[MAX_COUNT], 1),
+                pull.max_count,
                 size if BYTES_MIN <= size <= BYTES_MAX else pull.max_bytes,
                 target.tags_codes,
-                row[NUMBER],
-                row[IS_BINARY],
+                pull.opaque,
+                pull.is_binary,
             )
 
     def reset_answer(self, pull: PullRow) -> Command | None:
@@ -207,12 +229,6 @@ class PullReader:
         answer = fields(PullResponseHeader(0, offset, low, high))
         return response(pull.command, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", answer)
 
-    def renew(self, pull: PullRow) -> bool:
-        """Restore a pull that was put off, and check it again; return False if it is refused."""
-        pull.row = row_of(pull.command, pull.target.header)
-        pull.answer, pull.is_ahead = None, False
-        return self.check_again(pull)
-
     def check_again(self, pull: PullRow) -> bool:
         """Check a held pull by the present state; send the error and return False if it is refused now."""
         try:
@@ -220,5 +236,5 @@ class PullReader:
         except CometMQError as error:
             pull.session.send(response(pull.command, code_of(error), str(error)))
             return False
-        pull.queue_offset = pull.row[QUEUE_OFFSET]  # messages that did not match before may match now
+        pull.queue_offset = pull.asked_offset  # messages that did not match before may match now
         return True

@@ -12,19 +12,17 @@ import numpy as np
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.offsets import key_of
 from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.pulls.pull_table import PullTable
 from cometmq.kernels.pulls.rows import (
-    HASH,
     IS_FILTERED,
     NO_NUMBER,
     QUEUE_NUMBER,
     TARGET_SIZE,
-    UNKNOWN_AT,
-    UNKNOWN_END,
+    Pull,
 )
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, decode
+from cometmq.wire.frame import Command
 from cometmq.wire.headers import PullHeader, parse
 
 TARGETS_MAX: Final = 100_000
@@ -104,28 +102,27 @@ class PullTargets:
             )
         return self._check_target(code, header)
 
-    def check_frame(self, frame: bytes) -> PullTarget:
-        """Check the pull in a frame and return its target. Raises CometMQError if it must be refused."""
-        command = decode(frame)
+    def check_request(self, command: Command) -> PullTarget:
+        """Check a pull and return its target. Raises CometMQError if it must be refused."""
         return self.check(command.code, parse(PullHeader, command.ext_fields))
 
     def check_again(self, target: PullTarget) -> PullTarget:
         """Return the present target of such pulls. Raises CometMQError if they must be refused now."""
         return self._check_target(target.code, target.header)
 
-    def check_new(self, frame: bytes, row: list[int], keys: Bytes) -> PullTarget:
+    def check_new(self, command: Command, pull: Pull, keys: Bytes) -> PullTarget:
         """Check a pull whose target is not cached, and cache it. Raises CometMQError if it must be refused.
 
         Args:
-            row: the numbers of ``PullOps.read``.
+            pull: the row of the request.
             keys: the keys that the table did not have, ``uint8[n]``.
         """
-        key = keys[row[UNKNOWN_AT] : row[UNKNOWN_END]]
+        key = keys[pull.key_at : pull.key_end]
         target = UNCACHED
         try:
-            target = self.check_frame(frame)  # it may create a group, which clears the cache
+            target = self.check_request(command)  # it may create a group, which clears the cache
         finally:
-            self._add(key, row[HASH], UNCACHED if target.is_rare else target)
+            self._add(key, pull.key_hash, UNCACHED if target.is_rare else target)
         return target
 
     def _add(self, key: Bytes, key_hash: int, target: PullTarget) -> None:

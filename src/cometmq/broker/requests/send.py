@@ -21,16 +21,18 @@ from cometmq.broker.fast_failure import FastFailure
 from cometmq.broker.refused import code_of
 from cometmq.broker.requests.early_sends import EarlySends
 from cometmq.broker.requests.rare_sends import RareSend, RareSends
+from cometmq.broker.requests.runs import ReadRun
 from cometmq.broker.requests.targets import Targets
 from cometmq.broker.safe_sends import REJECTED, TOO_FEW, SafeSends, Unsafe
 from cometmq.broker.settings_by_subject import FlowSettings, OverloadSettings
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.message_id import OFFSET_ID
+from cometmq.kernels.frames.rows import Frames
+from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.rows import SendBatch, constants_of
 from cometmq.kernels.sends.topic_table import NO_QUEUE
 from cometmq.net.server import Session
-from cometmq.net.turn import Read
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.queue.next_offsets import GONE
 from cometmq.store.store import MessageStore
@@ -84,35 +86,33 @@ class Sends:
             store.settings.max_message_size,
         )
 
-    def take(self, reads: Sequence[Read]) -> None:
-        """Store and answer the usual sends of a turn (as a ``net.turn.BulkHandler``); leave the others."""
+    def take(self, ops: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
+        """Store and answer the usual sends of a turn: see ``broker.requests.runs.Taker``."""
         begun_ms, batch, appending = self._rates.put_times.begin(), self._batch, self._store.appending
-        ops, received = appending.ops, [(read.data, read.position, read.session.born_host) for read in reads]
         failure, safe = self._fast_failure, self.safe
         is_full = safe.is_waiting_needed and safe.count >= failure.capacity
-        are_taken = safe.are_taken and not is_full and not failure.slow_append_ms
-        try:
-            ends = appending.sends(ops, batch, received) if are_taken else None
-        except StoreNotWritable:  # ``handle`` says why
-            ends = None
-        if ends is None:
-            for read in reads:
-                read.commands_end = len(read.data)
-            return
-        if batch.left:
-            for read, commands in zip(reads, batch.left, strict=True):
-                read.commands = commands
-        answers: list[Answer] = []
-        answered = 0
-        for read, (read.position, read.commands_end, answers_end) in zip(reads, ends, strict=True):
-            if answers_end > answered:
-                answers.append((read.session.send_at_once, batch.answers(answered, answers_end)))
-                answered = answers_end
-        send_count, message_count, size = batch.counts
-        if message_count:
+        are_taken = appending.are_usual and safe.are_taken and not is_full and not failure.slow_append_ms
+        message_count = 0
+        if are_taken:
+            hosts = b"".join([read.session.sized_born_host for read, _ in runs])
+            try:
+                message_count = appending.sends(ops.sends, batch, frames, hosts)
+            except StoreNotWritable:  # ``handle`` says why
+                are_taken = False
+        if not are_taken:
+            for _, run in runs:
+                run.done, run.left = run.first, run.last
+        elif message_count:
+            answers: list[Answer] = []
+            answered = 0
+            for (read, _), answers_end in zip(runs, batch.run_ends, strict=False):
+                if answers_end > answered:
+                    answers.append((read.session.send_at_once, batch.answers(answered, answers_end)))
+                    answered = answers_end
+            send_count, _, size = batch.counts
             self._rates.send_rows[ops.body] += send_count
             took_ms = self._count(begun_ms, message_count, size)
-            if self.safe.is_waiting_needed:
+            if safe.is_waiting_needed:
                 self._answer_when_safe(begun_ms, message_count, answers, send_count)
             else:
                 _send(answers)
@@ -131,7 +131,6 @@ class Sends:
                 header, target, queue_id = self._rare.target_of(command)
                 if target.creation is not None and not target.creation.is_saved:
                     self._early.add(target.creation, session, command)
-                    session.rare_reads = 0  # the next ones may be usual
                     continue
                 send = self._rare.checked(session, command, header, target, queue_id)
             except CometMQError as error:
@@ -167,7 +166,7 @@ class Sends:
             for send in sends:  # one of them is to blame, the others are not
                 self._append(session, [send])
         else:
-            self._count_rare(session, begun_ms, messages, appended)
+            self._count_rare(begun_ms, messages, appended)
             self._answer(session, begun_ms, sends, appended)
 
     def _append_new(self, session: Session, send: RareSend) -> None:
@@ -179,7 +178,7 @@ class Sends:
 
         def append(new: Sequence[NewMessage]) -> list[Appended]:
             appended = self._store.append(new)
-            self._count_rare(session, begun_ms, new, appended)
+            self._count_rare(begun_ms, new, appended)
             return appended
 
         try:
@@ -193,17 +192,16 @@ class Sends:
         self._answer(session, begun_ms, [send], [place.appended for place in places])
 
     def _count_rare(
-        self, session: Session, begun_ms: int, messages: Sequence[NewMessage], appended: Sequence[Appended]
+        self, begun_ms: int, messages: Sequence[NewMessage], appended: Sequence[Appended]
     ) -> None:
         """Count messages that were appended; know their queues, so that the next ones there are usual."""
         self._count(begun_ms, len(messages), self._store.written_offset - appended[0].physical_offset)
         table, appending = self._targets.table, self._store.appending
         next_offsets = appending.next_offsets.values
         for topic, queue_id in {(message.topic, message.queue_id) for message in messages}:
-            number = table.queue_number(topic, queue_id)
-            is_new = number == NO_QUEUE or next_offsets[number] == GONE
-            if is_new and self._targets.learn(topic, queue_id, appending.queue_number(topic, queue_id)):
-                session.rare_reads = 0
+            number = table.numbers.get(topic, {}).get(queue_id, NO_QUEUE)
+            if number == NO_QUEUE or next_offsets[number] == GONE:
+                self._targets.learn(topic, queue_id, appending.queue_number(topic, queue_id))
 
     def _count(self, begun_ms: int, message_count: int, size: int) -> int:
         """Count messages that were appended; returns how long that took, ms."""

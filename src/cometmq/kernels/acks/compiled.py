@@ -3,85 +3,59 @@
 from typing import Any, Final
 
 from cometmq.kernels.acks.rows import (
-    ANSWER_END,
-    FRAME_END,
-    GROUP_END,
-    HANDLE_END,
-    OFFSET,
-    QUEUE_ID,
-    ROWS_END,
+    ACK,
+    ACK_POINT,
+    ACKS,
+    ANSWERS,
+    BEFORE,
+    BEHIND,
+    POINTS,
     TEXT_MAX,
-    TEXTS_AT,
-    TOPIC_END,
+    TEXTS,
     AckRows,
 )
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Longs,
+    array_of,
     byte_at,
-    bytes_in,
     bytes_object,
-    bytes_out,
     copy_bytes,
     inlined,
     int64,
-    int_at,
     kernel,
     long,
-    longs_out,
-    rows_out,
+    longs_in,
+    record_of,
+    types,
 )
-from cometmq.kernels.headers.compiled import (
-    HEADER_LENGTH_MASK,
-    PREFIX_SIZE,
-    frame_end,
-    int_field,
-    long_field,
-    readers_of,
-)
-from cometmq.kernels.headers.json_text import number_between
-from cometmq.kernels.headers.places import CODE, FLAG, NOT_A_NUMBER, OPAQUE
+from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
+from cometmq.kernels.frames.fields import ABSENT, columns
+from cometmq.kernels.frames.rows import PLACES, ROWS, Frames
 from cometmq.kernels.sends.answers import put_decimal, put_prefix
+from cometmq.kernels.text.json_text import NOT_A_NUMBER, number_between
+from cometmq.wire.frame import PREFIX_SIZE
 
-__all__ = ["body", "read"]
+__all__ = ["read"]
 
-body: Final = "compiled"
-
-ACK_CODE: Final = 200_051
-"""The request code of ACK_MESSAGE, which only a JSON header can hold."""
-NAMES: Final = (b"consumerGroup", b"topic", b"extraInfo", b"queueId", b"offset")
-_GROUP, _TOPIC, _HANDLE, _QUEUE_ID, _OFFSET = range(len(NAMES))
+_COLUMNS: Final = columns("consumerGroup", "topic", "extraInfo", "queueId", "offset")
+_GROUP, _TOPIC, _HANDLE, _QUEUE_ID, _OFFSET = _COLUMNS
 _BLANK: Final = ord(" ")
-
-_read_json, _ = readers_of(NAMES)
 
 
 @inlined
-def _read_ack(
-    data: Bytes, position: int, end: int, row: Longs, point: Longs, places: Longs, texts: Bytes
-) -> Any:
-    """Parse the frame from ``position`` to ``end``, except its texts.
+def _read_ack(data: Bytes, places: Any, ack: Any, point: Any) -> Any:
+    """Read the acknowledgement of a frame, except its texts.
 
     Returns where in ``data`` the handle's last number begins, -1 if the frame is left.
     """
-    word = int64(int_at(data, position + 4))
-    begin = position + PREFIX_SIZE
-    if word >> 24 or begin + (word & HEADER_LENGTH_MASK) != end:
-        return int64(-1)
-    places[:] = NOT_A_NUMBER
-    if not _read_json(data, begin, end, places, texts) or places[CODE] != ACK_CODE:
-        return int64(-1)
-    if places[FLAG] != NOT_A_NUMBER and places[FLAG]:
-        return int64(-1)
-    for field in range(len(NAMES)):
-        if places[2 * field] == NOT_A_NUMBER:
+    for column in _COLUMNS:
+        if places[2 * column] == ABSENT:
             return int64(-1)
-    row[FRAME_END] = end
-    row[OFFSET] = long_field(data, places, _OFFSET, 0)
-    point[QUEUE_ID] = int_field(data, places, _QUEUE_ID, 0)
-    if point[QUEUE_ID] == NOT_A_NUMBER or row[OFFSET] == NOT_A_NUMBER:
+    ack.offset = long_field(data, places, _OFFSET, 0)
+    point.queue_id = int_field(data, places, _QUEUE_ID, 0)
+    if point.queue_id == NOT_A_NUMBER or ack.offset == NOT_A_NUMBER:
         return int64(-1)
-    handle, handle_end = places[2 * _HANDLE], places[2 * _HANDLE + 1]
+    handle, handle_end = int64(places[2 * _HANDLE]), int64(places[2 * _HANDLE + 1])
     last = handle_end
     while last > handle and byte_at(data, last - 1) != _BLANK:
         last -= 1
@@ -109,75 +83,54 @@ def _put_answer(number: int, before: Bytes, behind: Bytes, out: Bytes, begin: in
     return end
 
 
-@kernel(
-    long(
-        *(bytes_object, long, rows_out, rows_out, bytes_out, longs_out),
-        *(bytes_out, bytes_in, bytes_in),
-    )
-)
-def read_acks(
-    data: Bytes,
-    start: int,
-    acks: Any,
-    points: Any,
-    texts: Bytes,
-    places: Longs,
-    answers: Bytes,
-    before: Bytes,
-    behind: Bytes,
-) -> Any:
-    """Parse the acknowledgements of a socket read: see ``rows.AckOps.read``."""
-    position, texts_end, point_end = int64(start), int64(0), int64(0)
+_acks_of = array_of(record_of(ACK))
+_points_of = array_of(record_of(ACK_POINT))
+_bytes_of = array_of(types.uint8)
+
+
+@kernel(long(bytes_object, longs_in, long, long, longs_in))
+def read_acks(data: Bytes, frames: Longs, first: int, last: int, into: Longs) -> Any:
+    """Read the acknowledgements of some frames: see ``rows.AckOps.read``."""
+    rows, all_places = rows_of(frames, ROWS), places_of(frames, PLACES)
+    acks, points, texts = _acks_of(into, ACKS), _points_of(into, POINTS), _bytes_of(into, TEXTS)
+    answers, before, behind = _bytes_of(into, ANSWERS), _bytes_of(into, BEFORE), _bytes_of(into, BEHIND)
+    texts_end, point_end = int64(0), int64(0)
     count, answers_end = int64(0), int64(0)
-    for i in range(len(acks)):
-        end = frame_end(data, position)
-        if end < 0:
+    for i in range(min(last - first, len(acks))):
+        places = all_places[first + i]
+        ack, point, known = acks[i], points[count], points[max(count - 1, 0)]
+        number_at = _read_ack(data, places, ack, point)
+        if number_at < 0:
             return count
-        row, point, known = acks[i], points[count], points[max(count - 1, 0)]
-        last = _read_ack(data, position, end, row, point, places, texts)
-        if last < 0:
-            return count
-        group, group_end = places[2 * _GROUP], places[2 * _GROUP + 1]
-        topic, topic_end = places[2 * _TOPIC], places[2 * _TOPIC + 1]
-        handle, handle_end = places[2 * _HANDLE], places[2 * _HANDLE + 1]
+        group, group_end = int64(places[2 * _GROUP]), int64(places[2 * _GROUP + 1])
+        topic, topic_end = int64(places[2 * _TOPIC]), int64(places[2 * _TOPIC + 1])
+        handle, handle_end = int64(places[2 * _HANDLE]), int64(places[2 * _HANDLE + 1])
         if not (
             count
-            and point[QUEUE_ID] == known[QUEUE_ID]
-            and _is_same(data, group, group_end, texts, known[TEXTS_AT], known[GROUP_END])
-            and _is_same(data, topic, topic_end, texts, known[GROUP_END], known[TOPIC_END])
-            and _is_same(data, handle, last, texts, known[TOPIC_END], point_end)
+            and point.queue_id == known.queue_id
+            and _is_same(data, group, group_end, texts, known.texts_at, known.group_end)
+            and _is_same(data, topic, topic_end, texts, known.group_end, known.topic_end)
+            and _is_same(data, handle, number_at, texts, known.topic_end, point_end)
         ):
             size = group_end - group + topic_end - topic + handle_end - handle
             if size > min(TEXT_MAX, len(texts) - texts_end):
                 return count
-            point[TEXTS_AT] = texts_end
-            point[GROUP_END] = copy_bytes(data, group, group_end, texts, texts_end)
-            point[TOPIC_END] = copy_bytes(data, topic, topic_end, texts, point[GROUP_END])
-            texts_end = copy_bytes(data, handle, handle_end, texts, point[TOPIC_END])
-            point[HANDLE_END] = texts_end
-            point_end = point[TOPIC_END] + last - handle
+            point.texts_at = texts_end
+            point.group_end = copy_bytes(data, group, group_end, texts, texts_end)
+            point.topic_end = copy_bytes(data, topic, topic_end, texts, point.group_end)
+            texts_end = copy_bytes(data, handle, handle_end, texts, point.topic_end)
+            point.handle_end = texts_end
+            point_end = point.topic_end + number_at - handle
             count += 1
-        number = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
-        answers_end = _put_answer(number, before, behind, answers, answers_end)
-        row[ANSWER_END] = answers_end
-        points[count - 1, ROWS_END] = i + 1
-        position = end
+        answers_end = _put_answer(rows[first + i].opaque, before, behind, answers, answers_end)
+        ack.answer_end = answers_end
+        points[count - 1].acks_end = i + 1
     return count
 
 
-def read(data: bytes, begin: int, into: AckRows, /) -> int:
+def read(frames: Frames, first: int, last: int, into: AckRows, /) -> int:
     """Read acknowledgements: see ``rows.AckOps.read``."""
-    count: int = _read(
-        data,
-        begin,
-        into.rows,
-        into.points,
-        into.texts,
-        into.places,
-        into.answers,
-        into.before,
-        into.behind,
-    )
+    count: int = _read(frames.data, frames.table.numbers, first, last, into.table.numbers)
     return count
 
 

@@ -5,12 +5,13 @@ return the same for the same arguments. An acknowledgement that it leaves is no 
 command.
 """
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cometmq.kernels.headers.places import PLACES_SIZE
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.arrays import ArrayTable, Bytes
+from cometmq.kernels.frames.rows import Frames
 from cometmq.wire.template import EmptyResponses
 
 ACKS_MAX: Final = 256
@@ -22,69 +23,83 @@ TEXT_MAX: Final = 4096
 OFFSET_DIGITS_MAX: Final = 18
 """Most digits of a handle's last number: one with more is left."""
 
-# The columns of an acknowledgement's row.
-(
-    FRAME_END,
-    OFFSET,  # queue offset of the message
-    ANSWER_END,  # of the response to it, and to all before it
-) = range(3)
-ROW_SIZE: Final = 3
 
-# The columns of a check point's row. Its texts are one after the other: group, topic, receipt handle.
-(
-    QUEUE_ID,
-    TEXTS_AT,
-    GROUP_END,
-    TOPIC_END,
-    HANDLE_END,
-    ROWS_END,  # of its acknowledgements, which stand side by side
-) = range(6)
-POINT_SIZE: Final = 6
+class Ack(NamedTuple):
+    """An acknowledgement that was read.
+
+    Attributes:
+        offset: queue offset of the message.
+        answer_end: where the response to it, and to all before it, ends.
+    """
+
+    offset: int
+    answer_end: int
+
+
+class AckPoint(NamedTuple):
+    """The check point of neighbours; its texts are one after the other: group, topic, receipt handle.
+
+    Attributes:
+        texts_at, group_end, topic_end, handle_end: where the texts begin and end.
+        acks_end: which acknowledgement is behind its last one; they stand side by side.
+    """
+
+    queue_id: int
+    texts_at: int
+    group_end: int
+    topic_end: int
+    handle_end: int
+    acks_end: int
+
+
+ACK: Final = np.dtype([(name, np.int64) for name in Ack._fields])
+"""The dtype of an Ack."""
+ACK_POINT: Final = np.dtype([(name, np.int64) for name in AckPoint._fields])
+"""The dtype of an AckPoint."""
+
+
+ACKS, POINTS, TEXTS, ANSWERS, BEFORE, BEHIND = range(6)
+"""The arrays of ``AckRows.table``."""
 
 
 class AckRows:
     """Room for the acknowledgements of a socket read.
 
     Attributes:
-        rows: int64, a row for each acknowledgement: see ``FRAME_END`` and the others.
-        points: int64, a row for each check point of neighbours: see ``QUEUE_ID`` and the others.
+        acks: ACK[], a row for each acknowledgement.
+        points: ACK_POINT[], a row for each check point of neighbours.
         texts: the texts of the check points, ASCII.
         answers: the responses, which say that all is done.
         responses: encodes them; ``before`` and ``behind`` are what is around their opaque numbers.
-        places: room for where the fields of a header are.
+        table: the arrays of all this: see ``ACKS`` and the others.
     """
 
     def __init__(self, count: int = ACKS_MAX, texts_size: int = TEXTS_SIZE) -> None:
-        self.rows: Longs = np.zeros((count, ROW_SIZE), np.int64)
-        self.points: Longs = np.zeros((count, POINT_SIZE), np.int64)
+        self.acks: NDArray[np.void] = np.zeros(count, ACK)
+        self.points: NDArray[np.void] = np.zeros(count, ACK_POINT)
         self.texts: Bytes = np.zeros(texts_size, np.uint8)
         self.responses = EmptyResponses()
         self.before: Bytes = np.frombuffer(self.responses.before, np.uint8)
         self.behind: Bytes = np.frombuffer(self.responses.behind, np.uint8)
         self.answers: Bytes = np.empty(count * self.responses.size_max, np.uint8)
-        self.places: Longs = np.empty(PLACES_SIZE, np.int64)
+        self.table = ArrayTable(self.acks, self.points, self.texts, self.answers, self.before, self.behind)
 
 
 class AckOps(Protocol):
-    """The leaf operation on acknowledgements.
+    """The leaf operation on acknowledgements."""
 
-    Attributes:
-        body: which body of it this is: rows are counted by it.
-    """
+    def read(self, frames: Frames, first: int, last: int, into: AckRows, /) -> int:
+        """Read the acknowledgements of some frames from row ``first`` on, up to one that is unusual.
 
-    @property
-    def body(self) -> str:
-        """Which body of the operation this is: rows are counted by it."""
-        ...
+        So it stops at one whose handle has no last number, or for which there is no room. Two neighbours
+        are of one check point if group, topic, queue and handle are the same but for the handle's last
+        number, the message's offset.
 
-    def read(self, data: bytes, begin: int, into: AckRows, /) -> int:
-        """Read the acknowledgements of ``data`` from ``begin`` on, up to the first other frame.
-
-        So it stops, too, at one in an unusual spelling, whose handle has no last number, or for which there
-        is no room. Two neighbours are of one check point if group, topic, queue and handle are the same but
-        for the handle's last number, the message's offset.
+        Args:
+            frames: those of ``first`` up to before ``last`` are acknowledgements of one read.
 
         Returns:
-            How many check points they are of; the last one's ROWS_END is how many acknowledgements there are.
+            How many check points they are of; the last one's ``acks_end`` is how many acknowledgements there
+            are.
         """
         ...

@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from cometmq.format.host import host_text
+from cometmq.kernels.arrays import Bytes, Flags, Ints, Longs
 from cometmq.kernels.arrow.gather import copy_pieces, set_offsets, write_offset_ids
-from cometmq.kernels.arrow.numbering import number_texts
 from cometmq.kernels.arrow.plain import SIZE_MAX, TIME_MAX_MS, TYPES, schema
-from cometmq.kernels.compiling.jit import Bytes, Flags, Ints, Longs
 from cometmq.kernels.ops import Scan
-from cometmq.kernels.records.properties import find_known, split_keys, split_properties
+from cometmq.kernels.text.numbering import number_texts
+from cometmq.kernels.text.properties import find_known, split_keys, split_properties
 from cometmq.message import Buffer
 
 Array: TypeAlias = "pa.Array[Any]"

@@ -2,10 +2,8 @@
 
 from typing import Final
 
+from cometmq.kernels.arrays import Bytes, Ints, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Ints,
-    Longs,
     byte_at,
     bytes_in,
     bytes_out,
@@ -21,7 +19,7 @@ from cometmq.kernels.compiling.jit import (
     uint8,
     uintp,
 )
-from cometmq.kernels.records.text import MALFORMED, code_point
+from cometmq.kernels.text.utf8 import MALFORMED, code_point
 
 _REPLACEMENT: Final = tuple("\ufffd".encode())
 _DIGITS: Final = tuple(b"0123456789ABCDEF")

@@ -26,7 +26,8 @@ from cometmq.format import properties
 from cometmq.format.host import host_text
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.record import FIELDS, INT, LONG, UNSIGNED
-from cometmq.kernels.ops import Bytes, Longs, Scan
+from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.ops import Scan
 from cometmq.message import Buffer
 
 _TIME: Final = pa.timestamp("us", tz="UTC")

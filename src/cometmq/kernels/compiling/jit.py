@@ -6,16 +6,16 @@ loop runs. The functions that kernels call are compiled into them (``inlined``) 
 """
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
 from llvmlite import binding, ir
-from numpy.typing import NDArray
+from numba.np import arrayobj
 
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.compiling import machine_code
-from cometmq.kernels.queries.rows import QUERY
-from cometmq.kernels.sends.rows import SEND
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,11 +24,7 @@ types: Any = numba.types
 intrinsic: Any = numba.extending.intrinsic
 config: Any = numba.config
 njit: Any = numba.njit  # whose stubs lack some of its parameters
-
-Bytes: TypeAlias = NDArray[np.uint8]
-Ints: TypeAlias = NDArray[np.int32]
-Longs: TypeAlias = NDArray[np.int64]
-Flags: TypeAlias = NDArray[np.bool_]
+populate_array: Any = arrayobj.populate_array
 
 none = types.void
 # Inside kernels these convert. To mypy they are Any, because to Numba the results are plain numbers.
@@ -52,8 +48,49 @@ ints_out = types.Array(types.int32, 1, "C")
 longs_out = types.Array(types.int64, 1, "C")
 flags_out = types.Array(types.boolean, 1, "C")
 rows_out = types.Array(types.int64, 2, "C")
-sends_out = types.Array(numba.from_dtype(SEND), 1, "C")
-queries_out = types.Array(numba.from_dtype(QUERY), 1, "C")
+places_out = types.Array(types.int32, 2, "C")
+
+
+def records_out(dtype: np.dtype[np.void]) -> Any:
+    """Return the type of an array of records that a kernel changes."""
+    return types.Array(numba.from_dtype(dtype), 1, "C")
+
+
+def array_of(element: Any, columns: int = 0) -> Callable[[Longs, int], Any]:
+    """Return what gives a kernel one of the arrays of an ``ArrayTable``: of the numbers, and which one.
+
+    Args:
+        element: the type of its items.
+        columns: of an array with two dimensions the length of the second one.
+    """
+    array = types.Array(element, 2 if columns else 1, "C")
+
+    @intrinsic
+    def get(_: Any, table: Any, number: Any) -> Any:  # noqa: ARG001  its type is asked for
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            numbers = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            at = builder.shl(arguments[1], ir.Constant(arguments[1].type, 1))
+            address = builder.load(builder.gep(numbers, [at]))
+            length = builder.load(builder.gep(numbers, [builder.add(at, ir.Constant(at.type, 1))]))
+            size = context.get_abi_sizeof(context.get_data_type(element))
+            constant = partial(context.get_constant, types.intp)
+            shape, strides = [length], [constant(size)]
+            if columns:
+                shape, strides = [*shape, constant(columns)], [constant(columns * size), *strides]
+            made = context.make_array(array)(context, builder)
+            data = builder.inttoptr(address, made.data.type)
+            populate_array(made, data, shape, strides, itemsize=constant(size), meminfo=None)
+            return made._getvalue()  # noqa: SLF001  as Numba's own code makes arrays
+
+        return array(table, types.int64), generate
+
+    made: Callable[[Longs, int], Any] = get
+    return made
+
+
+def record_of(dtype: np.dtype[np.void]) -> Any:
+    """Return the type of a record."""
+    return numba.from_dtype(dtype)
 
 
 def kernel(signature: object, *, makes_arrays: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from cometmq.kernels.compiling.jit import Bytes, Longs, inlined, int64, put_int
-from cometmq.kernels.headers.compiled import PREFIX_SIZE
+from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.compiling.jit import inlined, int64, put_int
 from cometmq.kernels.pulls.rows import (
     ASK_IS_BINARY,
     ASK_NUMBER,
@@ -14,6 +14,7 @@ from cometmq.kernels.pulls.rows import (
     NEXT_OFFSET,
 )
 from cometmq.kernels.sends.answers import put_decimal, put_piece, put_prefix
+from cometmq.wire.frame import PREFIX_SIZE
 
 _SUGGESTED_BROKER: Final = 0
 

@@ -2,12 +2,14 @@
 
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import MIN_SIZE
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Longs,
     bytes_in,
     bytes_out,
     copy_bytes,
@@ -19,19 +21,24 @@ from cometmq.kernels.compiling.jit import (
     long,
     long_at,
     longs_in,
+    records_out,
     rows_out,
     types,
 )
-from cometmq.kernels.ops import PAGE_SIZE
-from cometmq.kernels.pulls import asks as pull_asks
+from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls import frames as pull_frames
 from cometmq.kernels.pulls.answers import put_header
-from cometmq.kernels.pulls.pull_table import PullTable
+from cometmq.kernels.pulls.pull_table import NO_TARGET, PullTable
 from cometmq.kernels.pulls.rows import (
     ANSWER_END,
     ANSWER_SIZE_MAX,
     ASK_BYTES,
+    ASK_BYTES_MAX,
+    ASK_BYTES_MIN,
     ASK_COUNT,
+    ASK_COUNT_MAX,
+    ASK_IS_BINARY,
+    ASK_NUMBER,
     ASK_OFFSET,
     CODES_AT,
     CODES_END,
@@ -41,8 +48,13 @@ from cometmq.kernels.pulls.rows import (
     ENTRIES_END,
     FILE_BEGIN,
     FILE_END,
+    FIRST,
+    IS_FILTERED,
+    KNOWN_END,
+    MAX_OFFSET,
     MEMORY_COUNT,
     MEMORY_SIZE,
+    MIN_OFFSET,
     MISSING_AT,
     MISSING_SIZE,
     NEAR_OFFSET,
@@ -50,11 +62,15 @@ from cometmq.kernels.pulls.rows import (
     NO_CODES,
     NO_TAGS,
     OUTCOME,
+    PULL,
+    QUEUE_NUMBER,
     RECORD_AT,
     RECORD_NUMBER,
     RECORD_SIZE,
     RUN_AT,
     RUN_SIZE,
+    WINDOW_AT,
+    WINDOW_MIN_OFFSET,
     AnswerRoom,
     AnswerStop,
     Asks,
@@ -62,13 +78,12 @@ from cometmq.kernels.pulls.rows import (
     KnownEntries,
     LogBytes,
     PullRows,
+    PullState,
     ReadOutcome,
 )
 from cometmq.kernels.records.walk import is_message
 
-__all__ = ["answer", "ask_known", "body", "choose", "read"]
-
-body: Final = "compiled"
+__all__ = ["answer", "ask_known", "choose", "read"]
 
 _CACHE_LINE: Final = 64
 """Bytes that processors fetch together; if it is another number, a little is fetched later, or twice."""
@@ -84,6 +99,79 @@ _STOP_DONE: Final = int(AnswerStop.DONE)
 _STOP_ELSEWHERE: Final = int(AnswerStop.ELSEWHERE)
 _STOP_FULL: Final = int(AnswerStop.FULL)
 _STOP_MISSING: Final = int(AnswerStop.MISSING)
+_NOT_KNOWN: Final = -1
+_ASKED: Final = int(PullState.ASKED)
+_AT_END: Final = int(PullState.AT_END)
+
+
+@inlined
+def _known_end(window: Longs, offset: int, count: int, queue_end: int) -> Any:
+    """Return up to where a pull of ``count`` messages reads entries; -1 if these are not known."""
+    end = min(offset + count, queue_end)
+    if window[FIRST] <= offset < end <= window[KNOWN_END] and offset >= window[WINDOW_MIN_OFFSET]:
+        return int64(end)
+    return int64(_NOT_KNOWN)
+
+
+@inlined
+def _put_ask(pull: Any, row: Longs, count: int, window: Longs, queue_end: int, entries_end: int) -> Any:
+    row[ASK_NUMBER], row[ASK_IS_BINARY] = pull.opaque, pull.is_binary
+    row[ASK_OFFSET], row[ASK_COUNT], row[ASK_BYTES] = pull.queue_offset, count, pull.max_bytes
+    row[CODES_AT], row[CODES_END] = 0, NO_CODES
+    row[MIN_OFFSET], row[MAX_OFFSET] = window[WINDOW_MIN_OFFSET], queue_end
+    row[ENTRIES_END] = entries_end
+    row[OUTCOME], row[COUNT], row[NEXT_OFFSET], row[ANSWER_END] = _LEFT, 0, 0, 0
+    return int64(0)
+
+
+@kernel(
+    types.UniTuple(long, 3)(
+        *(records_out(PULL), long, rows_out, longs_in, rows_out, bytes_in),
+        *(rows_out, bytes_out, long, long, longs_in),
+    )
+)
+def ask_for_known(
+    pulls: Any,
+    begin: int,
+    targets: Any,
+    ends: Longs,
+    windows: Any,
+    known: Bytes,
+    asks: Any,
+    entries: Bytes,
+    asked: int,
+    entries_end: int,
+    limits: Longs,
+) -> Any:
+    """Ask for what pulls want: see ``pulls.PullOps.ask_known``."""
+    asked, entries_end = int64(asked), int64(entries_end)
+    count_max = limits[ASK_COUNT_MAX]
+    for i in range(begin, len(pulls)):
+        pull = pulls[i]
+        if pull.target == NO_TARGET:
+            return int64(i), asked, entries_end
+        target = targets[pull.target]
+        number, offset = target[QUEUE_NUMBER], pull.queue_offset
+        if number >= len(ends):
+            return int64(i), asked, entries_end
+        if 0 < offset == ends[number]:
+            pull.state = _AT_END
+            continue
+        if target[IS_FILTERED] or number >= len(windows):
+            return int64(i), asked, entries_end
+        if not limits[ASK_BYTES_MIN] <= pull.max_bytes <= limits[ASK_BYTES_MAX]:
+            return int64(i), asked, entries_end
+        window, wanted = windows[number], max(pull.max_count, 1)
+        end = _known_end(window, offset, min(wanted, count_max), ends[number])
+        size = (end - offset) * SIZE
+        if end == _NOT_KNOWN or asked == len(asks) or entries_end + size > len(entries):
+            return int64(i), asked, entries_end
+        at = window[WINDOW_AT] + (offset - window[FIRST]) * SIZE
+        entries_end = copy_bytes(known, at, at + size, entries, entries_end)
+        _put_ask(pull, asks[asked], wanted, window, ends[number], entries_end)
+        pull.state = _ASKED
+        asked += 1
+    return int64(len(pulls)), asked, entries_end
 
 
 @inlined
@@ -287,21 +375,22 @@ def answer_asks(
     return int64(len(asks)), at, int64(_STOP_DONE), int64(0)
 
 
-def read(data: bytes, begin: int, end: int, into: PullRows, table: PullTable, /) -> tuple[int, int, int]:
-    """Read pulls: see ``pulls.PullOps.read``."""
-    found: tuple[int, int, int] = _read(
-        data, begin, end, into.rows, into.places, into.keys, table.keys, table.rows, table.slots
+def read(frames: Frames, first: int, last: int, into: PullRows, table: PullTable, /) -> int:
+    """Read pulls: see ``rows.PullOps.read``."""
+    count: int = _read(
+        *(frames.data, frames.table.numbers, first, last),
+        *(into.table.numbers, table.table.numbers),
     )
-    return found
+    return count
 
 
 def ask_known(
-    pulls: Longs, begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
+    pulls: NDArray[np.void], begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
 ) -> int:
     """Ask for what is known: see ``pulls.PullOps.ask_known``."""
     ends, windows, entries = known
     done: int
-    done, asks.asked, asks.entries_end = pull_asks.ask_known(
+    done, asks.asked, asks.entries_end = ask_for_known(
         pulls,
         begin,
         targets,

@@ -1,58 +1,51 @@
-"""The kernel that parses pulls: from the bytes of a socket read to their numbers and their targets."""
+"""The kernel that reads pulls: from the places of a frame's fields to their numbers and their targets."""
 
 from typing import Any, Final
 
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Longs,
-    bytes_in,
+    array_of,
     bytes_object,
-    bytes_out,
     copy_bytes,
     inlined,
     int64,
-    int_at,
     kernel,
     long,
     longs_in,
-    longs_out,
     put_int,
     put_long,
     put_word,
-    rows_out,
+    record_of,
     types,
     uint64,
     word_at,
 )
-from cometmq.kernels.headers.compiled import HEADER_LENGTH_MASK, PREFIX_SIZE, frame_end, int_field, long_field
-from cometmq.kernels.headers.places import CODE, FLAG, NOT_A_NUMBER, OPAQUE
-from cometmq.kernels.pulls import header
-from cometmq.kernels.pulls.pull_table import KEY_AT, KEY_SIZE, KEY_SIZE_MAX, MIX, NO_TARGET, ROW_SIZE
-from cometmq.kernels.pulls.rows import (
-    COMMIT_OFFSET,
-    FRAME_AT,
-    FRAME_END,
-    HASH,
-    IS_BINARY,
-    MAX_BYTES,
-    MAX_COUNT,
-    NO_LIMIT,
-    NOTHING_TO_COMMIT,
-    NUMBER,
-    QUEUE_OFFSET,
-    STATE,
-    SUSPEND_MS,
-    SYS_FLAG,
-    TARGET,
-    UNKNOWN_AT,
-    UNKNOWN_END,
-    PullState,
+from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
+from cometmq.kernels.frames.fields import ABSENT, columns
+from cometmq.kernels.frames.rows import PLACES, ROWS
+from cometmq.kernels.pulls.pull_table import (
+    KEY_AT,
+    KEY_ROWS,
+    KEY_SIZE,
+    KEY_SIZE_MAX,
+    KEYS,
+    MIX,
+    NO_TARGET,
+    ROW_SIZE,
+    SLOTS,
 )
-from cometmq.wire.codes import RequestCode
+from cometmq.kernels.pulls.rows import NEW_KEYS, NO_LIMIT, NOTHING_TO_COMMIT, PULL, PULLS, PullState
+from cometmq.kernels.text.json_text import NOT_A_NUMBER
 from cometmq.wire.headers import PullFlag
 
-PULL_CODE: Final = int(RequestCode.PULL_MESSAGE)
-LITE_PULL_CODE: Final = int(RequestCode.LITE_PULL_MESSAGE)
+_REQUIRED: Final = columns(
+    *("consumerGroup", "topic", "queueId", "queueOffset", "maxMsgNums", "sysFlag", "commitOffset"),
+    "suspendTimeoutMillis",
+)
+_GROUP, _TOPIC, _QUEUE_ID, _QUEUE_OFFSET, _COUNT, _SYS_FLAG, _COMMIT_OFFSET, _SUSPEND_MS = _REQUIRED
+_SUBSCRIPTION, _VERSION, _TYPE, _BYTES = columns(
+    "subscription", "subVersion", "expressionType", "maxMsgBytes"
+)
 _WITH_COMMIT: Final = PullFlag.COMMIT_OFFSET
 _WITH_SUBSCRIPTION: Final = PullFlag.SUBSCRIPTION
 
@@ -62,45 +55,45 @@ _ASKED: Final = int(PullState.ASKED)
 
 
 @inlined
-def _length(places: Longs, field: int) -> Any:
+def _length(places: Any, column: int) -> Any:
     """Return the length of a field's text in bytes, ``_ABSENT`` if the header lacks the field."""
-    begin = places[2 * field]
-    return int64(_ABSENT) if begin == NOT_A_NUMBER else places[2 * field + 1] - begin
+    begin = places[2 * column]
+    return int64(_ABSENT) if begin == ABSENT else int64(places[2 * column + 1] - begin)
 
 
 @inlined
-def _put_text(data: Bytes, places: Longs, field: int, out: Bytes, at: int) -> Any:
-    begin = places[2 * field]
-    return at if begin == NOT_A_NUMBER else copy_bytes(data, begin, places[2 * field + 1], out, at)
+def _put_text(data: Bytes, places: Any, column: int, out: Bytes, at: int) -> Any:
+    begin = int64(places[2 * column])
+    return at if begin == ABSENT else copy_bytes(data, begin, int64(places[2 * column + 1]), out, at)
 
 
 @inlined
-def _put_key(data: Bytes, places: Longs, row: Longs, out: Bytes, at: int) -> Any:
+def _put_key(data: Bytes, frame: Any, places: Any, pull: Any, out: Bytes, at: int) -> Any:
     """Write the key of a pull's target in the ``PullTable``; return its end, -1 if it is too long.
 
     The key is made of the request code, queue, group and topic, and of the filter that the pull carries, or
     else the version of the group's subscription. It is padded with zeros to whole words of 8 bytes.
     """
-    group, topic = _length(places, header.GROUP), _length(places, header.TOPIC)
+    group, topic = _length(places, _GROUP), _length(places, _TOPIC)
     filter_length, type_length = int64(_ABSENT), int64(_ABSENT)
-    is_sent_along = row[SYS_FLAG] & _WITH_SUBSCRIPTION
+    is_sent_along = pull.sys_flag & _WITH_SUBSCRIPTION
     if is_sent_along:
-        filter_length = _length(places, header.SUBSCRIPTION)
-        type_length = _length(places, header.EXPRESSION_TYPE)
+        filter_length = _length(places, _SUBSCRIPTION)
+        type_length = _length(places, _TYPE)
     if group + topic + max(filter_length, 0) + max(type_length, 0) + _KEY_NUMBERS_SIZE + 8 > KEY_SIZE_MAX:
         return int64(-1)
-    put_int(out, at, int64(places[CODE]) << 8 | is_sent_along)
-    put_int(out, at + 4, int_field(data, places, header.QUEUE_ID, 0))
-    put_long(out, at + 8, 0 if is_sent_along else long_field(data, places, header.VERSION, 0))
+    put_int(out, at, frame.code << 8 | is_sent_along)
+    put_int(out, at + 4, int_field(data, places, _QUEUE_ID, 0))
+    put_long(out, at + 8, 0 if is_sent_along else long_field(data, places, _VERSION, 0))
     put_int(out, at + 16, group)
     put_int(out, at + 20, topic)
     put_int(out, at + 24, filter_length)
     put_int(out, at + 28, type_length)
-    end = _put_text(data, places, header.GROUP, out, at + _KEY_NUMBERS_SIZE)
-    end = _put_text(data, places, header.TOPIC, out, end)
+    end = _put_text(data, places, _GROUP, out, at + _KEY_NUMBERS_SIZE)
+    end = _put_text(data, places, _TOPIC, out, end)
     if is_sent_along:
-        end = _put_text(data, places, header.SUBSCRIPTION, out, end)
-        end = _put_text(data, places, header.EXPRESSION_TYPE, out, end)
+        end = _put_text(data, places, _SUBSCRIPTION, out, end)
+        end = _put_text(data, places, _TYPE, out, end)
     put_word(out, end, uint64(0))
     return at + (end - at + 7) // 8 * 8
 
@@ -134,91 +127,57 @@ def _find(data: Bytes, begin: int, end: int, value: int, keys: Bytes, rows: Long
 
 
 @inlined
-def _read_pull(data: Bytes, position: int, end: int, row: Longs, places: Longs, scratch: Bytes) -> bool:
-    """Parse the frame from ``position`` to ``end``, except its target; return False if it is unusual."""
-    word = int64(int_at(data, position + 4))
-    begin = position + PREFIX_SIZE
-    if begin + (word & HEADER_LENGTH_MASK) != end:
-        return False
-    places[:] = NOT_A_NUMBER
-    is_binary = word >> 24
-    if is_binary:
-        is_read = header.read_binary(data, begin, end, places, scratch)
-    else:
-        is_read = header.read_json(data, begin, end, places, scratch)
-    if not is_read or (places[CODE] != PULL_CODE and places[CODE] != LITE_PULL_CODE):
-        return False
-    if places[FLAG] != NOT_A_NUMBER and places[FLAG]:
-        return False
-    for field in range(header.REQUIRED):
-        if places[2 * field] == NOT_A_NUMBER:
+def _read_pull(data: Bytes, number: int, frame: Any, places: Any, pull: Any) -> bool:
+    """Read the pull of a frame, except its target; return False if it is unusual."""
+    for column in _REQUIRED:
+        if places[2 * column] == ABSENT:
             return False
-    row[FRAME_AT], row[FRAME_END] = position, end
-    row[IS_BINARY] = is_binary
-    row[NUMBER] = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
-    row[QUEUE_OFFSET] = long_field(data, places, header.QUEUE_OFFSET, 0)
-    row[MAX_COUNT] = int_field(data, places, header.COUNT, 0)
-    row[MAX_BYTES] = int_field(data, places, header.BYTES, NO_LIMIT)
-    row[SYS_FLAG] = int_field(data, places, header.SYS_FLAG, 0)
-    row[COMMIT_OFFSET] = long_field(data, places, header.COMMIT_OFFSET, 0)
-    row[SUSPEND_MS] = long_field(data, places, header.SUSPEND_MS, 0)
-    row[STATE] = _ASKED
+    pull.frame, pull.opaque, pull.is_binary = number, frame.opaque, frame.is_binary
+    pull.queue_offset = long_field(data, places, _QUEUE_OFFSET, 0)
+    pull.max_count = int_field(data, places, _COUNT, 0)
+    pull.max_bytes = int_field(data, places, _BYTES, NO_LIMIT)
+    pull.sys_flag = int_field(data, places, _SYS_FLAG, 0)
+    pull.commit_offset = long_field(data, places, _COMMIT_OFFSET, 0)
+    pull.suspend_ms = long_field(data, places, _SUSPEND_MS, 0)
+    pull.state = _ASKED
     is_read = (
-        row[QUEUE_OFFSET] != NOT_A_NUMBER
-        and row[MAX_COUNT] != NOT_A_NUMBER
-        and row[MAX_BYTES] != NOT_A_NUMBER
-        and row[SYS_FLAG] != NOT_A_NUMBER
-        and row[COMMIT_OFFSET] != NOT_A_NUMBER
-        and row[SUSPEND_MS] != NOT_A_NUMBER
-        and int_field(data, places, header.QUEUE_ID, 0) != NOT_A_NUMBER
-        and long_field(data, places, header.VERSION, 0) != NOT_A_NUMBER
+        pull.queue_offset != NOT_A_NUMBER
+        and pull.max_count != NOT_A_NUMBER
+        and pull.max_bytes != NOT_A_NUMBER
+        and pull.sys_flag != NOT_A_NUMBER
+        and pull.commit_offset != NOT_A_NUMBER
+        and pull.suspend_ms != NOT_A_NUMBER
+        and int_field(data, places, _QUEUE_ID, 0) != NOT_A_NUMBER
+        and long_field(data, places, _VERSION, 0) != NOT_A_NUMBER
     )
-    if not row[SYS_FLAG] & _WITH_COMMIT:
-        row[COMMIT_OFFSET] = NOTHING_TO_COMMIT
+    if not pull.sys_flag & _WITH_COMMIT:
+        pull.commit_offset = NOTHING_TO_COMMIT
     return bool(is_read)
 
 
-@kernel(
-    types.UniTuple(long, 3)(
-        bytes_object,
-        *(long, long),
-        *(rows_out, longs_out, bytes_out),
-        *(bytes_in, longs_in, longs_in),
-    )
-)
-def read(
-    data: Bytes,
-    start: int,
-    data_end: int,
-    pulls: Any,
-    places: Longs,
-    unknown: Bytes,
-    keys: Bytes,
-    rows: Longs,
-    slots: Longs,
-) -> Any:
-    """Parse the pulls of a socket read: see ``pulls.PullOps.read``."""
-    position = pulls_end = int64(start)
-    count, unknown_end = int64(0), int64(0)
-    while position < data_end and count < len(pulls):
-        end = frame_end(data, position)
-        if end < 0 or end > data_end:
-            return count, pulls_end, int64(data_end)
-        row = pulls[count]
-        key_end = int64(-1)
-        if _read_pull(data, position, end, row, places, unknown):
-            key_end = _put_key(data, places, row, unknown, unknown_end)
+_pulls_of = array_of(record_of(PULL))
+_bytes_of = array_of(types.uint8)
+_longs_of = array_of(types.int64)
+
+
+@kernel(long(bytes_object, longs_in, long, long, longs_in, longs_in))
+def read(data: Bytes, frames: Longs, first: int, last: int, into: Longs, table: Longs) -> Any:
+    """Read the pulls of some frames: see ``rows.PullOps.read``."""
+    frame_rows, places = rows_of(frames, ROWS), places_of(frames, PLACES)
+    pulls, unknown = _pulls_of(into, PULLS), _bytes_of(into, NEW_KEYS)
+    keys, rows, slots = _bytes_of(table, KEYS), _longs_of(table, KEY_ROWS), _longs_of(table, SLOTS)
+    unknown_end = int64(0)
+    for i in range(first, last):
+        pull = pulls[i - first]
+        if not _read_pull(data, i, frame_rows[i], places[i], pull):
+            return int64(i - first)
+        key_end = _put_key(data, frame_rows[i], places[i], pull, unknown, unknown_end)
         if key_end < 0:
-            position = end
-            continue
-        if position > pulls_end:  # other frames lie between
-            return count, pulls_end, position
+            return int64(i - first)
         value = _hash(unknown, unknown_end, key_end)
-        row[HASH] = value
-        row[UNKNOWN_AT], row[UNKNOWN_END] = unknown_end, key_end
-        row[TARGET] = _find(unknown, unknown_end, key_end, value, keys, rows, slots)
-        if row[TARGET] == NO_TARGET:
+        pull.key_hash = value
+        pull.key_at, pull.key_end = unknown_end, key_end
+        pull.target = _find(unknown, unknown_end, key_end, value, keys, rows, slots)
+        if pull.target == NO_TARGET:
             unknown_end = key_end
-        count += 1
-        position = pulls_end = end
-    return count, pulls_end, position
+    return int64(last - first)

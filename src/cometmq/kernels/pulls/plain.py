@@ -1,16 +1,25 @@
-"""The operations on pulls in plain Python: the definition, and what serves until others are loaded."""
+"""The operations on pulls in plain Python: the definition, and what serves until others are loaded.
 
-from collections.abc import Sequence
+Which records a read gives is chosen by their queue entries, in whose order they are taken until a limit is
+reached. Limits hold from the second record on: the first is given whatever its size. A read gives records of
+one file of the log only. ``store.read.get`` says what becomes of entries that a leaf operation leaves.
+"""
+
+from collections.abc import Container, Iterable, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cometmq.errors import CometMQError
 from cometmq.format.checksum import Crc
-from cometmq.format.queue_entry import SIZE
-from cometmq.kernels.headers.plain import RequestFrames, read_frames
-from cometmq.kernels.ops import Bytes, Longs
-from cometmq.kernels.pulls.plain_choice import LEFT, LeafChoice, ReadLimits, choose
+from cometmq.format.consume_queue_ext import ADDRESS_MAX
+from cometmq.format.queue_entry import SIZE, unpack_tuples
+from cometmq.format.record import MIN_SIZE
+from cometmq.format.scan import is_message
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
+from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, NO_TARGET, PullTable, hash_of
 from cometmq.kernels.pulls.rows import (
     ANSWER_END,
@@ -26,10 +35,7 @@ from cometmq.kernels.pulls.rows import (
     COUNT,
     ENTRIES_END,
     FIRST,
-    IS_BINARY,
     KNOWN_END,
-    MAX_BYTES,
-    MAX_COUNT,
     MAX_OFFSET,
     MIN_OFFSET,
     MISSING_AT,
@@ -38,16 +44,11 @@ from cometmq.kernels.pulls.rows import (
     NO_CODES,
     NO_LIMIT,
     NOTHING_TO_COMMIT,
-    NUMBER,
     OUTCOME,
-    PULL_SIZE,
-    QUEUE_OFFSET,
     RECORD_AT,
     RECORD_NUMBER,
     RUN_AT,
     RUN_SIZE,
-    STATE,
-    TARGET,
     WINDOW_AT,
     WINDOW_MIN_OFFSET,
     AnswerRoom,
@@ -57,27 +58,221 @@ from cometmq.kernels.pulls.rows import (
     Constants,
     KnownEntries,
     LogBytes,
+    Pull,
     PullRows,
     PullState,
     ReadOutcome,
 )
-from cometmq.wire.codes import RequestCode
+from cometmq.message import Buffer
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import PullFlag, PullHeader
+from cometmq.wire.headers import PullFlag, PullHeader, parse
 
 SUGGESTED_BROKER: Final = 0
 """The broker that answers suggest to pull from next: the master."""
 
-_FRAMES: Final = RequestFrames(
-    {RequestCode.PULL_MESSAGE: PullHeader, RequestCode.LITE_PULL_MESSAGE: PullHeader}
-)
-_PULL: Final = Struct(f"{PULL_SIZE}q")
+_PULL: Final = Struct(f"{len(Pull._fields)}q")
 _ASK: Final = Struct(f"{ASK_SIZE}q")  # a row is packed in a third of the time that numpy takes to set it
 _KEY_START: Final = Struct(">iiqiiii")
 _ABSENT: Final = -1
 _NO_LIMIT: Final = 2**63 - 1
 _LEFT: Final = ReadOutcome.LEFT
 _DONE: Final = AnswerStop.DONE
+
+NOWHERE: Final = -1, -1
+Entry = tuple[int, int, int]
+"""CommitLog offset and size of a record, and the hash of its tag."""
+
+
+class ReadLimits(NamedTuple):
+    """How much a read gives at most: of records from ``near_offset`` on, and of those before it.
+
+    Attributes:
+        near_offset: a CommitLog offset; what lies before it counts as on the disk.
+        memory: most records, and most bytes.
+        disk: the same for what counts as on the disk.
+    """
+
+    near_offset: int
+    memory: tuple[int, int]
+    disk: tuple[int, int]
+
+
+class ChosenRecord(NamedTuple):
+    """A record that a read gives.
+
+    Attributes:
+        number: which of the entries is its.
+        offset: its CommitLog offset.
+        size: its size, bytes.
+    """
+
+    number: int
+    offset: int
+    size: int
+
+
+class EntryChoice:
+    """The choice of records. What is special about one is left to derived classes.
+
+    Attributes:
+        limits: how much is chosen at most.
+        codes: the hashes of the wanted tags; None for any.
+        begin: the CommitLog offset of the first byte of the file that records are chosen of; -1 for none yet.
+        end: the one up to where that file can be read.
+        chosen: the records chosen so far.
+        looked_at: how many entries are done with.
+        last: the CommitLog offset of the last of them, -1 if there is none.
+        is_last_gone: whether the last record that was wanted is not in the log, and none is chosen.
+    """
+
+    __slots__ = (
+        "begin",
+        "chosen",
+        "codes",
+        "end",
+        "gone_before",
+        "is_last_gone",
+        "last",
+        "limits",
+        "looked_at",
+    )
+
+    def __init__(
+        self, limits: ReadLimits, codes: Container[int] | None, begin: int = -1, end: int = -1
+    ) -> None:
+        self.limits = limits
+        self.codes = codes
+        self.begin, self.end = begin, end
+        self.chosen: list[ChosenRecord] = []
+        self.looked_at = 0
+        self.last = -1
+        self.gone_before = 0  # CommitLog offset where the first file begins that may be there
+        self.is_last_gone = False
+
+    def go_on(self, entries: Iterable[Entry]) -> None:
+        """Choose from the entries that are not done with yet, until a limit or the file's end is reached."""
+        codes, chosen, (near_offset, memory, disk) = self.codes, self.chosen, self.limits
+        count, total, number = len(chosen), sum([size for _, _, size in chosen]), self.looked_at
+        begin, end, last = self.begin, self.end, self.last
+        for offset, size, code in entries:
+            if count:
+                most_count, most_bytes = memory if offset >= near_offset else disk
+                if count >= most_count or total + size > most_bytes:
+                    break
+                if begin >= 0 and not begin <= offset < end:
+                    break  # in another file
+            number += 1
+            last = offset
+            if offset < self.gone_before:
+                continue
+            if self.may_match(code) if code <= ADDRESS_MAX else codes is None or code in codes:
+                if not begin <= offset < offset + size <= end:
+                    found = self.stretch_at(offset)
+                    if not found[0] <= offset < offset + size <= found[1]:
+                        self.is_last_gone = self.is_last_gone or not count
+                        continue
+                    begin, end = found
+                chosen.append(ChosenRecord(number - 1, offset, size))
+                count += 1
+                total += size
+            elif not count:
+                self.is_last_gone = False
+        self.looked_at, self.last, self.begin, self.end = number, last, begin, end
+
+    def may_match(self, address: int, /) -> bool:
+        """Decide whether the record of an extended entry may be wanted."""
+        raise NotImplementedError
+
+    def stretch_at(self, offset: int, /) -> tuple[int, int]:
+        """Return from where to where the file that holds an offset can be read; ``NOWHERE`` if it is gone."""
+        raise NotImplementedError
+
+
+class _Left(Exception):
+    """The choice is not for a leaf operation."""
+
+
+class _ChoiceOfOneFile(EntryChoice):
+    """What a leaf operation chooses: plain entries of records of the file that is given."""
+
+    __slots__ = ()
+
+    def may_match(self, _: int) -> bool:
+        raise _Left
+
+    def stretch_at(self, _: int) -> tuple[int, int]:
+        raise _Left
+
+
+def runs_of(chosen: Iterable[ChosenRecord], begin: int) -> list[tuple[int, int]]:
+    """Return position and size of the runs that records are in a file that begins at ``begin``."""
+    runs: list[tuple[int, int]] = []
+    run_begin = run_end = -1
+    for _, offset, size in chosen:
+        if offset != run_end:
+            if run_end >= 0:
+                runs.append((run_begin - begin, run_end - run_begin))
+            run_begin = offset
+        run_end = offset + size
+    if run_end >= 0:
+        runs.append((run_begin - begin, run_end - run_begin))
+    return runs
+
+
+class LeafChoice(NamedTuple):
+    """What a leaf operation chose.
+
+    Attributes:
+        looked_at: how many entries are done with.
+        last: the CommitLog offset of the last of them, -1 if there is none.
+        chosen: the records.
+        runs: position and size of the runs that they are in the file; none unless all are in memory.
+        missing: those that are not known to be in memory.
+    """
+
+    outcome: ReadOutcome
+    looked_at: int = 0
+    last: int = -1
+    chosen: Sequence[ChosenRecord] = ()
+    runs: Sequence[tuple[int, int]] = ()
+    missing: Sequence[ChosenRecord] = ()
+
+
+LEFT: Final = LeafChoice(ReadOutcome.LEFT)
+
+
+def choose(
+    entries: Buffer,
+    codes: Container[int] | None,
+    file: LogBytes,
+    limits: ReadLimits,
+    queue_offset: int,
+    crc: Crc,
+) -> LeafChoice:
+    """Choose records of one file, and check them: see ``pulls.PullOps.choose``."""
+    begin = file.begin
+    one = _ChoiceOfOneFile(limits, codes, begin, file.end)
+    try:
+        one.go_on(unpack_tuples(entries))
+    except _Left:
+        return LEFT
+    chosen, looked_at, last = one.chosen, one.looked_at, one.last
+    if not chosen:
+        return LeafChoice(ReadOutcome.NONE_WANTED, looked_at, last)
+    resident, data, missing = file.resident.data, file.data.data, []
+    for record in chosen:
+        _, offset, size = record
+        if size < MIN_SIZE:
+            return LEFT
+        place = offset - begin
+        if 0 in resident[place // PAGE_SIZE : (place + size - 1) // PAGE_SIZE + 1]:
+            missing.append(record)
+    if missing:
+        return LeafChoice(ReadOutcome.MISSING, looked_at, last, chosen, (), missing)
+    for number, offset, size in chosen:
+        if not is_message(data, offset - begin, size, offset, queue_offset + number, crc):
+            return LEFT
+    return LeafChoice(ReadOutcome.FOUND, looked_at, last, chosen, runs_of(chosen, begin))
 
 
 class PlainPulls:
@@ -87,45 +282,55 @@ class PlainPulls:
         crc: the checksum by which records are checked.
     """
 
-    body = "plain"
-
     def __init__(self, crc: Crc) -> None:
         self._crc = crc
 
-    def read(
-        self, data: bytes, begin: int, end: int, into: PullRows, table: PullTable, /
-    ) -> tuple[int, int, int]:
-        """Read pulls: see ``pulls.PullOps.read``."""
-        found, pulls_end, others_end = read_frames(data, begin, end, len(into.rows), _read_pull)
-        rows, keys_end = into.rows.data, 0
-        for number, (row, key) in enumerate(found):
-            row[TARGET] = table.find(key)
-            if row[TARGET] == NO_TARGET:
+    def read(self, frames: Frames, first: int, last: int, into: PullRows, table: PullTable, /) -> int:
+        """Read pulls: see ``rows.PullOps.read``."""
+        keys_end = 0
+        for number in range(first, last):
+            command = frames.request(number)
+            try:
+                header = parse(PullHeader, command.ext_fields)
+            except CometMQError:
+                return number - first  # as a command it is refused
+            if (key := key_of(command.code, header)) is None:
+                return number - first
+            pull = row_of(command, header)._replace(frame=number, target=table.numbers.get(key, NO_TARGET))
+            if pull.target == NO_TARGET:
                 into.keys[keys_end : keys_end + len(key)] = np.frombuffer(key, np.uint8)
-                row[TARGET + 1 : STATE] = hash_of(key), keys_end, keys_end + len(key)
+                pull = pull._replace(key_hash=hash_of(key), key_at=keys_end, key_end=keys_end + len(key))
                 keys_end += len(key)
-            _PULL.pack_into(rows, number * _PULL.size, *row)
-        return len(found), pulls_end, others_end
+            _PULL.pack_into(into.array.data, (number - first) * _PULL.size, *pull)
+        return last - first
 
     def ask_known(
-        self, pulls: Longs, begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
+        self,
+        pulls: NDArray[np.void],
+        begin: int,
+        targets: Longs,
+        known: KnownEntries,
+        asks: Asks,
+        limits: Longs,
+        /,
     ) -> int:
         """Ask for what is known: see ``pulls.PullOps.ask_known``."""
         count_max, bytes_min, bytes_max = limits.tolist()
-        for number, pull in enumerate(pulls[begin:].tolist(), begin):
-            if pull[TARGET] == NO_TARGET:
+        states = pulls["state"]
+        for number, pull in enumerate(map(Pull._make, pulls[begin:].tolist()), begin):
+            if pull.target == NO_TARGET:
                 return number
-            queue, is_filtered = targets[pull[TARGET]].tolist()
-            offset, size = pull[QUEUE_OFFSET], pull[MAX_BYTES]
+            queue, is_filtered = targets[pull.target].tolist()
+            offset, size = pull.queue_offset, pull.max_bytes
             if queue >= len(known.ends):
                 return number
             queue_end = int(known.ends[queue])
             if 0 < offset == queue_end:
-                pulls[number, STATE] = PullState.AT_END
+                states[number] = PullState.AT_END
                 continue
             if is_filtered or not bytes_min <= size <= bytes_max or queue >= len(known.windows):
                 return number
-            window, wanted = known.windows[queue].tolist(), max(pull[MAX_COUNT], 1)
+            window, wanted = known.windows[queue].tolist(), max(pull.max_count, 1)
             end = min(offset + min(wanted, count_max), queue_end)
             first = max(window[FIRST], window[WINDOW_MIN_OFFSET])
             if not first <= offset < end <= window[KNOWN_END]:
@@ -139,11 +344,11 @@ class PlainPulls:
             _ASK.pack_into(
                 asks.rows.data,
                 asks.asked * _ASK.size,
-                *(pull[NUMBER], pull[IS_BINARY], offset, wanted, size, 0, NO_CODES, asks.entries_end),
+                *(pull.opaque, pull.is_binary, offset, wanted, size, 0, NO_CODES, asks.entries_end),
                 *(_LEFT, 0, 0, window[WINDOW_MIN_OFFSET], queue_end, 0),
             )
             asks.asked += 1
-            pulls[number, STATE] = PullState.ASKED
+            states[number] = PullState.ASKED
         return len(pulls)
 
     def choose(
@@ -229,37 +434,25 @@ def _put_missing(found: LeafChoice, file: LogBytes, chosen: Longs) -> None:
         chosen[MISSING_AT : MISSING_SIZE + 1, number] = record.offset - file.begin, record.size
 
 
-def _read_pull(data: bytes, position: int, end: int) -> tuple[list[int], bytes] | None:
-    """Read a frame: the row, and the key of the target; None if it is no pull in a usual spelling."""
-    found = _FRAMES.request(data, position, end)
-    if found is None:
-        return None
-    command, header = found
-    assert isinstance(header, PullHeader)
-    key = key_of(command.code, header)
-    return None if key is None else (row_of(command, header, position, end), key)
-
-
-def row_of(command: Command, header: PullHeader, begin: int = 0, end: int = 0) -> list[int]:
-    """Return the row of a pull whose frame is from ``begin`` to ``end``: see ``pulls.FRAME_AT``, …"""
+def row_of(command: Command, header: PullHeader) -> Pull:
+    """Return the row of a pull whose target is not looked up."""
     is_committed = header.sys_flag & PullFlag.COMMIT_OFFSET
-    return [
-        begin,
-        end,
-        command.opaque,
-        int(command.serialize_type),
-        header.queue_offset,
-        header.max_message_count,
-        NO_LIMIT if header.max_message_bytes is None else header.max_message_bytes,
-        header.sys_flag,
-        header.commit_offset if is_committed else NOTHING_TO_COMMIT,
-        header.suspend_timeout_ms,
-        NO_TARGET,
-        0,
-        0,
-        0,
-        PullState.ASKED,
-    ]
+    return Pull(
+        frame=0,
+        opaque=command.opaque,
+        is_binary=int(command.serialize_type),
+        queue_offset=header.queue_offset,
+        max_count=header.max_message_count,
+        max_bytes=NO_LIMIT if header.max_message_bytes is None else header.max_message_bytes,
+        sys_flag=header.sys_flag,
+        commit_offset=header.commit_offset if is_committed else NOTHING_TO_COMMIT,
+        suspend_ms=header.suspend_timeout_ms,
+        target=NO_TARGET,
+        key_hash=0,
+        key_at=0,
+        key_end=0,
+        state=PullState.ASKED,
+    )
 
 
 def key_of(code: int, header: PullHeader) -> bytes | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
 
 ROW_SIZE: Final = 2
 KEY_AT: Final = 0
@@ -18,6 +18,9 @@ KEY_SIZE: Final = 1
 KEY_SIZE_MAX: Final = 1024
 """The most bytes of a key; a pull with a longer one is left to the plain path."""
 SLOTS_MIN: Final = 64
+
+KEYS, KEY_ROWS, SLOTS = range(3)
+"""The arrays of ``PullTable.table``."""
 MIX: Final = 0x9E3779B97F4A7C15
 NO_TARGET: Final = -1
 """In place of a number: the table does not have the key."""
@@ -30,8 +33,10 @@ class PullTable:
 
     Attributes:
         count: how many keys there are.
+        numbers: the number of each.
         keys: uint8[], the bytes of all keys, one after another.
         rows: int64[2 × rows], for each row the position and the size of its key in bytes.
+        table: these arrays: see ``KEYS`` and the others.
         slots: int64[slots], for each slot a row number, or -1; a power of two of slots.
     """
 
@@ -44,27 +49,27 @@ class PullTable:
         self.keys: Bytes = np.zeros(1024, np.uint8)
         self.rows: Longs = np.zeros(SLOTS_MIN // 2 * ROW_SIZE, np.int64)
         self.slots: Longs = np.full(SLOTS_MIN, -1, np.int64)
+        self.table = ArrayTable(self.keys, self.rows, self.slots)
         self._hashes: list[int] = []
-        self._numbers: dict[bytes, int] = {}
-
-    def find(self, key: bytes) -> int:
-        """Return the number of a key, NO_TARGET if it is not there."""
-        return self._numbers.get(key, NO_TARGET)
+        self.numbers: dict[bytes, int] = {}
 
     def put(self, key: Bytes, key_hash: int) -> int:
         """Add a key (uint8[]) unless the table has it; return its row number."""
-        row = self._numbers.setdefault(key.tobytes(), self.count)
+        row = self.numbers.setdefault(key.tobytes(), self.count)
         if row < self.count:
             return row
         self.count += 1
         self.keys = _with_room(self.keys, self._keys_end + len(key))
         self.rows = _with_room(self.rows, self.count * ROW_SIZE)
+        self.table.put(KEYS, self.keys)
+        self.table.put(KEY_ROWS, self.rows)
         self.keys[self._keys_end : self._keys_end + len(key)] = key
         self.rows[row * ROW_SIZE : self.count * ROW_SIZE] = self._keys_end, len(key)
         self._keys_end += len(key)
         self._hashes.append(key_hash)
         if 2 * self.count > len(self.slots):
             self.slots = np.full(2 * len(self.slots), -1, np.int64)
+            self.table.put(SLOTS, self.slots)
             for other, other_hash in enumerate(self._hashes):
                 self._place(other, other_hash)
         else:

@@ -10,9 +10,10 @@ from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cometmq.kernels.headers.places import PLACES_SIZE
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
+from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, PullTable
 from cometmq.wire.template import NumbersTemplate
 
@@ -23,25 +24,6 @@ ANSWERS_SIZE_MAX: Final = 1 << 19
 ANSWER_SIZE_MAX: Final = 256
 """What an answer takes at most, but for its constant parts and its records, bytes."""
 
-# The columns of a pull that was read.
-(
-    FRAME_AT,
-    FRAME_END,
-    NUMBER,  # the opaque one
-    IS_BINARY,  # whether the header is a ROCKETMQ one, and so the answer's
-    QUEUE_OFFSET,
-    MAX_COUNT,
-    MAX_BYTES,
-    SYS_FLAG,
-    COMMIT_OFFSET,  # -1 if nothing is to be committed
-    SUSPEND_MS,
-    TARGET,  # what the table has for it, or NO_TARGET; then …
-    HASH,  # … the key's hash, …
-    UNKNOWN_AT,  # … and where it stands
-    UNKNOWN_END,
-    STATE,  # a PullState
-) = range(15)
-PULL_SIZE: Final = 15
 NO_LIMIT: Final = 2**31 - 1
 NOTHING_TO_COMMIT: Final = -1
 
@@ -59,6 +41,41 @@ class PullState(IntEnum):
     """The store's leaf operations cannot answer it: a reading does."""
     DECIDED = 4
     """Its answer is known without the store: it is refused, or its offset was reset."""
+
+
+class Pull(NamedTuple):
+    """A pull that was read.
+
+    Attributes:
+        frame: the row of its frame.
+        opaque: the opaque number.
+        is_binary: whether the header is a ROCKETMQ one, and so the answer's.
+        commit_offset: NOTHING_TO_COMMIT if nothing is to be committed.
+        state: a PullState.
+        target: what the table has for it, or NO_TARGET; then …
+        key_hash: … the key's hash, …
+        key_at, key_end: … and where it stands.
+    """
+
+    frame: int
+    opaque: int
+    is_binary: int
+    queue_offset: int
+    max_count: int
+    max_bytes: int
+    sys_flag: int
+    commit_offset: int
+    suspend_ms: int
+    state: int
+    target: int
+    key_hash: int
+    key_at: int
+    key_end: int
+
+
+PULL: Final = np.dtype([(name, np.int64) for name in Pull._fields])
+"""The dtype of a Pull."""
+TARGET: Final = Pull._fields.index("target")
 
 
 # The columns of a target, as far as leaf operations know it.
@@ -207,19 +224,25 @@ def constants_of(template: NumbersTemplate) -> Constants:
     return Constants(np.frombuffer(b"".join(pieces), np.uint8), bounds, template)
 
 
+PULLS, NEW_KEYS = range(2)
+"""The arrays of ``PullRows.table``."""
+
+
 class PullRows:
     """Room for the pulls of a socket read.
 
     Attributes:
-        rows: int64, a row for each pull: see ``FRAME_AT`` and the others.
-        keys: gets the keys that the table does not have: see ``UNKNOWN_AT``.
-        places: room for where the fields of a header are.
+        array: PULL[], a row for each pull.
+        numbers: int64[pulls, fields], the same.
+        keys: gets the keys that the table does not have: see ``Pull.key_at``.
+        table: these arrays: see ``PULLS`` and the other.
     """
 
     def __init__(self, count: int = PULLS_MAX) -> None:
-        self.rows: Longs = np.zeros((count, PULL_SIZE), np.int64)
+        self.array: NDArray[np.void] = np.zeros(count, PULL)
+        self.numbers: Longs = self.array.view(np.int64).reshape(count, -1)
         self.keys: Bytes = np.zeros(count * KEY_SIZE_MAX, np.uint8)
-        self.places: Longs = np.empty(PLACES_SIZE, np.int64)
+        self.table = ArrayTable(self.array, self.keys)
 
 
 class KnownEntries(NamedTuple):
@@ -290,40 +313,36 @@ class Choice(NamedTuple):
 
 
 class PullOps(Protocol):
-    """The leaf operations on pulls.
+    """The leaf operations on pulls."""
 
-    Attributes:
-        body: which body of them this is: rows are counted by it.
-    """
+    def read(self, frames: Frames, first: int, last: int, into: PullRows, table: PullTable, /) -> int:
+        """Read the pulls of some frames from row ``first`` on, up to one with an unusual number or key.
 
-    @property
-    def body(self) -> str:
-        """Which body of the operations this is: rows are counted by it."""
-        ...
-
-    def read(
-        self, data: bytes, begin: int, end: int, into: PullRows, table: PullTable, /
-    ) -> tuple[int, int, int]:
-        """Read the pulls of ``data`` from ``begin`` on, up to the first other frame, or to ``end``.
-
-        A frame in an unusual spelling counts as another frame; what is made of it as a command is the same.
+        What is made of that one as a command is the same.
 
         Args:
+            frames: those of ``first`` up to before ``last`` are pulls of one read; there is room for them.
             table: has the targets that are known.
 
         Returns:
-            How many pulls; where they end; and where the frames after them end that are to be handled as
-            commands, the same if there is no more room.
+            How many pulls.
         """
         ...
 
     def ask_known(
-        self, pulls: Longs, begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
+        self,
+        pulls: NDArray[np.void],
+        begin: int,
+        targets: Longs,
+        known: KnownEntries,
+        asks: Asks,
+        limits: Longs,
+        /,
     ) -> int:
         """Ask for what pulls want from row ``begin`` on, up to the first whose queue's entries are not known.
 
         Args:
-            pulls: int64, as ``read`` makes them; each that is asked for gets its STATE.
+            pulls: PULL[], as ``read`` makes them; each that is asked for gets its state.
             targets: int64, a row for each target: see ``QUEUE_NUMBER`` and the other.
             asks: gets rows and entries, while there is room.
             limits: int64, see ``ASK_COUNT_MAX`` and the others.

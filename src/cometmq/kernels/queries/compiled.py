@@ -4,9 +4,8 @@ from typing import Any, Final
 
 from cometmq.format.index import ENTRY_SIZE, HEADER_SIZE, NO_ENTRY, SLOT_SIZE
 from cometmq.format.record import MIN_SIZE
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Longs,
     bytes_in,
     bytes_out,
     copy_bytes,
@@ -18,12 +17,11 @@ from cometmq.kernels.compiling.jit import (
     long_at,
     longs_in,
     put_int,
-    queries_out,
+    records_out,
     rows_out,
     types,
 )
-from cometmq.kernels.headers.compiled import PREFIX_SIZE
-from cometmq.kernels.ops import PAGE_SIZE
+from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.kernels.queries import frames
 from cometmq.kernels.queries.rows import (
@@ -34,6 +32,7 @@ from cometmq.kernels.queries.rows import (
     FILE_BEGIN_TIME,
     FILE_END_TIME,
     NEXT_ENTRY,
+    QUERY,
     TEXTS_SIZE,
     WRITTEN,
     IndexBytes,
@@ -44,11 +43,9 @@ from cometmq.kernels.queries.rows import (
 from cometmq.kernels.records.index import slot_at
 from cometmq.kernels.records.walk import BODY_CRC, GOOD, has_key, walk
 from cometmq.kernels.sends.answers import put_decimal, put_piece, put_prefix
+from cometmq.wire.frame import PREFIX_SIZE
 
-__all__ = ["answer", "body", "find", "read"]
-
-body: Final = "compiled"
-is_for_one: Final = True
+__all__ = ["answer", "find", "read"]
 
 _read: Any = frames.read  # to Numba the bytes that sockets give are no array
 _STOPS: Final = tuple(AnswerStop)
@@ -125,7 +122,7 @@ def _follow(
     long(
         *(bytes_in, types.boolean, bytes_in, bytes_in, bytes_in, types.UniTuple(long, 5)),
         *(long, long, long),
-        *(queries_out, rows_out),
+        *(records_out(QUERY), rows_out),
     )
 )
 def find_keys(
@@ -230,7 +227,7 @@ def _put_header(query: Any, body_size: int, constants: Bytes, bounds: Longs, out
 
 @kernel(
     types.UniTuple(long, 3)(
-        *(bytes_in, longs_in, bytes_out, queries_out, rows_out, bytes_in),
+        *(bytes_in, longs_in, bytes_out, records_out(QUERY), rows_out, bytes_in),
         *(types.UniTuple(long, 3), bytes_in, bytes_in),
         *(long, long),
     )
@@ -280,13 +277,14 @@ def answer_queries(
     return int64(len(queries)), at, int64(_STOP_DONE)
 
 
-def read(data: bytes, begin: int, end: int, queries: QueryRows, /) -> tuple[int, int, int]:
+def read(frames: Frames, first: int, last: int, queries: QueryRows, /) -> int:
     """Read queries: see ``rows.QueryOps.read``."""
-    found: tuple[int, int, int] = _read(
-        data, begin, end, queries.count, queries.array, queries.offsets, queries.texts, queries.places
+    count: int = _read(
+        *(frames.data, frames.table.numbers, first, last),
+        *(queries.count, queries.array, queries.offsets, queries.texts),
     )
-    queries.count += found[0]
-    return found
+    queries.count += count
+    return count
 
 
 def find(file: IndexBytes, number: int, max_count: int, hops_max: int, queries: QueryRows, /) -> int:

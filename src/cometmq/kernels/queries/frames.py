@@ -1,12 +1,11 @@
-"""The kernel that parses queries: from the bytes of a socket read to their numbers and key hashes."""
+"""The kernel that reads queries: from the places of a frame's fields to their numbers and key hashes."""
 
 from typing import Any, Final
 
 import numpy as np
 
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Longs,
     byte_at,
     bytes_object,
     bytes_out,
@@ -14,45 +13,25 @@ from cometmq.kernels.compiling.jit import (
     inlined,
     int32,
     int64,
-    int_at,
     kernel,
     long,
-    longs_out,
-    queries_out,
+    longs_in,
+    records_out,
     rows_out,
-    types,
 )
-from cometmq.kernels.headers.compiled import (
-    HEADER_LENGTH_MASK,
-    PREFIX_SIZE,
-    frame_end,
-    int_field,
-    long_field,
-    readers_of,
-)
-from cometmq.kernels.headers.places import CODE, FLAG, NOT_A_NUMBER, OPAQUE
-from cometmq.kernels.queries.rows import (
-    TEXTS_SIZE,
-    UNIQUE_COUNT,
-    QueryState,
-)
+from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
+from cometmq.kernels.frames.fields import ABSENT, columns
+from cometmq.kernels.frames.rows import PLACES, ROWS
+from cometmq.kernels.queries.rows import QUERY, TEXTS_SIZE, UNIQUE_COUNT, QueryState
 from cometmq.kernels.records.keys import topic_seed
-from cometmq.kernels.records.text import hash_text
+from cometmq.kernels.text.json_text import NOT_A_NUMBER
+from cometmq.kernels.text.utf8 import hash_text
 from cometmq.wire.codes import RequestCode
 
-BY_KEY_CODE: Final = int(RequestCode.QUERY_MESSAGE)
-BY_ID_CODE: Final = int(RequestCode.VIEW_MESSAGE_BY_ID)
-NAMES: Final = (
-    b"topic",
-    b"key",
-    b"maxNum",
-    b"beginTimestamp",
-    b"endTimestamp",
-    b"_UNIQUE_KEY_QUERY",
-    b"offset",
+_TOPIC, _KEY, _COUNT, _BEGIN, _END, _UNIQUE, _OFFSET = columns(
+    *("topic", "key", "maxNum", "beginTimestamp", "endTimestamp", "_UNIQUE_KEY_QUERY", "offset")
 )
-TOPIC, KEY, COUNT_FIELD, BEGIN, END, UNIQUE_FIELD, OFFSET = range(len(NAMES))
-
+_BY_KEY_CODE: Final = int(RequestCode.QUERY_MESSAGE)
 _LOOKING: Final = int(QueryState.LOOKING)
 _FOUND: Final = int(QueryState.FOUND)
 _LONG_MAX: Final = 2**63 - 1
@@ -60,13 +39,11 @@ _LONG_MAX_TEXT: Final = np.frombuffer(str(_LONG_MAX).encode(), np.uint8)
 _TRUE: Final = np.frombuffer(b"true", np.uint8)
 _FALSE: Final = np.frombuffer(b"false", np.uint8)
 
-read_json, read_binary = readers_of(NAMES)
-
 
 @inlined
-def _is_text(data: Bytes, places: Longs, field: int, text: Bytes) -> bool:
-    begin = places[2 * field]
-    if begin == NOT_A_NUMBER or places[2 * field + 1] - begin != len(text):
+def _is_text(data: Bytes, places: Any, column: int, text: Bytes) -> bool:
+    begin = int64(places[2 * column])
+    if begin == ABSENT or places[2 * column + 1] - begin != len(text):
         return False
     for i in range(len(text)):
         if byte_at(data, begin + i) != text[i]:
@@ -75,74 +52,53 @@ def _is_text(data: Bytes, places: Longs, field: int, text: Bytes) -> bool:
 
 
 @inlined
-def _time_field(data: Bytes, places: Longs, field: int) -> Any:
+def _time_field(data: Bytes, places: Any, column: int) -> Any:
     """Read a time in ms; the latest one of Java has more digits than ``long_field`` reads."""
-    if _is_text(data, places, field, _LONG_MAX_TEXT):
+    if _is_text(data, places, column, _LONG_MAX_TEXT):
         return int64(_LONG_MAX)
-    return long_field(data, places, field, NOT_A_NUMBER)
+    return long_field(data, places, column, NOT_A_NUMBER)
 
 
 @inlined
-def _key_hash(data: Bytes, places: Longs) -> Any:
+def _key_hash(data: Bytes, places: Any) -> Any:
     """Compute ``java_hash.index_key_hash`` of a query's topic and key."""
-    seed = topic_seed(data, places[2 * TOPIC], places[2 * TOPIC + 1])
-    value = int32(hash_text(seed, data, places[2 * KEY], places[2 * KEY + 1]))
+    seed = topic_seed(data, int64(places[2 * _TOPIC]), int64(places[2 * _TOPIC + 1]))
+    value = int32(hash_text(seed, data, int64(places[2 * _KEY]), int64(places[2 * _KEY + 1])))
     return int64(0) if value == int32(-(2**31)) else abs(int64(value))
 
 
 @inlined
-def _read_by_key(data: Bytes, places: Longs, row: Any, texts: Bytes, texts_at: int) -> bool:
+def _read_by_key(data: Bytes, places: Any, row: Any, texts: Bytes, texts_at: int) -> bool:
     """Parse the fields of a query by key; return False if it is unusual."""
-    if places[2 * TOPIC] == NOT_A_NUMBER or places[2 * KEY] == NOT_A_NUMBER:
+    if places[2 * _TOPIC] == ABSENT or places[2 * _KEY] == ABSENT:
         return False
-    row.max_count = int_field(data, places, COUNT_FIELD, NOT_A_NUMBER)
-    row.begin_time = _time_field(data, places, BEGIN)
-    row.end_time = _time_field(data, places, END)
+    row.max_count = int_field(data, places, _COUNT, NOT_A_NUMBER)
+    row.begin_time = _time_field(data, places, _BEGIN)
+    row.end_time = _time_field(data, places, _END)
     if NOT_A_NUMBER in (row.max_count, row.begin_time, row.end_time):
         return False
-    row.is_unique = _is_text(data, places, UNIQUE_FIELD, _TRUE)
+    row.is_unique = _is_text(data, places, _UNIQUE, _TRUE)
     if row.is_unique:
         row.max_count = UNIQUE_COUNT
-    elif places[2 * UNIQUE_FIELD] != NOT_A_NUMBER and not _is_text(data, places, UNIQUE_FIELD, _FALSE):
+    elif places[2 * _UNIQUE] != ABSENT and not _is_text(data, places, _UNIQUE, _FALSE):
         return False
-    row.topic_size = places[2 * TOPIC + 1] - places[2 * TOPIC]
-    row.key_size = places[2 * KEY + 1] - places[2 * KEY]
+    row.topic_size = int64(places[2 * _TOPIC + 1]) - int64(places[2 * _TOPIC])
+    row.key_size = int64(places[2 * _KEY + 1]) - int64(places[2 * _KEY])
     if row.topic_size + row.key_size > TEXTS_SIZE:
         return False
-    at = copy_bytes(data, places[2 * TOPIC], places[2 * TOPIC + 1], texts, texts_at)
-    copy_bytes(data, places[2 * KEY], places[2 * KEY + 1], texts, at)
+    at = copy_bytes(data, int64(places[2 * _TOPIC]), int64(places[2 * _TOPIC + 1]), texts, texts_at)
+    copy_bytes(data, int64(places[2 * _KEY]), int64(places[2 * _KEY + 1]), texts, at)
     row.key_hash = _key_hash(data, places)
     return True
 
 
 @inlined
 def _read_query(
-    data: Bytes,
-    position: int,
-    end: int,
-    row: Any,
-    offsets: Longs,
-    places: Longs,
-    texts: Bytes,
-    texts_at: int,
+    data: Bytes, frame: Any, places: Any, row: Any, offsets: Any, texts: Bytes, texts_at: int
 ) -> bool:
-    """Parse the frame from ``position`` to ``end``; return False if it is not a usual query."""
-    word = int64(int_at(data, position + 4))
-    begin = position + PREFIX_SIZE
-    if begin + (word & HEADER_LENGTH_MASK) != end:
-        return False
-    places[:] = NOT_A_NUMBER
-    is_binary = word >> 24
-    if is_binary:
-        is_read = read_binary(data, begin, end, places, texts)
-    else:
-        is_read = read_json(data, begin, end, places, texts)
-    if not is_read or (places[FLAG] != NOT_A_NUMBER and places[FLAG]):
-        return False
-    row.frame_at, row.frame_end = position, end
-    row.is_binary = is_binary
-    row.opaque = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
-    row.is_by_key = places[CODE] == BY_KEY_CODE
+    """Read the query of a frame; return False if it is not a usual one."""
+    row.is_binary, row.opaque = frame.is_binary, frame.opaque
+    row.is_by_key = frame.code == _BY_KEY_CODE
     row.files = row.place = row.place_end = row.answer_end = 0
     if row.is_by_key:
         row.state, row.count = _LOOKING, 0
@@ -150,38 +106,29 @@ def _read_query(
     row.state, row.count = _FOUND, 1
     row.is_unique = row.key_hash = row.topic_size = row.key_size = 0
     row.max_count = row.begin_time = row.end_time = 0
-    offsets[0] = long_field(data, places, OFFSET, NOT_A_NUMBER)
-    return bool(places[CODE] == BY_ID_CODE and offsets[0] != NOT_A_NUMBER)
+    offsets[0] = long_field(data, places, _OFFSET, NOT_A_NUMBER)
+    return bool(offsets[0] != NOT_A_NUMBER)
 
 
-@kernel(
-    types.UniTuple(long, 3)(bytes_object, long, long, long, queries_out, rows_out, bytes_out, longs_out),
-)
+@kernel(long(bytes_object, longs_in, long, long, long, records_out(QUERY), rows_out, bytes_out))
 def read(
     data: Bytes,
-    start: int,
-    data_end: int,
+    frames: Longs,
     first: int,
+    last: int,
+    begin: int,
     queries: Any,
     offsets: Any,
     texts: Bytes,
-    places: Longs,
 ) -> Any:
-    """Parse the queries of a socket read, into rows from ``first`` on: see ``rows.QueryOps.read``."""
-    position = queries_end = int64(start)
-    count = int64(first)
-    while position < data_end and count < len(queries):
-        end = frame_end(data, position)
-        if end < 0 or end > data_end:
-            return count - first, queries_end, int64(data_end)
+    """Read the queries of some frames, into rows from ``begin`` on: see ``rows.QueryOps.read``."""
+    rows, places = rows_of(frames, ROWS), places_of(frames, PLACES)
+    for i in range(min(last - first, len(queries) - begin)):
+        at = begin + i
+        queries[at].frame = first + i
         if not _read_query(
-            *(data, position, end, queries[count], offsets[count], places),
-            *(texts, count * TEXTS_SIZE),
+            *(data, rows[first + i], places[first + i], queries[at], offsets[at]),
+            *(texts, at * TEXTS_SIZE),
         ):
-            position = end
-            continue
-        if position > queries_end:  # other frames lie between
-            return count - first, queries_end, position
-        count += 1
-        position = queries_end = end
-    return count - first, queries_end, position
+            return int64(i)
+    return int64(min(last - first, len(queries) - begin))

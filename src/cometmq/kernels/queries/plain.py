@@ -3,6 +3,7 @@
 from struct import Struct
 from typing import Final
 
+from cometmq.errors import CometMQError
 from cometmq.format.checksum import Crc
 from cometmq.format.dispatch import KeyKind, holds_key
 from cometmq.format.index import (
@@ -18,8 +19,9 @@ from cometmq.format.index import (
 from cometmq.format.java.java_hash import index_key_hash
 from cometmq.format.record import MIN_SIZE, RecordHead
 from cometmq.format.scan import whole_record
-from cometmq.kernels.headers.plain import RequestFrames, read_frames
-from cometmq.kernels.ops import PAGE_SIZE, Bytes, Longs
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
+from cometmq.kernels.frames.fields import KINDS
+from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.kernels.queries.rows import (
     ANSWER_SIZE_MAX,
@@ -31,13 +33,9 @@ from cometmq.kernels.queries.rows import (
     QueryRows,
     QueryState,
 )
-from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import Header, QueryMessageHeader, ViewMessageHeader
+from cometmq.wire.headers import Header, QueryMessageHeader, ViewMessageHeader, parse
 
-_FRAMES: Final = RequestFrames(
-    {RequestCode.QUERY_MESSAGE: QueryMessageHeader, RequestCode.VIEW_MESSAGE_BY_ID: ViewMessageHeader}
-)
 _INT: Final = Struct(">i")
 _LOOKING: Final = int(QueryState.LOOKING)
 _MISSING: Final = int(QueryState.MISSING)
@@ -56,19 +54,22 @@ class PlainQueries:
         crc: the checksum by which records are checked.
     """
 
-    body = "plain"
-    is_for_one = False
-
     def __init__(self, crc: Crc) -> None:
         self._crc = crc
 
-    def read(self, data: bytes, begin: int, end: int, queries: QueryRows, /) -> tuple[int, int, int]:
+    def read(self, frames: Frames, first: int, last: int, queries: QueryRows, /) -> int:
         """Read queries: see ``rows.QueryOps.read``."""
-        room = len(queries.rows) - queries.count
-        found, queries_end, others_end = read_frames(data, begin, end, room, _read_query)
-        for query in found:
-            add(queries, *query)
-        return len(found), queries_end, others_end
+        count = min(last - first, len(queries.rows) - queries.count)
+        for number in range(first, first + count):
+            command = frames.request(number)
+            try:
+                header = parse(KINDS[command.code][1], command.ext_fields)
+            except CometMQError:
+                return number - first  # as a command it is refused
+            if not has_row(header):
+                return number - first
+            add(queries, command, header, number)
+        return count
 
     def find(
         self, file: IndexBytes, number: int, max_count: int, hops_max: int, queries: QueryRows, /
@@ -160,12 +161,12 @@ def has_row(header: Header) -> bool:
     return text.isascii() and len(text) <= TEXTS_SIZE
 
 
-def add(queries: QueryRows, command: Command, header: Header, begin: int, end: int) -> None:
-    """Add the query of a request that has a row, and whose frame is from ``begin`` to ``end``."""
+def add(queries: QueryRows, command: Command, header: Header, frame: int) -> None:
+    """Add the query of a request that has a row, and whose frame has the row ``frame``."""
     number = queries.count
     queries.rows[number] = _EMPTY
     row = queries.rows[number]
-    row.frame_at, row.frame_end = begin, end
+    row.frame = frame
     row.opaque, row.is_binary = command.opaque, command.serialize_type
     if isinstance(header, ViewMessageHeader):
         row.state, row.count, queries.offsets[number, 0] = _FOUND, 1, header.physical_offset
@@ -179,12 +180,6 @@ def add(queries: QueryRows, command: Command, header: Header, begin: int, end: i
         row.max_count = UNIQUE_COUNT if header.is_unique_key else header.max_count
         row.begin_time, row.end_time = header.begin_time, header.end_time
     queries.count += 1
-
-
-def _read_query(data: bytes, position: int, end: int) -> tuple[Command, Header, int, int] | None:
-    """Read a frame; None if it is no query in a usual spelling, or has no row."""
-    found = _FRAMES.request(data, position, end)
-    return (*found, position, end) if found is not None and has_row(found[1]) else None
 
 
 def _lacks(query: QueryRow, resident: memoryview, begin: int, end: int) -> bool:

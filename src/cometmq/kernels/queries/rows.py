@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.kernels.headers.places import PLACES_SIZE
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.wire.template import NumbersTemplate
 
@@ -42,7 +42,7 @@ class QueryRow(Structure):
     A structure of C, so that Python and compiled operations read and write the same numbers in place.
 
     Attributes:
-        frame_at, frame_end: where its frame is in what a socket read returned.
+        frame: the row of its frame.
         opaque: the opaque number.
         is_binary: whether its header is a ROCKETMQ one, and so the response's.
         is_by_key: whether it is by key; else the seven numbers that follow are 0.
@@ -60,8 +60,7 @@ class QueryRow(Structure):
         answer_end: where its response ends.
     """
 
-    frame_at: int
-    frame_end: int
+    frame: int
     opaque: int
     is_binary: int
     is_by_key: int
@@ -185,10 +184,9 @@ class QueryRows:
         states: int64[room], their states.
         offsets: int64[room, found_max], the CommitLog offsets of each query's records, newest first.
         texts: uint8[room × TEXTS_SIZE], the topic and the key of each query by key.
-        places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
     """
 
-    __slots__ = ("array", "count", "offsets", "places", "rows", "states", "texts")
+    __slots__ = ("array", "count", "offsets", "rows", "states", "texts")
 
     def __init__(self, room: int = QUERIES_MAX, found_max: int = FOUND_MAX) -> None:
         self.count = 0
@@ -197,7 +195,6 @@ class QueryRows:
         self.states: Longs = self.array["state"]
         self.offsets: Longs = np.empty((room, found_max), np.int64)
         self.texts: Bytes = np.empty(room * TEXTS_SIZE, np.uint8)
-        self.places: Longs = np.empty(PLACES_SIZE, np.int64)
 
     def ask(self, key_hash: int, begin_time: int, end_time: int, max_count: int) -> None:
         """Begin with one query by a key's hash, to be looked up in index files.
@@ -226,30 +223,17 @@ def hash_query(key_hash: int, begin_time: int, end_time: int, max_count: int) ->
 class QueryOps(Protocol):
     """The leaf operations on queries."""
 
-    @property
-    def body(self) -> str:
-        """Which body of the operations this is: rows are counted by it."""
-        ...
+    def read(self, frames: Frames, first: int, last: int, queries: QueryRows, /) -> int:
+        """Read the queries of some frames from row ``first`` on, up to one that is unusual.
 
-    @property
-    def is_for_one(self) -> bool:
-        """Whether it answers a single query sooner than a reading does, and not only several together."""
-        ...
-
-    def read(self, data: bytes, begin: int, end: int, queries: QueryRows, /) -> tuple[int, int, int]:
-        """Read the queries of ``data`` from ``begin`` on, up to the first other frame, or to ``end``.
-
-        A frame in an unusual spelling counts as another frame; as a command it gets the same response.
+        As a command that one gets the same response.
 
         Args:
-            data: what a socket read returned.
-            begin: position of the first frame.
-            end: position at which ``data`` is taken to end.
+            frames: those of ``first`` up to before ``last`` are queries of one read.
             queries: the queries are added to it, while there is room.
 
         Returns:
-            How many queries were added; where they end; and where the frames after them end that must become
-            commands, the same position if there is no more room.
+            How many queries were added.
         """
         ...
 

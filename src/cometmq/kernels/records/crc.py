@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cometmq.kernels.arrays import Bytes
 from cometmq.kernels.compiling.jit import (
-    Bytes,
     byte_at,
     bytes_in,
     inlined,

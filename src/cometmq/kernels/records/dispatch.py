@@ -16,12 +16,8 @@ from cometmq.format.sys_flag import (
     TRANSACTION_NOT,
     TRANSACTION_ROLLBACK,
 )
-from cometmq.kernels.arrow.numbering import number_texts
+from cometmq.kernels.arrays import Bytes, Flags, Ints, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Flags,
-    Ints,
-    Longs,
     byte_at,
     bytes_in,
     doubled,
@@ -40,9 +36,9 @@ from cometmq.kernels.compiling.jit import (
 )
 from cometmq.kernels.ops import Dispatch, Scan
 from cometmq.kernels.records.keys import keys_max, put_key_hashes, topic_seed
-from cometmq.kernels.records.properties import known_properties
-from cometmq.kernels.records.text import hash_text
-from cometmq.kernels.sends.properties import is_utf8
+from cometmq.kernels.text.numbering import number_texts
+from cometmq.kernels.text.properties import known_properties
+from cometmq.kernels.text.utf8 import hash_text, is_utf8
 from cometmq.message import Buffer
 
 _SCHEDULE: Final = tuple(SCHEDULE_TOPIC.encode())

@@ -8,11 +8,8 @@ buffer, which the caller then writes to the file.
 from typing import Any
 
 from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, NO_ENTRY, SLOT_SIZE, TIME_DIFF_MAX_S
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Flags, Ints, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Flags,
-    Ints,
-    Longs,
     bytes_out,
     flags_out,
     inlined,
@@ -26,7 +23,6 @@ from cometmq.kernels.compiling.jit import (
     put_int,
     put_long,
 )
-from cometmq.kernels.ops import PAGE_SIZE
 
 
 def index_insert(

@@ -13,10 +13,8 @@ from cometmq.format.java.java_numbers import INTEGER_MAX
 from cometmq.format.properties import KEY_SEPARATOR
 from cometmq.format.record import STORE_TIME_AT, SYS_FLAG_AT
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
+from cometmq.kernels.arrays import Bytes, Ints, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Ints,
-    Longs,
     byte_at,
     bytes_in,
     inlined,
@@ -31,11 +29,10 @@ from cometmq.kernels.compiling.jit import (
     types,
     uint32,
 )
-from cometmq.kernels.headers.json_text import is_plain
 from cometmq.kernels.ops import IndexKeys
-from cometmq.kernels.records.properties import known_properties
-from cometmq.kernels.records.text import hash_on, hash_text
 from cometmq.kernels.records.walk import GOOD, NO_CRC, walk
+from cometmq.kernels.text.properties import known_properties
+from cometmq.kernels.text.utf8 import hash_on, hash_text, is_plain
 from cometmq.message import Buffer
 
 _TAGS_PREFIX: Final = tuple(TAGS_KEY_PREFIX.encode())

@@ -12,7 +12,8 @@ from cometmq.format import record
 from cometmq.format.checksum import Crc
 from cometmq.format.host import IPV4_SIZE
 from cometmq.format.scan import StopReason
-from cometmq.kernels.compiling.jit import Bytes, bytes_in, int64, int_at, kernel, long, long_at, types
+from cometmq.kernels.arrays import Bytes
+from cometmq.kernels.compiling.jit import bytes_in, int64, int_at, kernel, long, long_at, types
 from cometmq.kernels.ops import Scan
 from cometmq.kernels.records.walk import ANYWHERE, GOOD, walk
 from cometmq.message import Buffer

@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from cometmq.kernels.arrow.numbering import number_texts
-from cometmq.kernels.compiling.jit import Bytes, Longs
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.ops import Scan
+from cometmq.kernels.text.numbering import number_texts
 from cometmq.message import Buffer
 
 

@@ -16,8 +16,8 @@ from cometmq.format.properties import MAX_LENGTH as PROPERTIES_MAX_LENGTH
 from cometmq.format.record import PROPERTIES_LENGTH_SIZE, TOPIC_LENGTH_SIZE_V1, TOPIC_LENGTH_SIZE_V2
 from cometmq.format.scan import StopReason
 from cometmq.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
+from cometmq.kernels.arrays import Bytes
 from cometmq.kernels.compiling.jit import (
-    Bytes,
     byte_at,
     inlined,
     int8,
@@ -29,7 +29,7 @@ from cometmq.kernels.compiling.jit import (
     word_at,
 )
 from cometmq.kernels.records.crc import crc32_of
-from cometmq.kernels.records.properties import known_properties
+from cometmq.kernels.text.properties import known_properties
 
 GOOD: Final = -1
 """Stands for a good record, where others have a ``StopReason``."""

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from cometmq.kernels.compiling.jit import Bytes, Longs, copy_bytes, inlined, int64, put_int, uint8, uint64
-from cometmq.kernels.headers.compiled import PREFIX_SIZE
+from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.compiling.jit import copy_bytes, inlined, int64, put_int, uint8, uint64
 from cometmq.kernels.sends.rows import (
     ANSWER_SIZE_MAX,
     BINARY_PIECES,
@@ -13,6 +13,7 @@ from cometmq.kernels.sends.rows import (
     PHYSICAL_OFFSET,
     QUEUE_OFFSET,
 )
+from cometmq.wire.frame import PREFIX_SIZE
 
 _ZERO: Final = ord("0")
 _LETTERS_FROM: Final = ord("A") - 10

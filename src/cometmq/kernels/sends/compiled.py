@@ -2,26 +2,25 @@
 
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cometmq.format.host import SIZED_HOST_SIZE
 from cometmq.format.record import END_FILE_MIN_BLANK
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.compiling.jit import (
-    Bytes,
-    Longs,
-    bytes_in,
+    array_of,
+    byte_at,
     bytes_object,
-    bytes_out,
     inlined,
     int64,
     kernel,
     long,
-    longs_out,
-    rows_out,
-    sends_out,
+    longs_in,
+    none,
+    record_of,
     types,
 )
-from cometmq.kernels.headers.compiled import frame_end
+from cometmq.kernels.frames.compiled import places_of, rows_of, runs_of
+from cometmq.kernels.frames.fields import FrameKind
+from cometmq.kernels.frames.rows import PLACES, ROWS, RUNS, Frames
 from cometmq.kernels.sends.answers import answer_size, put_answer
 from cometmq.kernels.sends.batches import read_message
 from cometmq.kernels.sends.frames import read_send
@@ -31,21 +30,37 @@ from cometmq.kernels.sends.rows import (
     ANSWERS_MAX,
     BEGIN_OFFSET,
     BOUNDS,
-    DATA_AT,
+    CONSTANTS,
+    ENTRIES,
+    ENTRY_COLUMNS,
     FILE_ROOM,
     FIRST_ROW,
     MESSAGE_COUNT,
+    NEXT_OFFSETS,
+    NUMBERS,
     RECORDS_END,
     RECORDS_MAX,
+    ROOM,
+    RUN_ENDS,
+    SEND,
     SEND_COUNT,
+    SENDS,
     SENDS_MAX,
     STORE_TIME,
     SendBatch,
 )
+from cometmq.kernels.sends.topic_table import CELLS, NAMES, SLOT_SIZE, SLOTS
 
-__all__ = ["body", "encode"]
+__all__ = ["encode"]
 
-body: Final = "compiled"
+_SEND: Final = int(FrameKind.SEND)
+
+
+_bytes_of = array_of(types.uint8)
+_longs_of = array_of(types.int64)
+_sends_of = array_of(record_of(SEND))
+_entries_of = array_of(types.int64, ENTRY_COLUMNS)
+_slots_of = array_of(types.int64, SLOT_SIZE)
 
 
 @inlined
@@ -57,11 +72,13 @@ def _put_messages(
     next_offsets: Longs,
     entries: Any,
     data: Bytes,
-    born_host: Bytes,
+    hosts: Bytes,
+    host_at: int,
     records: Bytes,
 ) -> Any:
     """Write the records and entries of a send; return where they end, -1 if one of its messages is rare."""
     bounds, end = numbers[BOUNDS:], numbers[RECORDS_END]
+    time = numbers[STORE_TIME]
     row = numbers[FIRST_ROW] + numbers[MESSAGE_COUNT]
     message = send.body_at
     for i in range(send.message_count):
@@ -73,100 +90,79 @@ def _put_messages(
             if not is_usual:
                 next_offsets[send.queue] -= i + 1
                 return int64(-1)
-            end = put_record(
-                data, send, data, born_host, constants, bounds, numbers[STORE_TIME], records, end
-            )
+            end = put_record(data, send, data, hosts, host_at, constants, bounds, time, records, end)
         else:
-            end = put_record(
-                data, send, texts, born_host, constants, bounds, numbers[STORE_TIME], records, end
-            )
+            end = put_record(data, send, texts, hosts, host_at, constants, bounds, time, records, end)
         put_entry(send, entries, row + i)
     return end
 
 
-@kernel(
-    types.UniTuple(long, 3)(
-        *(bytes_in, longs_out, sends_out, longs_out, bytes_out),
-        *(bytes_out, rows_out, longs_out, longs_out, rows_out),
-        *(bytes_object, bytes_object),
-    )
-)
+@kernel(none(bytes_object, long, longs_in, longs_in, longs_in, bytes_object))
 def encode_sends(
-    constants: Bytes,
-    numbers: Longs,
-    sends: NDArray[np.void],
-    places: Longs,
-    room: Bytes,
-    names: Bytes,
-    slots: Any,
-    cells: Longs,
-    next_offsets: Longs,
-    entries: Any,
-    data: Bytes,
-    born_host: Bytes,
-) -> Any:
-    """Encode the usual sends of a read: see ``encode``."""
+    data: Bytes, read_count: int, frames: Longs, batch: Longs, topics: Longs, hosts: Bytes
+) -> None:
+    """Encode the usual sends of all runs: see ``encode``."""
+    runs, rows, places = runs_of(frames, RUNS), rows_of(frames, ROWS), places_of(frames, PLACES)
+    constants, numbers = _bytes_of(batch, CONSTANTS), _longs_of(batch, NUMBERS)
+    sends, room = _sends_of(batch, SENDS), _bytes_of(batch, ROOM)
+    next_offsets, entries = _longs_of(batch, NEXT_OFFSETS), _entries_of(batch, ENTRIES)
+    run_ends = _longs_of(batch, RUN_ENDS)
+    names, slots, cells = _bytes_of(topics, NAMES), _slots_of(topics, SLOTS), _longs_of(topics, CELLS)
     answers_at = numbers[RECORDS_MAX]
     texts_at = answers_at + numbers[ANSWERS_MAX]
     records, answers, texts = room[:answers_at], room[answers_at:texts_at], room[texts_at:]
     bounds = numbers[BOUNDS:]
-    position = sends_end = numbers[DATA_AT]
     send: Any = sends[0]
-    while numbers[MESSAGE_COUNT] < SENDS_MAX:
-        end = frame_end(data, position)
-        if end < 0:
-            return sends_end, int64(len(data)), numbers[ANSWERS_END]
-        if not read_send(
-            data, position, end, send, texts, places, names, slots, cells, next_offsets, numbers
-        ):
-            position = end
+    run_count = int64(0)
+    for number in range(read_count):
+        run = runs[number]
+        if run.kind != _SEND:
             continue
-        if position > sends_end:  # other frames lie between
-            return sends_end, position, numbers[ANSWERS_END]
-        records_end = numbers[RECORDS_END] + records_size(send, born_host, bounds)
-        if records_end + END_FILE_MIN_BLANK > numbers[FILE_ROOM]:
-            return sends_end, end, numbers[ANSWERS_END]
-        answers_end = numbers[ANSWERS_END] + answer_size(send, constants, bounds)
-        if records_end > len(records) or answers_end > len(answers):
-            others_end = sends_end if numbers[MESSAGE_COUNT] else end
-            return sends_end, others_end, numbers[ANSWERS_END]
-        records_end = _put_messages(
-            send, texts, constants, numbers, next_offsets, entries, data, born_host, records
-        )
-        position = end
-        if records_end < 0:
-            continue
-        if not send.is_oneway:
-            row = numbers[FIRST_ROW] + numbers[MESSAGE_COUNT]
-            numbers[ANSWERS_END] = put_answer(
-                send, entries, row, texts, constants, bounds, answers, numbers[ANSWERS_END]
+        host_at = run_count * SIZED_HOST_SIZE
+        run.done, run.left = run.first, run.last
+        for i in range(run.first, run.last):
+            if numbers[MESSAGE_COUNT] >= SENDS_MAX:
+                run.left = run.done
+                break
+            if not read_send(
+                data, rows[i], places[i], send, texts, names, slots, cells, next_offsets, numbers
+            ):
+                continue
+            if i > run.done:  # others lie between
+                run.left = i
+                break
+            records_end = numbers[RECORDS_END] + records_size(send, int64(byte_at(hosts, host_at)), bounds)
+            if records_end + END_FILE_MIN_BLANK > numbers[FILE_ROOM]:
+                run.left = i + 1
+                break
+            answers_end = numbers[ANSWERS_END] + answer_size(send, constants, bounds)
+            if records_end > len(records) or answers_end > len(answers):
+                run.left = run.done if numbers[MESSAGE_COUNT] else i + 1
+                break
+            records_end = _put_messages(
+                send, texts, constants, numbers, next_offsets, entries, data, hosts, host_at, records
             )
-        numbers[RECORDS_END] = records_end
-        numbers[MESSAGE_COUNT] += send.message_count
-        numbers[SEND_COUNT] += 1
-        sends_end = end
-    return sends_end, sends_end, numbers[ANSWERS_END]
+            if records_end < 0:
+                continue
+            if not send.is_oneway:
+                row = numbers[FIRST_ROW] + numbers[MESSAGE_COUNT]
+                numbers[ANSWERS_END] = put_answer(
+                    send, entries, row, texts, constants, bounds, answers, numbers[ANSWERS_END]
+                )
+            numbers[RECORDS_END] = records_end
+            numbers[MESSAGE_COUNT] += send.message_count
+            numbers[SEND_COUNT] += 1
+            run.done = i + 1
+        run_ends[run_count] = numbers[ANSWERS_END]
+        run_count += 1
 
 
-def encode(batch: SendBatch, data: bytes, begin: int, born_host: bytes, /) -> tuple[int, int, int]:
-    """Encode the usual sends of a read: see ``rows.SendOps.encode``."""
-    batch.values[DATA_AT] = begin
-    topics = batch.topics
-    ends: tuple[int, int, int] = _encode(
-        batch.constants.data,
-        batch.numbers,
-        batch.send,
-        batch.places,
-        batch.room,
-        topics.names,
-        topics.slots,
-        topics.cells,
-        batch.next_offsets,
-        batch.entries,
-        data,
-        born_host,
+def encode(batch: SendBatch, frames: Frames, hosts: bytes, /) -> None:
+    """Encode the usual sends of all runs of sends: see ``rows.SendOps.encode``."""
+    _encode(
+        *(frames.data, frames.read_count, frames.table.numbers),
+        *(batch.table.numbers, batch.topics.table.numbers, hosts),
     )
-    return ends
 
 
 _encode: Any = encode_sends  # to Numba the bytes that sockets give are no array

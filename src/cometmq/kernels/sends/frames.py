@@ -1,24 +1,35 @@
-"""Parsing sends inside kernels: from a frame's bytes to the fields of ``SEND``."""
+"""Reading sends inside kernels: from the places of a frame's fields to the numbers of ``SEND``."""
 
 from typing import Any, Final
 
 from cometmq.format.record import TOPIC_MAX_LENGTH_V1
 from cometmq.format.sys_flag import TRANSACTION_MASK
-from cometmq.kernels.compiling.jit import Bytes, Longs, byte_at, inlined, int64, int_at, uint32
-from cometmq.kernels.headers.compiled import HEADER_LENGTH_MASK, PREFIX_SIZE, int_field, long_field
-from cometmq.kernels.headers.places import CODE, FLAG, NOT_A_NUMBER, OPAQUE
-from cometmq.kernels.records.text import hash_on
-from cometmq.kernels.sends import header
+from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.compiling.jit import byte_at, copy_bytes, inlined, int64, uint32
+from cometmq.kernels.frames.compiled import int_field, long_field
+from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.sends.batches import batch_count
-from cometmq.kernels.sends.properties import is_utf8, read_properties
+from cometmq.kernels.sends.properties import read_properties
 from cometmq.kernels.sends.rows import BATCH_COUNT_MAX, BODY_LENGTH_MAX, PROPERTIES_LENGTH_MAX
 from cometmq.kernels.sends.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, NO_NAME, QUEUE_COUNT
-from cometmq.wire import frame
+from cometmq.kernels.text.json_text import NOT_A_NUMBER, unescape
+from cometmq.kernels.text.utf8 import hash_on, is_utf8
 from cometmq.wire.codes import RequestCode
 
-_SEND_CODE: Final = int(RequestCode.SEND_MESSAGE_V2)
 _BATCH_CODE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
-_ONEWAY_FLAG: Final = frame.ONEWAY_FLAG
+_REQUIRED: Final = columns(*"abcdefghi")
+(
+    _GROUP,
+    _TOPIC,
+    _DEFAULT_TOPIC,
+    _QUEUE_COUNT,
+    _QUEUE_ID,
+    _SYS_FLAG,
+    _BORN_TIME,
+    _FLAG,
+    _PROPERTIES,
+) = _REQUIRED
+_RECONSUME_TIMES, _UNIT_MODE, _RECONSUME_TIMES_MAX, _BATCH = columns(*"jklm")
 _WORD_MAX: Final = 8
 _TRUE: Final = int.from_bytes(b"true", "big")
 _FALSE: Final = int.from_bytes(b"false", "big")
@@ -45,10 +56,10 @@ def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, slots: Any) -> 
 
 
 @inlined
-def _bool_field(data: Bytes, places: Longs, field: int) -> Any:
+def _bool_field(data: Bytes, places: Any, column: int) -> Any:
     """Read a boolean field: 1 for true, 0 for false or a missing field, -1 for anything else."""
-    begin, end = places[2 * field], places[2 * field + 1]
-    if begin == NOT_A_NUMBER:
+    begin, end = int64(places[2 * column]), int64(places[2 * column + 1])
+    if begin == ABSENT:
         return 0
     if end - begin > _WORD_MAX:
         return -1
@@ -61,27 +72,23 @@ def _bool_field(data: Bytes, places: Longs, field: int) -> Any:
 
 
 @inlined
-def _is_usual_header(data: Bytes, places: Longs) -> bool:
+def _is_usual_header(data: Bytes, places: Any) -> bool:
     """Check what a header says besides where its message goes and what that holds."""
-    if places[CODE] != _SEND_CODE and places[CODE] != _BATCH_CODE:
-        return False
-    if places[FLAG] != NOT_A_NUMBER and places[FLAG] & ~_ONEWAY_FLAG:
-        return False
-    for field in range(header.REQUIRED):
-        if places[2 * field] == NOT_A_NUMBER:
+    for column in _REQUIRED:
+        if places[2 * column] == ABSENT:
             return False
     return bool(
-        int_field(data, places, header.QUEUE_COUNT, 0) != NOT_A_NUMBER
-        and int_field(data, places, header.RECONSUME_TIMES_MAX, 0) != NOT_A_NUMBER
-        and _bool_field(data, places, header.UNIT_MODE) >= 0
-        and _bool_field(data, places, header.BATCH) >= 0
+        int_field(data, places, _QUEUE_COUNT, 0) != NOT_A_NUMBER
+        and int_field(data, places, _RECONSUME_TIMES_MAX, 0) != NOT_A_NUMBER
+        and _bool_field(data, places, _UNIT_MODE) >= 0
+        and _bool_field(data, places, _BATCH) >= 0
     )
 
 
 @inlined
 def _read_target(
     data: Bytes,
-    places: Longs,
+    places: Any,
     send: Any,
     names: Bytes,
     slots: Any,
@@ -89,9 +96,9 @@ def _read_target(
     next_offsets: Longs,
 ) -> bool:
     """Find where a send goes; return False if its topic or queue is not known."""
-    begin, end = places[2 * header.TOPIC], places[2 * header.TOPIC + 1]
+    begin, end = int64(places[2 * _TOPIC]), int64(places[2 * _TOPIC + 1])
     send.topic_at, send.topic_length = begin, end - begin
-    send.queue_id = int_field(data, places, header.QUEUE_ID, 0)
+    send.queue_id = int_field(data, places, _QUEUE_ID, 0)
     slot = _find_topic(data, begin, end, names, slots)
     if slot < 0 or send.topic_length > TOPIC_MAX_LENGTH_V1:
         return False
@@ -104,47 +111,33 @@ def _read_target(
 @inlined
 def read_send(
     data: Bytes,
-    position: int,
-    end: int,
+    row: Any,
+    places: Any,
     send: Any,
     texts: Bytes,
-    places: Longs,
     names: Bytes,
     slots: Any,
     cells: Longs,
     next_offsets: Longs,
     numbers: Longs,
 ) -> bool:
-    """Parse the frame from ``position`` to ``end`` into ``send``; return False if it is not a usual send.
+    """Read the send of a row into ``send``; return False if it is not a usual one.
 
     Args:
+        row: a ``Frame``.
+        places: the places of its fields.
         texts: uint8[], gets the unescaped properties.
-        places: int64[PLACES_SIZE], gets the positions of the header's fields.
         names, slots, cells: the arrays of a ``TopicHashTable``.
         numbers: those of a ``SendBatch``.
     """
-    word = int64(int_at(data, position + 4))
-    begin = position + PREFIX_SIZE
-    body = begin + (word & HEADER_LENGTH_MASK)
-    if end == body or end - body > numbers[BODY_LENGTH_MAX]:
+    if row.end - row.body_at > numbers[BODY_LENGTH_MAX] or not _is_usual_header(data, places):
         return False
-    places[:] = NOT_A_NUMBER
-    send.is_binary = word >> 24
-    if send.is_binary:
-        is_read = header.read_binary(data, begin, body, places, texts)
-    else:
-        is_read = header.read_json(data, begin, body, places, texts)
-    if not is_read or not _is_usual_header(data, places):
-        return False
-
-    send.frame_end = end
-    send.opaque = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
-    send.is_oneway = int64(0) if places[FLAG] == NOT_A_NUMBER else places[FLAG]
-    send.body_at, send.body_length = body, end - body
-    send.sys_flag = int_field(data, places, header.SYS_FLAG, 0)
-    send.born_time = long_field(data, places, header.BORN_TIME, 0)
-    send.flag = int_field(data, places, header.FLAG, 0)
-    send.reconsume_times = int_field(data, places, header.RECONSUME_TIMES, 0)
+    send.is_binary, send.opaque, send.is_oneway = row.is_binary, row.opaque, row.flag
+    send.body_at, send.body_length = row.body_at, row.end - row.body_at
+    send.sys_flag = int_field(data, places, _SYS_FLAG, 0)
+    send.born_time = long_field(data, places, _BORN_TIME, 0)
+    send.flag = int_field(data, places, _FLAG, 0)
+    send.reconsume_times = int_field(data, places, _RECONSUME_TIMES, 0)
     if (
         send.sys_flag == NOT_A_NUMBER
         or send.sys_flag & TRANSACTION_MASK
@@ -155,14 +148,20 @@ def read_send(
     ):
         return False
 
-    begin, properties_end = places[2 * header.PROPERTIES], places[2 * header.PROPERTIES + 1]
-    send.properties_at, send.properties_length = begin, properties_end - begin
+    begin, end = int64(places[2 * _PROPERTIES]), int64(places[2 * _PROPERTIES + 1])
+    if row.is_binary:
+        properties_end = copy_bytes(data, begin, end, texts, int64(0))
+    else:
+        read_end, properties_end = unescape(data, begin, end + 1, texts, int64(0))
+        if read_end != end:
+            return False
+    send.properties_at, send.properties_length = int64(0), properties_end
     if send.properties_length > numbers[PROPERTIES_LENGTH_MAX]:
         return False
-    if not read_properties(texts, begin, properties_end, send):
+    if not read_properties(texts, int64(0), properties_end, send):
         return False
-    if send.is_binary and not is_utf8(texts, begin, properties_end):
+    if row.is_binary and not is_utf8(texts, int64(0), properties_end):
         return False  # in JSON, ``unescape`` has checked that
-    send.is_batch = _bool_field(data, places, header.BATCH) or places[CODE] == _BATCH_CODE
-    send.message_count = batch_count(data, body, end) if send.is_batch else 1
+    send.is_batch = _bool_field(data, places, _BATCH) or row.code == _BATCH_CODE
+    send.message_count = batch_count(data, row.body_at, row.end) if send.is_batch else 1
     return bool(0 < send.message_count <= BATCH_COUNT_MAX)

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from cometmq.errors import CometMQError
 from cometmq.format import properties
+from cometmq.format.host import SIZED_HOST_SIZE
 from cometmq.format.java.java_hash import tags_code
 from cometmq.format.message_id import OFFSET_ID
 from cometmq.format.properties import (
@@ -17,7 +18,8 @@ from cometmq.format.properties import (
 )
 from cometmq.format.record import END_FILE_MIN_BLANK, encode_fields
 from cometmq.format.sys_flag import TRANSACTION_MASK
-from cometmq.kernels.headers.plain import HeaderStarts
+from cometmq.kernels.frames.fields import FrameKind
+from cometmq.kernels.frames.rows import FrameRun, Frames
 from cometmq.kernels.sends.rows import (
     ANSWER_SIZE_MAX,
     ANSWERS_END,
@@ -39,21 +41,12 @@ from cometmq.kernels.sends.rows import (
     STORE_TIME,
     SendBatch,
 )
+from cometmq.kernels.sends.topic_table import NO_QUEUE
 from cometmq.wire import batch as batches
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import (
-    HEADER_LENGTH_MASK,
-    ONEWAY_FLAG,
-    PREFIX_SIZE,
-    Command,
-    decode_parts,
-    frame_end,
-)
+from cometmq.wire.frame import ONEWAY_FLAG, Command
 from cometmq.wire.headers import SendHeaderV2, parse
 
-_CODES: Final = frozenset((RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE))
-_STARTS: Final = HeaderStarts(*_CODES)
-_WORD: Final = Struct(">I")
 _BATCH_CODE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 _ENTRY: Final = Struct("5q")
 _TAGS_LENGTH_MAX: Final = 100
@@ -69,96 +62,77 @@ _UsualSend: TypeAlias = tuple[Command, SendHeaderV2, int, str, Sequence[_Message
 class PlainSends:
     """The plain body of the operation (a ``rows.SendOps``)."""
 
-    body = "plain"
-
-    def encode(self, batch: SendBatch, data: bytes, begin: int, born_host: bytes, /) -> tuple[int, int, int]:
-        """Encode the usual sends of a read: see ``rows.SendOps.encode``."""
-        encoder = _Encoder(batch, born_host)
+    def encode(self, batch: SendBatch, frames: Frames, hosts: bytes, /) -> None:
+        """Encode the usual sends of all runs of sends: see ``rows.SendOps.encode``."""
+        encoder = _Encoder(batch)
+        runs = [run for run in frames.runs[: frames.read_count] if run.kind == FrameKind.SEND]
         try:
-            sends_end, others_end = encoder.encode(data, begin)
+            for number, run in enumerate(runs):
+                host_at = number * SIZED_HOST_SIZE
+                encoder.encode(frames, run, hosts[host_at + 1 : host_at + 1 + hosts[host_at]])
+                batch.run_ends[number] = encoder.answers_end
         finally:  # also what has queue offsets when something fails, so that they can be taken back
             encoder.store()
-        return sends_end, others_end, batch.values[ANSWERS_END]
-
-
-class NoSends:
-    """The body for stores whose records or queue entries the others do not know: all sends are rare."""
-
-    body = "none"
-
-    def encode(self, _: SendBatch, data: bytes, begin: int, __: bytes, /) -> tuple[int, int, int]:
-        """Leave all frames: see ``rows.SendOps.encode``."""
-        return begin, len(data), 0
 
 
 class _Encoder:
-    """Encodes the sends of a read into a batch, which gets them by ``store``."""
+    """Encodes sends into a batch, which gets them by ``store``.
 
-    def __init__(self, batch: SendBatch, born_host: bytes) -> None:
+    Attributes:
+        answers_end: where the responses to all sends of the batch end.
+    """
+
+    def __init__(self, batch: SendBatch) -> None:
         self._batch = batch
         self._values = values = batch.values
         self._constants = constants = batch.constants
         self._next_offsets = batch.next_offsets.data
-        self._born_host = born_host
         self._records: list[bytes] = []
         self._answers: list[bytes] = []
         self._sends = values[SEND_COUNT]
         self._count = values[MESSAGE_COUNT]
         self._records_end = values[RECORDS_END]
-        self._answers_end = values[ANSWERS_END]
+        self.answers_end = values[ANSWERS_END]
         self._answer_size = ANSWER_SIZE_MAX + len(constants.data)
         self._id_size = len(constants.host_id) + OFFSET_DIGITS + 1
-        self._left: list[Command | None] = []
 
-    def encode(self, data: bytes, begin: int) -> tuple[int, int]:
-        """Encode the usual sends from ``begin`` on; return where they end, and the frames that are left."""
-        ends = self._encode(data, begin)
-        left = [command for command in self._left if command is not None]
-        self._batch.left.append(left if len(left) == len(self._left) else [])
-        return ends
-
-    def _encode(self, data: bytes, begin: int) -> tuple[int, int]:
-        left, values = self._left, self._values
-        position = sends_end = begin
-        while self._count < SENDS_MAX:
-            end = frame_end(data, position)
-            if end < 0:
-                if position < len(data):
-                    left.append(None)
-                return sends_end, len(data)
-            command = self._decode(data, position, end)
-            send = None if command is None else self._usual(command)
+    def encode(self, frames: Frames, run: FrameRun, born_host: bytes) -> None:
+        """Encode the usual sends of a run; set where they end, and those behind them that are left."""
+        values = self._values
+        run.done, run.left = run.first, run.last
+        for number in range(run.first, run.last):
+            if self._count >= SENDS_MAX:
+                run.left = run.done
+                return
+            send = self._usual(frames.request(number))
             if send is None:
-                left.append(command)
-                position = end
                 continue
-            if position > sends_end:  # other frames lie between
-                return sends_end, position
-            records, ids, size = self._encoded(send)
+            if number > run.done:  # others lie between
+                run.left = number
+                return
+            records, ids, size = self._encoded(send, born_host)
             records_end = self._records_end + size
             if records_end + END_FILE_MIN_BLANK > values[FILE_ROOM]:
-                left.append(command)
-                return sends_end, end
+                run.left = number + 1
+                return
             command, header, queue, unique_key, _, is_rare = send
             answer_size = self._answer_size + len(unique_key) + len(ids) * self._id_size
-            if records_end > values[RECORDS_MAX] or self._answers_end + answer_size > values[ANSWERS_MAX]:
-                return sends_end, sends_end if self._count else end
-            position = end
+            if records_end > values[RECORDS_MAX] or self.answers_end + answer_size > values[ANSWERS_MAX]:
+                run.left = run.done if self._count else number + 1
+                return
             if is_rare:
-                left.append(command)
                 continue
             if not command.flag & ONEWAY_FLAG:
                 offset = str(self._next_offsets[queue])
                 fields = ",".join(ids), str(header.queue_id), offset, unique_key
                 self._answers.append(answer := self._constants.template.encode(command, fields))
-                self._answers_end += len(answer)
+                self.answers_end += len(answer)
             self._next_offsets[queue] += len(records)
             self._records += records
             self._records_end = records_end
             self._count += len(records)
             self._sends += 1
-            sends_end = end
-        return sends_end, sends_end
+            run.done = number + 1
 
     def store(self) -> None:
         """Write what was encoded to the batch."""
@@ -173,31 +147,16 @@ class _Encoder:
             self._batch.room.data[begin : begin + len(data)] = data
             self._values[end] += len(data)
 
-    def _decode(self, data: bytes, position: int, end: int) -> Command | None:
-        """Decode the frame from ``position`` to ``end``; None if it is no send, or its body is too long."""
-        (word,) = _WORD.unpack_from(data, position + 4)
-        begin = position + PREFIX_SIZE
-        body_at = begin + (word & HEADER_LENGTH_MASK)
-        if not 0 < end - body_at <= self._values[BODY_LENGTH_MAX]:
-            return None
-        if not _STARTS.may_be(data, begin, body_at, is_binary=word > HEADER_LENGTH_MASK):
-            return None
-        try:
-            command = decode_parts(word, data[begin:body_at], data[body_at:end])
-        except CometMQError:
-            return None  # as a command it is refused
-        return command if command.code in _CODES else None
-
     def _usual(self, command: Command) -> _UsualSend | None:
         """Check the send that a command asks for; None if it is not a usual one."""
-        if command.flag & ~ONEWAY_FLAG:
+        if len(command.body) > self._values[BODY_LENGTH_MAX]:
             return None
         try:
             header = parse(SendHeaderV2, command.ext_fields)
             encoded = header.properties.encode()
         except (CometMQError, UnicodeEncodeError):
             return None  # as a command it is refused
-        queue = self._batch.topics.queue_number(header.topic, header.queue_id)
+        queue = self._batch.topics.numbers.get(header.topic, {}).get(header.queue_id, NO_QUEUE)
         if queue < 0 or self._next_offsets[queue] < 0 or header.sys_flag & TRANSACTION_MASK:
             return None
         if not encoded.endswith(_END) or len(encoded) > self._values[PROPERTIES_LENGTH_MAX]:
@@ -213,7 +172,7 @@ class _Encoder:
         message = command.body, encoded + self._constants.added, header.flag, named.get(TAGS)
         return command, header, queue, unique_key, (message,), False
 
-    def _encoded(self, send: _UsualSend) -> tuple[list[bytes], list[str], int]:
+    def _encoded(self, send: _UsualSend, born_host: bytes) -> tuple[list[bytes], list[str], int]:
         """Return the records of a send, its messages' ids and the records' size; write the queue entries."""
         _, header, queue, _, messages, _ = send
         values, constants, entries = self._values, self._constants, self._batch.entries.data
@@ -233,7 +192,7 @@ class _Encoder:
                 flag,
                 header.sys_flag,
                 header.born_time,
-                self._born_host,
+                born_host,
                 values[STORE_TIME],
                 constants.store_host,
                 header.reconsume_times,

@@ -4,11 +4,11 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from cometmq.format import properties
-from cometmq.kernels.compiling.jit import Bytes, byte_at, inlined, int32, int64, uint32
-from cometmq.kernels.headers.json_text import checked_size
-from cometmq.kernels.records.properties import next_property
-from cometmq.kernels.records.text import hash_text
+from cometmq.kernels.arrays import Bytes
+from cometmq.kernels.compiling.jit import byte_at, inlined, int32, int64, uint32
 from cometmq.kernels.sends.rows import RARE, RARE_IN_BATCHES
+from cometmq.kernels.text.properties import next_property
+from cometmq.kernels.text.utf8 import hash_text
 
 _VALUE_END: Final = ord(properties.VALUE_END)
 _CODED_MAX: Final = 8
@@ -115,17 +115,3 @@ def _is_one_of(code: int, codes: tuple[int, ...]) -> bool:
         if code == other:
             return True
     return False
-
-
-@inlined
-def is_utf8(texts: Bytes, position: int, end: int) -> bool:
-    """Return whether the bytes from ``position`` to ``end`` are UTF-8."""
-    while position < end:
-        if texts[position] < 0x80:
-            position += 1
-            continue
-        size = checked_size(texts, position, end)
-        if size < 0:
-            return False
-        position += size
-    return True

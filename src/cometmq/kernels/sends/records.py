@@ -26,7 +26,8 @@ from cometmq.format.record import (
     TOPIC_LENGTH_SIZE_V1,
 )
 from cometmq.format.sys_flag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
-from cometmq.kernels.compiling.jit import Bytes, Longs, copy_bytes, inlined, put_int, put_long, uint8
+from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.compiling.jit import byte_at, copy_bytes, inlined, int64, put_int, put_long, uint8
 from cometmq.kernels.records.crc import crc32_of
 from cometmq.kernels.sends.rows import (
     ADDED,
@@ -41,9 +42,9 @@ from cometmq.wire.batch import SIZE_MIN
 
 
 @inlined
-def records_size(send: Any, born_host: Bytes, bounds: Longs) -> Any:
+def records_size(send: Any, born_host_size: int, bounds: Longs) -> Any:
     """Return the size in bytes of a send's records: one, or one for each message of a batch."""
-    hosts_size = len(born_host) + bounds[STORE_HOST + 1] - bounds[STORE_HOST]
+    hosts_size = born_host_size + bounds[STORE_HOST + 1] - bounds[STORE_HOST]
     around = MIN_SIZE - 2 * IPV4_SIZE + hosts_size + send.topic_length
     if send.is_batch:
         return send.message_count * (around - SIZE_MIN) + send.body_length
@@ -55,7 +56,8 @@ def put_record(
     data: Bytes,
     send: Any,
     properties: Bytes,
-    born_host: Bytes,
+    hosts: Bytes,
+    host_at: int,
     constants: Bytes,
     bounds: Longs,
     store_time: int,
@@ -70,16 +72,17 @@ def put_record(
         data: uint8[], what the socket read returned, with topic and body.
         send: one item of ``SEND``, with its offsets.
         properties: uint8[], with the properties: ``data`` for a batch's message, else the texts.
-        born_host: packed address and port, 8 or 20 bytes.
+        hosts: uint8[], with the client's, as ``format.host.sized_host`` writes it, at ``host_at``.
         constants, bounds: the fields of ``SendConstants``.
         store_time: ms since 1970.
     """
     store_host, store_host_end = bounds[STORE_HOST], bounds[STORE_HOST + 1]
     added = bounds[ADDED]
     added_end = added if send.is_batch else bounds[ADDED + 1]
-    behind_born_host = begin + len(born_host) - IPV4_SIZE
+    host_size = int64(byte_at(hosts, host_at))
+    behind_born_host = begin + host_size - IPV4_SIZE
     behind_hosts = behind_born_host + store_host_end - store_host - IPV4_SIZE
-    host_flags = (BORN_HOST_V6 if len(born_host) > IPV4_SIZE else 0) | (
+    host_flags = (BORN_HOST_V6 if host_size > IPV4_SIZE else 0) | (
         STORE_HOST_V6 if store_host_end - store_host > IPV4_SIZE else 0
     )
     put_int(out, begin + MAGIC_AT, MAGIC_V1)
@@ -90,7 +93,7 @@ def put_record(
     put_long(out, begin + PHYSICAL_OFFSET_AT, send.physical_offset)
     put_int(out, begin + SYS_FLAG_AT, send.sys_flag & ~HOSTS_V6 | host_flags)
     put_long(out, begin + BORN_TIME_AT, send.born_time)
-    copy_bytes(born_host, 0, len(born_host), out, begin + BORN_HOST_AT)
+    copy_bytes(hosts, host_at + 1, host_at + 1 + host_size, out, begin + BORN_HOST_AT)
     put_long(out, behind_born_host + STORE_TIME_AT, store_time)
     copy_bytes(constants, store_host, store_host_end, out, behind_born_host + STORE_HOST_AT)
     put_int(out, behind_hosts + RECONSUME_TIMES_AT, send.reconsume_times)

@@ -1,13 +1,10 @@
 """Sends as the broker, the store and the leaf operation on them pass them to each other.
 
-One call of the operation encodes the usual SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE frames of a socket read:
-their records, queue entries and responses; nothing is done per message outside it, and little per read. The
-records from all connections in a turn of the event loop are written together. The operation has a plain body
+One call of the operation encodes the usual SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE frames of a turn of the
+event loop: their records, queue entries and responses; nothing is done per message outside it, and little per
+read. The records from all connections are written together. The operation has a plain body
 (``plain``, the readable definition) and a compiled one (``compiled``); both do the same for the same
 arguments. Frames that it leaves are handled as commands: see ``broker.requests.rare_sends``.
-
-It is one operation, not one that reads rows and one that encodes them: a second call costs a read 0.4 µs, and
-the plain body would take 0.6 µs a message to write its numbers to an array and to read them back.
 """
 
 from array import array
@@ -29,17 +26,16 @@ from cometmq.format.properties import (
     TRACE_ON,
     TRANSACTION_PREPARED,
 )
-from cometmq.kernels.headers.places import PLACES_SIZE
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
+from cometmq.kernels.frames.rows import READS_MAX, Frames
 from cometmq.kernels.sends.topic_table import TopicHashTable
-from cometmq.wire.frame import HEADER_LENGTH_MAX, Command
+from cometmq.wire.frame import HEADER_LENGTH_MAX
 from cometmq.wire.template import ResponseTemplate
 
 SEND: Final = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "frame_end",
             "opaque",
             "is_binary",  # whether its header is a ROCKETMQ one, and so the response's
             "is_oneway",
@@ -49,7 +45,7 @@ SEND: Final = np.dtype(
             "sys_flag",
             "born_time",
             "reconsume_times",
-            "topic_at",  # position in ``data``, as are body_at and frame_end
+            "topic_at",  # position in ``data``, as is body_at
             "topic_length",
             "queue_id",
             "body_at",
@@ -92,8 +88,12 @@ TEXTS_SIZE: Final = HEADER_LENGTH_MAX
 OFFSET_DIGITS: Final = 16
 """The hex digits of a physical offset in a message id."""
 
-QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
+ENTRY_COLUMNS: Final = 5
+QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(ENTRY_COLUMNS)
 """The columns of an entry's row."""
+
+CONSTANTS, NUMBERS, SENDS, ROOM, NEXT_OFFSETS, ENTRIES, RUN_ENDS = range(7)
+"""The arrays of ``SendBatch.table``."""
 
 # The numbers of a batch: its limits, where it goes, how far it has come; then the bounds of the constants.
 (
@@ -109,10 +109,9 @@ QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
     MESSAGE_COUNT,
     RECORDS_END,
     ANSWERS_END,
-    DATA_AT,  # where the first frame of a read begins
-) = range(13)
-BOUNDS: Final = 13
-_STATE: Final = Struct(f"{DATA_AT - FIRST_ROW}q")
+) = range(12)
+BOUNDS: Final = 12
+_STATE: Final = Struct(f"{BOUNDS - FIRST_ROW}q")
 
 # The numbers of the constants.
 JSON_PIECES: Final = 0
@@ -183,23 +182,22 @@ class SendBatch:
         numbers: int64[], the same memory.
         room: uint8[], the records, the responses, and scratch space for the unescaped texts of one send.
         send: SEND[1], the last send that the compiled body has parsed.
-        places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
         next_offsets: int64[queues], for each queue's number its next queue offset; increased.
         entries: int64[n, 5], written from row FIRST_ROW on: see ``QUEUE`` and the others.
-        left: for each read the frames that are left as commands, as far as the plain body has decoded all of
-            them; the compiled one decodes none.
+        run_ends: int64[], where the responses to the sends of each run end.
+        table: the arrays of all this: see ``CONSTANTS`` and the others.
     """
 
     __slots__ = (
         "_room",
         "constants",
         "entries",
-        "left",
         "next_offsets",
         "numbers",
-        "places",
         "room",
+        "run_ends",
         "send",
+        "table",
         "topics",
         "values",
     )
@@ -221,10 +219,13 @@ class SendBatch:
         self.room: Bytes = np.empty(records_max + answers_max + TEXTS_SIZE, np.uint8)
         self._room = self.room.data
         self.send = np.zeros(1, SEND)
-        self.places: Longs = np.empty(PLACES_SIZE, np.int64)
         self.next_offsets: Longs = np.empty(0, np.int64)
-        self.entries: Longs = np.empty((0, 5), np.int64)
-        self.left: list[list[Command]] = []
+        self.entries: Longs = np.empty((0, ENTRY_COLUMNS), np.int64)
+        self.run_ends = array("q", bytes(8 * READS_MAX))
+        self.table = ArrayTable(
+            *(constants.data, self.numbers, self.send, self.room),
+            *(self.next_offsets, self.entries, np.frombuffer(self.run_ends, np.int64)),
+        )
 
     def begin(
         self,
@@ -245,9 +246,12 @@ class SendBatch:
             file_room: how many bytes are left in the log's file, including those for a blank record.
             store_time: ms since 1970.
         """
-        self.next_offsets, self.entries = next_offsets, entries
-        if self.left:
-            self.left = []
+        if next_offsets is not self.next_offsets:
+            self.next_offsets = next_offsets
+            self.table.put(NEXT_OFFSETS, next_offsets)
+        if entries is not self.entries:
+            self.entries = entries
+            self.table.put(ENTRIES, entries)
         place = first_row, begin_offset, file_room, store_time
         _STATE.pack_into(self.values, 8 * FIRST_ROW, *place, 0, 0, 0, 0)
 
@@ -283,26 +287,16 @@ class SendBatch:
 class SendOps(Protocol):
     """The leaf operation on sends."""
 
-    @property
-    def body(self) -> str:
-        """Which body of the operation this is: sends are counted by it."""
-        ...
+    def encode(self, batch: SendBatch, frames: Frames, hosts: bytes, /) -> None:
+        """Encode the usual sends of each run of sends, up to the first other one, into a batch.
 
-    def encode(self, batch: SendBatch, data: bytes, begin: int, born_host: bytes, /) -> tuple[int, int, int]:
-        """Encode the usual sends of a read from ``begin`` on, up to the first other frame, into a batch.
-
-        A SEND_BATCH_MESSAGE is encoded whole or not at all. A send in an unusual spelling may be left like
-        one that is rare: what is made of it as a command is the same.
+        Each run's ``done`` and ``left`` are set, and in the batch where its responses end. Also a send that
+        does not fit into the log's file is left; where there is no more room in the batch, nothing is. A
+        SEND_BATCH_MESSAGE is encoded whole or not at all. A send in an unusual spelling may be left like one
+        that is rare: what is made of it as a command is the same.
 
         Args:
             batch: its topics say where sends may go.
-            data: what a socket read returned.
-            begin: position of the first frame.
-            born_host: the client's packed address and port, 8 or 20 bytes.
-
-        Returns:
-            Where the sends end that were encoded; where the frames after them end that are to be handled as
-            commands (also a cut frame, and a send that does not fit into the log's file), the same position
-            if there is no more room; and where the responses to all sends in the batch end.
+            hosts: for each run the client's host, as ``format.host.sized_host`` writes it.
         """
         ...

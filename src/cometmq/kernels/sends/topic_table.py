@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 import numpy as np
 
 from cometmq.format.java.java_hash import java_hash
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
 
 # The columns of a slot.
 (
@@ -20,6 +20,9 @@ from cometmq.kernels.ops import Bytes, Longs
     CELLS_AT,
 ) = range(4)
 SLOT_SIZE: Final = 4
+
+NAMES, SLOTS, CELLS = range(3)
+"""The arrays of ``TopicHashTable.table``."""
 SLOTS_MIN: Final = 64
 NO_NAME: Final = -1
 NO_QUEUE: Final = -1
@@ -36,6 +39,8 @@ class TopicHashTable(Generic[TargetT]):
     A topic that is forgotten keeps its slot until ``clear``, without queues.
 
     Attributes:
+        table: the three arrays that follow: see ``NAMES`` and the others.
+        numbers: for Python what ``cells`` has: of each topic the numbers of its queues that are known.
         names: uint8[], the names of all topics in ASCII, one after another.
         slots: int64[slots, 4], a power of two of slots: see ``NAME_AT`` and the others.
         cells: int64[], for each queue of each topic its number, or NO_QUEUE.
@@ -53,8 +58,9 @@ class TopicHashTable(Generic[TargetT]):
         self.names: Bytes = np.zeros(1024, np.uint8)
         self.slots: Longs = _no_slots(SLOTS_MIN)
         self.cells: Longs = np.full(1024, NO_QUEUE, np.int64)
+        self.table = ArrayTable(self.names, self.slots, self.cells)
         self._targets: dict[str, TargetT] = {}
-        self._numbers: dict[str, dict[int, int]] = {}  # what ``cells`` have, for Python
+        self.numbers: dict[str, dict[int, int]] = {}
         self._slot_of: dict[str, int] = {}
         self._rooms: dict[str, int] = {}  # how many cells each topic has
         self._names_end = self._cells_end = 0
@@ -62,11 +68,6 @@ class TopicHashTable(Generic[TargetT]):
     def find(self, topic: str) -> TargetT | None:
         """Return what was put for a topic, None if it is not known."""
         return self._targets.get(topic)
-
-    def queue_number(self, topic: str, queue_id: int) -> int:
-        """Return the number of a queue, NO_QUEUE if it is not known."""
-        numbers = self._numbers.get(topic)
-        return NO_QUEUE if numbers is None else numbers.get(queue_id, NO_QUEUE)
 
     def put(self, topic: str, target: TargetT, queue_count: int) -> None:
         """Store a topic, whose name is ASCII; the numbers of its queues are unknown unless it is known."""
@@ -79,7 +80,7 @@ class TopicHashTable(Generic[TargetT]):
 
     def put_queue(self, topic: str, queue_id: int, number: int) -> None:
         """Store the number of a queue of a known topic."""
-        numbers = self._numbers[topic]
+        numbers = self.numbers[topic]
         if numbers.get(queue_id) != number:
             numbers[queue_id] = number
             self.cells[self.slots[self._slot_of[topic], CELLS_AT] + queue_id] = number
@@ -88,30 +89,33 @@ class TopicHashTable(Generic[TargetT]):
         """Remove a topic and its queues, because it has changed."""
         if self._targets.pop(topic, None) is not None:
             self.slots[self._slot_of[topic], QUEUE_COUNT] = 0
-            self._numbers[topic] = {}
+            self.numbers[topic] = {}
 
     def _set_queue_count(self, topic: str, slot: int, queue_count: int) -> None:
         """Reserve cells for a topic's queues, all of whose numbers are unknown."""
         if queue_count > self._rooms[topic]:
             self.cells = _with_room(self.cells, self._cells_end + queue_count, NO_QUEUE)
+            self.table.put(CELLS, self.cells)
             self.slots[slot, CELLS_AT] = self._cells_end
             self._rooms[topic] = queue_count
             self._cells_end += queue_count
         begin = self.slots[slot, CELLS_AT]
         self.cells[begin : begin + queue_count] = NO_QUEUE
-        self._numbers[topic] = {}
+        self.numbers[topic] = {}
         self.slots[slot, QUEUE_COUNT] = queue_count
 
     def _add(self, topic: str) -> int:
         """Add a topic without queues; return its slot."""
         if 2 * (len(self._slot_of) + 1) > len(self.slots):
             rows, self.slots = self.slots, _no_slots(2 * len(self.slots))
+            self.table.put(SLOTS, self.slots)
             self._slot_of = {other: self._place(other, rows[slot]) for other, slot in self._slot_of.items()}
         name = topic.encode("ascii")
         self.names = _with_room(self.names, self._names_end + len(name), 0)
+        self.table.put(NAMES, self.names)
         self.names[self._names_end : self._names_end + len(name)] = np.frombuffer(name, np.uint8)
         slot = self._slot_of[topic] = self._place(topic, np.array((self._names_end, len(name), 0, 0)))
-        self._rooms[topic], self._numbers[topic] = 0, {}
+        self._rooms[topic], self.numbers[topic] = 0, {}
         self._names_end += len(name)
         return slot
 

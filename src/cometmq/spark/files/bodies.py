@@ -9,7 +9,7 @@ import pyarrow as pa
 from cometmq.errors import FormatError
 from cometmq.format.compression import decompress
 from cometmq.format.sys_flag import COMPRESSED
-from cometmq.kernels.ops import Flags, Ints
+from cometmq.kernels.arrays import Flags, Ints
 from cometmq.spark.schema import BODY, BODY_ERROR
 
 BYTES_MAX: Final = 64 * 1024 * 1024

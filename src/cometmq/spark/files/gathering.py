@@ -5,7 +5,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from cometmq.kernels.ops import Longs, Ops, Scan
+from cometmq.kernels.arrays import Longs
+from cometmq.kernels.ops import Ops, Scan
 from cometmq.message import Buffer
 from cometmq.spark.schema import BODY_ERROR, BROKER, NOT_IN_RECORDS, arrow_schema
 

@@ -9,7 +9,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from cometmq.errors import StoreDamaged
 from cometmq.format.scan import find_next_record
-from cometmq.kernels.ops import Longs, Ops, Scan
+from cometmq.kernels.arrays import Longs
+from cometmq.kernels.ops import Ops, Scan
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.spark import worth_loading

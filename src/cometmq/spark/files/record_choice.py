@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from cometmq.kernels.ops import Flags, Longs, Ops, Scan
+from cometmq.kernels.arrays import Flags, Longs
+from cometmq.kernels.ops import Ops, Scan
 from cometmq.spark.files.splits import FilePiece, within
 from cometmq.spark.filters import OFFSET_MAX, Pushed, both
 from cometmq.spark.options import ReadOptions

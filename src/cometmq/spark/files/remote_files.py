@@ -11,9 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
-from cometmq.io.disk_file import DiskFile
+from cometmq.io.disk_file import DiskFile, MappedPages
 from cometmq.io.files import Disk, File, FileLayer, WriteWindow
-from cometmq.io.mapped import MappedPages
 from cometmq.io.regular import not_regular
 from cometmq.message import Buffer
 from cometmq.spark.files.remote import BLOCK, RemotePath, path_of

@@ -82,7 +82,7 @@ class PieceScan:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the records of the piece; each chunk is valid until the next one."""
-        piece, ops = self._piece, kernels.current()
+        piece, ops = self._piece, kernels.loading.ops
         position = self._walk.first_record()
         while position is not None and position < piece.end:
             records = self._walk.scan(position, ops, STRETCH_BYTES)

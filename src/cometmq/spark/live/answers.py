@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from cometmq.kernels.ops import Longs, Ops, Scan
+from cometmq.kernels.arrays import Longs
+from cometmq.kernels.ops import Ops, Scan
 from cometmq.logs import get_logger
 from cometmq.spark.files.gathering import Names, gather
 from cometmq.spark.live.pulls import PulledPiece

@@ -3,7 +3,7 @@
 from typing import Final
 
 from cometmq.io.files import FileMap
-from cometmq.kernels.ops import Longs
+from cometmq.kernels.arrays import Longs
 from cometmq.kernels.queries.rows import QueryRow, QueryState
 
 DENSE: Final = 16

@@ -20,7 +20,7 @@ from cometmq.format.java.java_hash import index_key_hash
 from cometmq.io.files import TEMPORARY_SUFFIX
 from cometmq.io.open_files import OpenFiles
 from cometmq.io.regular import NotRegularFile
-from cometmq.kernels.ops import Ints, Longs
+from cometmq.kernels.arrays import Ints, Longs
 from cometmq.logs import get_logger
 from cometmq.store.files.folders import files_in
 from cometmq.store.index.index_file import IndexFile

@@ -19,7 +19,7 @@ from cometmq.errors import FormatError
 from cometmq.format import index
 from cometmq.io.files import File, FileMap
 from cometmq.io.open_files import OpenFiles
-from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Ints, Longs
 from cometmq.kernels.queries.rows import (
     FOUND_MAX,
     HOPS_MAX,
@@ -157,7 +157,7 @@ class IndexFile:
         assert self._image is not None, "a full file takes no keys"
         entries = np.empty(len(key_hashes) * index.ENTRY_SIZE, np.uint8)
         self._header = None
-        taken = kernels.current().index_insert(
+        taken = kernels.loading.ops.index_insert(
             self._image,
             self._dirty,
             entries,
@@ -175,7 +175,7 @@ class IndexFile:
             return []
         query = self._query if max_count <= FOUND_MAX else QueryRows(1, max_count)
         query.ask(key_hash, begin_time, end_time, max_count)
-        if self.find_ready(kernels.current().queries, query, 0, max_count) and query.rows[0].state != _LEFT:
+        if self.find_ready(kernels.loading.ops.queries, query, 0, max_count) and query.rows[0].state != _LEFT:
             return query.found(0)
         slot = index.slot_position(key_hash % self._slot_count)
         held = None if self._image is None else self._image[slot : slot + index.SLOT_SIZE].copy()

@@ -15,7 +15,7 @@ from cometmq.format.index import (
     entry_position,
     slot_position,
 )
-from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints
+from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Ints
 from cometmq.kernels.queries.rows import NO_LIMIT, IndexBytes, QueryRows, hash_query
 
 ENTRY_DTYPE = np.dtype(
@@ -116,7 +116,7 @@ class IndexView(NamedTuple):
 
 def find_in(file: IndexBytes, query: QueryRows) -> list[int]:
     """Find the CommitLog offsets of records for a query, newest first, wherever they are: it may be slow."""
-    kernels.current().queries.find(file, 0, query.offsets.shape[1], NO_LIMIT, query)
+    kernels.loading.ops.queries.find(file, 0, query.offsets.shape[1], NO_LIMIT, query)
     return query.found(0)
 
 

@@ -14,7 +14,8 @@ from cometmq.format.checksum import Crc
 from cometmq.format.record import BODY_AT, START_SIZE, RecordHead
 from cometmq.format.scan import StopReason, check, find_next_record
 from cometmq.io.files import File
-from cometmq.kernels.ops import Bytes, Scan
+from cometmq.kernels.arrays import Bytes
+from cometmq.kernels.ops import Scan
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.seek import record_store_time
 from cometmq.store.log.torn import cut_torn
@@ -103,7 +104,7 @@ class LogScan:
                 buffer = np.frombuffer(file.view(), np.uint8)
             limit = min(start + self._chain.file_size, self._end) - start
             chunk = slice(offset - start, min(offset - start + CHUNK_BYTES, limit))
-            scan = kernels.current().scan(
+            scan = kernels.loading.ops.scan(
                 buffer, base_offset=start, start=chunk.start, end=chunk.stop, crc=crc
             )
             scan = cut_torn(buffer, scan, self._vouched_time)

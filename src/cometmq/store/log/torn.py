@@ -16,7 +16,8 @@ from cometmq.format.checksum import Crc
 from cometmq.format.property_crc import is_complete_without_crc
 from cometmq.format.record import RecordHead, record_at
 from cometmq.format.scan import StopReason, check
-from cometmq.kernels.ops import Bytes, Scan
+from cometmq.kernels.arrays import Bytes
+from cometmq.kernels.ops import Scan
 from cometmq.store.files.file_chain import FileChain
 from cometmq.store.log.commit_log import CommitLog
 

@@ -22,7 +22,8 @@ from cometmq.format.java.java_hash import index_key_hash, tags_code
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.properties import split_keys
 from cometmq.format.record import Record, decode
-from cometmq.kernels.ops import Bytes, Dispatch, Longs, Scan
+from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.ops import Dispatch, Scan
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.files.finding import Finding
 from cometmq.store.files.folders import topics_in
@@ -236,7 +237,7 @@ def candidates(buffer: Bytes, scan: Scan, wanted: FindQuery, delay_levels: Delay
     chosen = (scan.store_time >= wanted.begin_time) & (scan.store_time <= wanted.end_time)
     if not chosen.any():
         return np.flatnonzero(chosen)
-    dispatch = kernels.current().dispatch(buffer, scan, delay_levels)
+    dispatch = kernels.loading.ops.dispatch(buffer, scan, delay_levels)
     if wanted.topic is not None:
         mine = [topic == wanted.topic for topic, _ in dispatch.queues]
         chosen &= np.array(mine, np.bool_)[dispatch.queue]

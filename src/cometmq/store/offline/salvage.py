@@ -184,7 +184,7 @@ class _Copy:
         view = old.view()
         buffer, end, position = np.frombuffer(view, np.uint8), min(old.size, self._file_size), 0
         while True:
-            scan = kernels.current().scan(buffer, base_offset=start, start=position, end=end, crc=self._crc)
+            scan = kernels.loading.ops.scan(buffer, base_offset=start, start=position, end=end, crc=self._crc)
             if scan.count:
                 self._last_time = int(scan.store_time[-1])
                 self._copy_bytes(old, new, position, scan.stop_position)

@@ -1,7 +1,7 @@
 """A cache of queue entries that were read ahead: consumers read a queue from one end to the other.
 
 Reading entries of a file is one system call whatever their number, and a pull's response usually takes 32 of
-them. Kernels use the cache, too: see ``kernels.pulls.asks``.
+them. Kernels use the cache, too: see ``kernels.pulls.compiled``.
 """
 
 from array import array
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from cometmq.format.queue_entry import SIZE
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.pulls.rows import WINDOW_SIZE
 from cometmq.message import Buffer
 

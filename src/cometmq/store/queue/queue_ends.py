@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.kernels.ops import Longs
+from cometmq.kernels.arrays import Longs
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE
 from cometmq.store.queue.queues import QueueKey, Queues
 from cometmq.store.reading import Reading

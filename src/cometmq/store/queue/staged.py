@@ -14,7 +14,8 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.format.queue_entry import SIZE
-from cometmq.kernels.ops import RUN_PREVIOUS, RUN_QUEUE, Longs, Runs
+from cometmq.kernels.arrays import Longs
+from cometmq.kernels.ops import RUN_PREVIOUS, RUN_QUEUE, Runs
 from cometmq.kernels.sends.rows import QUEUE, TAGS_CODE
 from cometmq.store.queue.consume_queue import ConsumeQueue
 
@@ -131,7 +132,7 @@ class Staged:
         """Move the readable rows to their queues' runs."""
         rows = self.rows[: self.count]
         while len(rows):
-            rows = rows[kernels.current().group_entries(rows, self._runs) :]
+            rows = rows[kernels.loading.ops.group_entries(rows, self._runs) :]
             first, end = self._runs.window.tolist()
             self.grouped = end - first
             if len(rows):

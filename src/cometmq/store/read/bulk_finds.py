@@ -11,13 +11,12 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.io.files import FileMap
-from cometmq.kernels.ops import Bytes
+from cometmq.kernels.arrays import Bytes
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.kernels.queries.rows import (
     ANSWERS_SIZE_MAX,
     FOUND_MAX,
     QueryConstants,
-    QueryOps,
     QueryRows,
     QueryState,
 )
@@ -64,11 +63,11 @@ class BulkFinds:
         self.queries = QueryRows()
         self.begin()
 
-    def begin(self) -> QueryOps:
-        """Begin with no queries; return the leaf operations that serve until this is called again."""
+    def begin(self) -> QueryRows:
+        """Begin with no queries; return where they are added."""
         self.queries.count = 0
         self._ops = kernels.queries_for(self._log.crc)
-        return self._ops
+        return self.queries
 
     def look_up(self) -> tuple[int, int] | None:
         """Find where the records of the queries by key are; return ``Index.last_update`` as of then.

@@ -29,7 +29,7 @@ from typing import Final, Protocol
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import SIZE, unpack_tuples
-from cometmq.kernels.pulls.plain_choice import NOWHERE, EntryChoice, runs_of
+from cometmq.kernels.pulls.plain import NOWHERE, EntryChoice, runs_of
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue

@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from cometmq.format.queue_entry import SIZE
-from cometmq.kernels.ops import Longs
-from cometmq.kernels.pulls.plain_choice import ReadLimits
+from cometmq.kernels.arrays import Longs
+from cometmq.kernels.pulls.plain import ReadLimits
 from cometmq.kernels.pulls.rows import CHOSEN_SIZE, LogBytes
 from cometmq.store.settings import StoreSettings
 

@@ -9,7 +9,7 @@ from cometmq.format.dispatch import light_offsets
 from cometmq.format.layout import is_light
 from cometmq.format.record import record_at
 from cometmq.format.scan import Stop, check, whole_record
-from cometmq.kernels.pulls.plain_choice import ChosenRecord
+from cometmq.kernels.pulls.plain import ChosenRecord
 from cometmq.logs import get_logger
 from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog

@@ -13,7 +13,7 @@ from cometmq import kernels
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE, unpack_tuples
 from cometmq.format.scan import is_message
-from cometmq.kernels.ops import Longs
+from cometmq.kernels.arrays import Longs
 from cometmq.kernels.pulls.rows import (
     ANSWERS_SIZE_MAX,
     FILE_BEGIN,

@@ -6,7 +6,8 @@ import numpy as np
 
 from cometmq.format import properties
 from cometmq.format.dispatch import LIGHT_QUEUE_ID, light_offsets
-from cometmq.kernels.ops import Dispatch, Ints, Longs
+from cometmq.kernels.arrays import Ints, Longs
+from cometmq.kernels.ops import Dispatch
 from cometmq.store.log.log_scan import Chunk
 from cometmq.store.queue.queues import QueueKey
 

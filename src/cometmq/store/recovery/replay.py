@@ -134,7 +134,7 @@ class Replay:
 
     def _dispatched(self, chunk: Chunk) -> Dispatch:
         named = self._queues is not None
-        return kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=named)
+        return kernels.loading.ops.dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=named)
 
     def add(self, chunk: Chunk, dispatch: Dispatch) -> None:
         """Add what was read of the records of ``chunk`` to queues and index."""

@@ -210,7 +210,7 @@ class Dispatcher:
         if (stretch := self._log.stretch(begin)) is None:
             return begin
         start, end = stretch
-        keys = kernels.current().read_keys(
+        keys = kernels.loading.ops.read_keys(
             self._log.chain.file(start).view(),
             base_offset=start,
             start=begin - start,

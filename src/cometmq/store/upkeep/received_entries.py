@@ -39,7 +39,7 @@ class ReceivedEntries:
         Raises:
             StoreNotWritable: the disk takes no more.
         """
-        found = kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=True)
+        found = kernels.loading.ops.dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=True)
         are_usual = not found.is_light.any() and all(map(self._is_usual, found.queues))
         if not (are_usual and self._stage(chunk, found)):
             self._replay(chunk, found)

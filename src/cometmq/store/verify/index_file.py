@@ -14,7 +14,7 @@ from cometmq.format.index import (
     entry_position,
     slot_position,
 )
-from cometmq.kernels.ops import Ints
+from cometmq.kernels.arrays import Ints
 from cometmq.store.directory import REBUILD
 from cometmq.store.files.finding import Finding, Severity
 from cometmq.store.index.index_view import IndexContent

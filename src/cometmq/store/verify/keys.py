@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, IndexHeader, entry_position
-from cometmq.kernels.ops import Dispatch, Flags, Ints, Longs
+from cometmq.kernels.arrays import Flags, Ints, Longs
+from cometmq.kernels.ops import Dispatch
 from cometmq.store.directory import REBUILD, StoreDirectory
 from cometmq.store.files.finding import Finding, Severity
 from cometmq.store.log.log_scan import Chunk

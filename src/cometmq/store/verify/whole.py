@@ -78,7 +78,7 @@ def verify(
         total = store.data_bytes()
         kernels.load_for(total)
         for chunk in walk:
-            dispatch = kernels.current().dispatch(chunk.buffer, chunk.scan, store.delay_levels)
+            dispatch = kernels.loading.ops.dispatch(chunk.buffer, chunk.scan, store.delay_levels)
             queues.check(chunk, dispatch)
             index.check(chunk, dispatch)
             store.drop_pages()

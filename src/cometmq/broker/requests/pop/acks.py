@@ -26,13 +26,13 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
-from cometmq import kernels
 from cometmq.broker.appending import append_legal
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests.pop.disk_answers import DiskAnswers
 from cometmq.broker.requests.pop.in_order import OrderedPops
+from cometmq.broker.requests.runs import ReadRun
 from cometmq.broker.state.in_flight import InFlight
 from cometmq.broker.state.pop.handles import (
     POINTS_KNOWN_MAX,
@@ -49,16 +49,11 @@ from cometmq.format.pop.bit_set import decode as decode_bits
 from cometmq.format.pop.check_point import PopKey
 from cometmq.format.pop.names import RetryFlag, retry_topic
 from cometmq.format.pop.receipt import parse_receipt
-from cometmq.kernels.acks.rows import (
-    ANSWER_END,
-    FRAME_END,
-    OFFSET,
-    ROWS_END,
-    AckRows,
-)
+from cometmq.kernels.acks.rows import AckRows
+from cometmq.kernels.frames.rows import FrameRun, Frames
+from cometmq.kernels.ops import Ops
 from cometmq.logs import get_logger
 from cometmq.net.server import Session
-from cometmq.net.turn import Read
 from cometmq.store.queue.queue_ends import QueueEnds
 from cometmq.wire.bodies import BatchAckEntry, BatchAckRequest
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -88,15 +83,6 @@ _Joined: TypeAlias = defaultdict[HandlePoint, set[int]]
 """The offsets of acknowledged messages by their check points."""
 
 
-class _Taken(NamedTuple):
-    """What becomes of a read: its next positions, see ``net.turn.Read``, and the responses to its rows."""
-
-    read: Read
-    position: int
-    commands_end: int
-    answers: bytes
-
-
 class Acks:
     """Stores acknowledgements: all of a turn of the loop by one append."""
 
@@ -120,8 +106,9 @@ class Acks:
         self._rows = AckRows()
         # memoryviews: Python takes a few bytes or numbers out of them faster than out of arrays
         self._texts = self._rows.texts.data
-        self._numbers = self._rows.rows.data
+        self._answer_ends = self._rows.acks["answer_end"].data
         self._answer_room = self._rows.answers.data
+        self._offsets = self._rows.acks["offset"]
         self._waiting: list[_AckRequest] = []
         self._is_refused = False
 
@@ -132,39 +119,31 @@ class Acks:
             RequestCode.BATCH_ACK_MESSAGE: self.handle_batch,
         }
 
-    def take(self, reads: Sequence[Read]) -> list[Read]:
-        """Store and answer the usual acknowledgements at the ``position`` of reads.
-
-        Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Returns the reads
-        that begin with none, unchanged.
-        """
+    def take(self, ops: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
+        """Store and answer the usual acknowledgements of a turn: see ``broker.requests.runs.Taker``."""
         joined: _Joined = defaultdict(set)
-        taken: list[_Taken] = []
-        others: list[Read] = []
-        for read in reads:
-            if (one := self._join(read, joined)) is None:
-                others.append(read)
-            else:
-                taken.append(one)
+        joined_runs = [(read.session, run, self._join(ops, frames, run, joined)) for read, run in runs]
         self._store_joined(joined)
-        for one in taken:
-            one.read.position, one.read.commands_end = one.position, one.commands_end
-        self._answers.send_all([(one.read.session, one.answers) for one in taken if one.answers])
-        return others
+        for _, run, (count, _) in joined_runs:
+            run.done = run.first + count
+            run.left = run.done if run.done == run.last else run.done + 1
+        self._answers.send_all([(session, answers) for session, _, (_, answers) in joined_runs if answers])
 
-    def _join(self, read: Read, joined: _Joined) -> _Taken | None:
-        """Add the offsets of a read's rows to those of their check points; None if it begins with no row."""
-        ops = kernels.current().acks
-        if not (count := ops.read(read.data, read.position, self._rows)):
-            return None
-        points = self._rows.points[:count].tolist()
-        total, done = points[-1][ROWS_END], 0
-        found = self._rows.rows[:total, OFFSET].tolist()
-        for queue_id, texts_at, group_end, topic_end, handle_end, rows_end in points:
+    def _join(self, ops: Ops, frames: Frames, run: FrameRun, joined: _Joined) -> tuple[int, bytes]:
+        """Add the offsets of a run's rows to those of their check points.
+
+        Returns how many are taken, and the responses to them.
+        """
+        if not (count := ops.acks.read(frames, run.first, run.last, self._rows)):
+            return 0, b""
+        points: list[tuple[int, ...]] = self._rows.points[:count].tolist()
+        done = 0
+        found = self._offsets[: points[-1][-1]].tolist()
+        for queue_id, texts_at, group_end, topic_end, handle_end, acks_end in points:
             point, (low, high) = self._usual_point(queue_id, texts_at, group_end, topic_end, handle_end)
             if point is None:
                 break
-            offsets = found[done:rows_end]
+            offsets = found[done:acks_end]
             if not (low <= min(offsets) and max(offsets) <= high):
                 offsets = _before_illegal(offsets, low, high)
             if len(new := self._new(point, offsets, joined)) < len(offsets):
@@ -173,15 +152,10 @@ class Acks:
             if new:
                 joined[point] |= new
             done += len(offsets)
-            if done < rows_end:
+            if done < acks_end:
                 break
         self._rates.ack_rows[ops.body] += done
-        numbers = self._numbers
-        position, answers = read.position, b""
-        if done:
-            position = numbers[done - 1, FRAME_END]
-            answers = bytes(self._answer_room[: numbers[done - 1, ANSWER_END]])
-        return _Taken(read, position, numbers[total - 1, FRAME_END], answers)
+        return done, bytes(self._answer_room[: self._answer_ends[done - 1]]) if done else b""
 
     def _new(self, point: HandlePoint, offsets: Iterable[int], joined: _Joined) -> set[int]:
         """Return which messages of a check point are left of it, and not among the acknowledged ones."""

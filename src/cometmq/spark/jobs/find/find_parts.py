@@ -110,7 +110,7 @@ def walk(part: WalkedPart) -> Iterator[pa.RecordBatch]:
 
 
 def _walked(part: WalkedPart) -> Iterator[tuple[int, Found]]:
-    ops = kernels.current()
+    ops = kernels.loading.ops
     for piece in part.pieces:
         source = opened(piece.file.path, piece.file.size, piece.end)
         for data, _, scan in scans(source, piece, ops, on_damage=lambda _: None, crc=Crc.NONE):

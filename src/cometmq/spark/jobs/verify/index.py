@@ -9,7 +9,7 @@ import numpy as np
 
 from cometmq.format import index
 from cometmq.io.files import File
-from cometmq.kernels.ops import Ints, Longs
+from cometmq.kernels.arrays import Ints, Longs
 from cometmq.spark.files.remote_files import layer_of
 from cometmq.spark.jobs.verify.look import StoreListing
 from cometmq.spark.jobs.verify.rows import ENTRIES, INDEX, Row

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cometmq.kernels.ops import Flags, Longs
+from cometmq.kernels.arrays import Flags, Longs
 from cometmq.spark.jobs.piece_scan import Blank, PieceSeen, Segment
 from cometmq.store.verify.log import TO_MISSING_FILE
 

@@ -126,7 +126,7 @@ class _PieceRows:
 
     def _stretch_rows(self, chunk: Chunk) -> Iterator[Row]:
         rules, begin = self._part.rules, int(chunk.scan.physical_offset[0])
-        dispatch = kernels.current().dispatch(chunk.buffer, chunk.scan, rules.delay_levels)
+        dispatch = kernels.loading.ops.dispatch(chunk.buffer, chunk.scan, rules.delay_levels)
         found = EntriesByQueue(chunk, dispatch)
         for (topic, queue_id), first, behind, *_ in found.stretches():
             rows = np.empty(behind - first, QUEUE_ROW)

@@ -1,0 +1,1 @@
+"""The frames of requests: read once, into rows that all behind go by."""

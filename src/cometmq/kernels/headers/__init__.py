@@ -1,1 +1,0 @@
-"""Kernels that parse the headers of requests."""

@@ -1,1 +1,0 @@
-"""The leaf operation on signed requests."""

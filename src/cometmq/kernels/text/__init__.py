@@ -1,0 +1,1 @@
+"""Texts inside kernels: UTF-8, JSON, properties, and numbers of equal texts."""
