@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from tests.broker.conftest import SMALL
 
@@ -18,6 +19,7 @@ from cometmq.format import layout
 from cometmq.format.host import pack_host
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk, FileLayer
+from cometmq.kernels import plain
 from cometmq.net.server import Server, Session
 from cometmq.net.turn import Read
 from cometmq.store.settings import StoreSettings
@@ -204,6 +206,13 @@ def desk(
             yield made
         finally:
             server.remove(made.session)
+
+
+@contextmanager
+def served_by(*, compiled: bool) -> Iterator[None]:
+    """Serve by the compiled operations, or by the plain ones even if the compiled ones are loaded."""
+    with patch.object(kernels.loading, "ops", kernels.load() if compiled else plain):
+        yield
 
 
 def delete_at_once(parts: Assembly, store: MessageStore) -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.broker.auth.signing import ANN, ROOT
 from tests.broker.desk import ROOT as DIRECTORY
-from tests.broker.desk import USUAL, Desk, binary_frame, desk, framed, json_frame
+from tests.broker.desk import USUAL, Desk, binary_frame, desk, framed, json_frame, served_by
 from tests.kernels.querying import BY_KEY
 from tests.kit.pull_frames import PUSH, heartbeat
 
@@ -76,9 +76,7 @@ def ack(opaque: int, topic: str = "TopicA", offset: int = 0) -> bytes:
 @contextmanager
 def checked(*, compiled: bool = True, **changes: Any) -> Iterator[Desk]:
     """Open a desk whose requests are checked: ann may use TopicA in the group cg."""
-    if compiled:
-        kernels.load()
-    with desk(DIRECTORY, bulk=True, files=MemoryDisk(), **changes) as made:
+    with served_by(compiled=compiled), desk(DIRECTORY, bulk=True, files=MemoryDisk(), **changes) as made:
         made.read(heartbeat("cg"))
         directory = Directory()
         directory.create(User("ann", ANN.secret_key))
@@ -226,9 +224,9 @@ class Reads:
         self.calls = 0
         self._ops = ops
 
-    def read(self, frames: Frames, /) -> None:
+    def read(self, frames: Frames, /) -> int:
         self.calls += 1
-        self._ops.read(frames)
+        return self._ops.read(frames)
 
 
 async def test_a_header_with_two_objects_of_fields_is_read_in_one_way_only() -> None:
@@ -377,9 +375,7 @@ def _records(made: Desk, begin: int) -> list[Record]:
 
 @pytest.mark.parametrize("compiled", [True, False])
 async def test_the_frames_of_one_kind_of_all_connections_are_taken_together(*, compiled: bool) -> None:
-    if compiled:
-        kernels.load()
-    with desk(DIRECTORY, bulk=True, files=MemoryDisk()) as made:
+    with served_by(compiled=compiled), desk(DIRECTORY, bulk=True, files=MemoryDisk()) as made:
         made.read(heartbeat("cg"))
         taken: list[tuple[FrameKind, list[int]]] = []
 
