@@ -4,8 +4,11 @@ Of frames in an unusual spelling the compiled one may make more commands, to the
 """
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.reading import framed, java_header
@@ -86,3 +89,27 @@ def test_a_signed_field_without_a_column_makes_a_command(compiled: Ops) -> None:
     for are_signed in (False, True):
         kind = came_of(compiled, [framed(text, b"body")], are_signed=are_signed)[1][2]
         assert kind == (FrameKind.COMMAND if are_signed else FrameKind.SEND)
+
+
+@pytest.mark.parametrize("letter", [b'"', b"\\", b"\x01", b"\xff"])
+def test_a_letter_that_is_no_name_leaves_a_frame_that_is_not_json(compiled: Ops, letter: bytes) -> None:
+    text = b'{"code":310,"extFields":{"%b":"x","b":"T"},"opaque":1}' % letter
+    assert came_of(compiled, [framed(text, b"body")], are_signed=False)[1][2] == FrameKind.COMMAND
+
+
+def test_threads_read_frames_at_the_same_time(compiled: Ops) -> None:
+    """What one notes of a header, another must not see: it would be a row of another request."""
+
+    def are_of(code: int, kind: FrameKind, body: bytes) -> bool:
+        room = Frames()
+        room.begin([framed(b'{"code":%d,"extFields":{"b":"T","topic":"T"}}' % code, body) * len(room.rows)])
+        for _ in range(300):
+            compiled.frames.read(room)
+            if not (np.all(room.array["kind"] == kind) and np.all(room.array["code"] == code)):
+                return False
+        return True
+
+    with ThreadPoolExecutor() as threads:
+        sends = threads.submit(are_of, 310, FrameKind.SEND, b"body")
+        queries = threads.submit(are_of, 12, FrameKind.QUERY, b"")
+        assert sends.result() and queries.result()

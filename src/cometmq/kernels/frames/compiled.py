@@ -17,7 +17,6 @@ from cometmq.kernels.compiling.jit import (
     kernel,
     long,
     longs_in,
-    longs_out,
     put_int,
     record_of,
     short_at,
@@ -27,6 +26,8 @@ from cometmq.kernels.compiling.jit import (
 )
 from cometmq.kernels.frames.fields import ABSENT, FIELD_COUNT, KINDS, NAMES, FrameKind, columns
 from cometmq.kernels.frames.rows import (
+    ABOUT,
+    ABOUT_SIZE,
     FRAME,
     KEY_FIELDS,
     NO_TEXT,
@@ -94,15 +95,14 @@ _MEMBERS: Final = [
 _EXT_FIELDS, _CODE_NAME, _FLAG_NAME, _OPAQUE_NAME, _VERSION_NAME = _MEMBERS
 _IS_FIELDS, _IS_CODE, _IS_FLAG, _IS_OPAQUE, _IS_VERSION, _IS_OTHER = range(6)
 
-# What is found out about a header: the numbers of one array.
+# What is found out about a header: the numbers of the array ABOUT.
 (
     _CODE,  # NOT_A_NUMBER if it is missing, as are the next two
     _FLAG,
     _OPAQUE,
     _OTHERS,  # how many fields have no column
     _ESCAPED,  # whether the properties have escapes or characters outside ASCII
-) = range(5)
-_ABOUT_SIZE: Final = 5
+) = range(ABOUT_SIZE)
 
 _NO_FIELD: Final = -1
 _LETTERS: Final = np.full(256, _NO_FIELD)
@@ -269,9 +269,10 @@ def _is_letter_field(data: Bytes, position: int, end: int) -> bool:
 def _read_fields(data: Bytes, position: int, end: int, places: Any, about: Longs) -> Any:
     """Parse ``extFields`` after its brace; return where it ends, or -1."""
     while True:
+        column = int64(_NO_FIELD)
         if _is_letter_field(data, position, end):
             value, column = position + _LETTER_SIZE, int64(_LETTERS[byte_at(data, position + 1)])
-        else:
+        if column == _NO_FIELD:  # the letter may be a quote, or escape one
             position = skip_blanks(data, position, end)
             if position >= end or byte_at(data, position) != _QUOTE:
                 return int64(-1)
@@ -306,7 +307,7 @@ def _read_json(data: Bytes, position: int, end: int, places: Any, about: Longs) 
         return False
     position = skip_blanks(data, position + 1, end)
     has_fields = False
-    while position < end and byte_at(data, position) == _QUOTE:
+    while 0 <= position < end and byte_at(data, position) == _QUOTE:
         name = position + 1
         name_end = plain_end(data, name, end)
         position = _value_at(data, name_end, end)
@@ -475,6 +476,7 @@ def _link(rows: Any, first: int, last: int) -> None:
 runs_of = array_of(record_of(RUN))
 _signed_of = array_of(record_of(SIGNED))
 _texts_of = array_of(types.uint8)
+_about_of = array_of(types.int64)
 rows_of = array_of(record_of(FRAME))
 places_of = array_of(types.int32, 2 * FIELD_COUNT)
 
@@ -491,11 +493,12 @@ def _begin_run(run: Any, rows: Any, first: int) -> Any:
     return run.kind
 
 
-@kernel(long(bytes_object, long, longs_in, types.boolean, longs_out))
-def read_frames(data: Bytes, read_count: int, table: Longs, are_signed: bool, about: Longs) -> Any:
+@kernel(long(bytes_object, long, longs_in, types.boolean))
+def read_frames(data: Bytes, read_count: int, table: Longs, are_signed: bool) -> Any:
     """Read the frames of all reads: see ``rows.FrameOps.read``."""
     runs, rows, places = runs_of(table, RUNS), rows_of(table, ROWS), places_of(table, PLACES)
     signed, texts = _signed_of(table, SIGNED_PLACES), _texts_of(table, TEXTS)
+    about = _about_of(table, ABOUT)
     count, texts_end, kinds = int64(0), int64(0), int64(0)
     for i in range(read_count):
         run = runs[i]
@@ -528,12 +531,9 @@ def read_frames(data: Bytes, read_count: int, table: Longs, are_signed: bool, ab
     return kinds
 
 
-_ABOUT: Final = np.empty(_ABOUT_SIZE, np.int64)
-
-
 def read(frames: Frames, /) -> int:
     """Read the frames of all reads: see ``rows.FrameOps.read``."""
-    kinds: int = _read(frames.data, frames.read_count, frames.table.numbers, frames.are_signed, _ABOUT)
+    kinds: int = _read(frames.data, frames.read_count, frames.table.numbers, frames.are_signed)
     return kinds
 
 

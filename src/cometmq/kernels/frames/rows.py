@@ -130,8 +130,10 @@ FrameRun._fields_ = [(name, c_int64) for name in FrameRun.__annotations__]
 RUN: Final = np.dtype([(name, np.int64) for name in FrameRun.__annotations__])
 """The dtype of a FrameRun."""
 
-RUNS, ROWS, PLACES, SIGNED_PLACES, TEXTS = range(5)
-"""The arrays of ``Frames.table``."""
+RUNS, ROWS, PLACES, SIGNED_PLACES, TEXTS, ABOUT = range(6)
+"""The arrays of ``Frames.table``; in the last one the compiled body notes what a header says."""
+ABOUT_SIZE: Final = 5
+"""So many numbers are noted of a header."""
 
 
 class Frames:
@@ -168,7 +170,7 @@ class Frames:
         self.decoded: list[Command | None] = []
         self.table = ArrayTable(
             *(np.frombuffer(memoryview(runs).cast("B"), RUN), self.array, self.places),
-            *(self.signed, self.texts),
+            *(self.signed, self.texts, np.zeros(ABOUT_SIZE, np.int64)),
         )
 
     def begin(self, reads: Sequence[bytes]) -> None:
