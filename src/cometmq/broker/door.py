@@ -67,16 +67,21 @@ class Door:
         kinds = ops.frames.read(frames)
         if check is not None:
             check.begin()
-        while runs:
-            if check is not None:
-                kinds = check.pass_on(runs)
-            for bit, kind, taker in self._in_order:
-                if kinds == bit:
-                    taker.take(ops, frames, runs)
-                    break
-                if kinds & bit:
-                    taker.take(ops, frames, [one for one in runs if one[1].kind == kind])
-            runs, kinds = self._next_runs(runs)
+        try:
+            while runs:
+                if check is not None:
+                    kinds = check.pass_on(runs)
+                for bit, kind, taker in self._in_order:
+                    if kinds == bit:
+                        taker.take(ops, frames, runs)
+                        break
+                    if kinds & bit:
+                        taker.take(ops, frames, [one for one in runs if one[1].kind == kind])
+                runs, kinds = self._next_runs(runs)
+        except BaseException:
+            for read, run in runs:  # what was answered in this round is not answered again
+                read.position = max(read.position, self._done_end(read, run))
+            raise
 
     def _next_runs(self, runs: Sequence[ReadRun]) -> tuple[list[ReadRun], int]:
         """Begin the next run of each read; return those that have one, and their kinds as bits."""
@@ -97,9 +102,8 @@ class Door:
 
         If not, the rest of the read is handled that is no whole frame.
         """
-        frames, rows, first, done, left = self._frames, self._frames.rows, run.first, run.done, run.left
-        if done > first:
-            read.position = len(read.data) - (run.end - rows[done - 1].end)
+        frames, rows, done, left = self._frames, self._frames.rows, run.done, run.left
+        read.position = self._done_end(read, run)
         if left > done:
             if left == run.last < run.behind and not rows[left].kind:
                 left = rows[left].next
@@ -111,6 +115,12 @@ class Door:
         if left == run.behind and run.is_cut:
             read.session.handle(read, frames.data[run.rows_end : run.end])
         return left < run.behind
+
+    def _done_end(self, read: Read, run: FrameRun) -> int:
+        """Return the position in a read behind the frames of its run that are answered."""
+        if run.done == run.first:
+            return read.position
+        return len(read.data) - (run.end - self._frames.rows[run.done - 1].end)
 
 
 def drop(read: Read, run: FrameRun) -> None:

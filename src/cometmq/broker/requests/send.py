@@ -99,9 +99,11 @@ class Sends:
                 message_count = appending.sends(ops.sends, batch, frames, hosts)
             except StoreNotWritable:  # ``handle`` says why
                 are_taken = False
+            except BaseException:
+                _leave(runs)
+                raise
         if not are_taken:
-            for _, run in runs:
-                run.done, run.left = run.first, run.last
+            _leave(runs)
         elif message_count:
             answers: list[Answer] = []
             answered = 0
@@ -256,6 +258,12 @@ class Sends:
         self._rates.refused.total += 1
         if not command.is_oneway:
             session.send(response(command, code, remark, self._constants))
+
+
+def _leave(runs: Sequence[ReadRun]) -> None:
+    """Leave all sends of some runs to be commands."""
+    for _, run in runs:
+        run.done, run.left = run.first, run.last
 
 
 def _sender(session: Session, send: RareSend) -> Callable[[bytes], None]:
