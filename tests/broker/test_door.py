@@ -1,5 +1,6 @@
 """What goes through the door: frames are read once, checked on their rows, and taken by kind."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import Any, cast
 from unittest.mock import MagicMock, patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.broker.auth.signing import ANN, ROOT
 from tests.broker.desk import ROOT as DIRECTORY
@@ -396,6 +397,47 @@ async def test_the_frames_of_one_kind_of_all_connections_are_taken_together(*, c
         made.read(one + command + asked + asked)
         made.server.remove(other)
         assert taken == [(FrameKind.SEND, [2, 1]), (FrameKind.PULL, [1]), (FrameKind.PULL, [2])]
+
+
+PULL_FIELDS = PUSH | {"topic": "TopicA", "sysFlag": "0"}
+ANY_REQUEST: dict[str, tuple[dict[str, str], bytes, int]] = {
+    "send": (USUAL, b"body", V2),
+    "rare send": (USUAL | {"i": "DELAY\x011\x02"}, b"body", V2),
+    "send to nowhere": (USUAL | {"e": "99"}, b"body", V2),
+    "pull": (PULL_FIELDS, b"", PULL),
+    "pull with a long key": (
+        PULL_FIELDS | {"sysFlag": "4", "subscription": "||".join(["tag"] * 300)},
+        b"",
+        PULL,
+    ),
+    "query": (BY_KEY | {"topic": "TopicA"}, b"", QUERY),
+    "unusual query": (BY_KEY | {"topic": "TopicA", "maxNum": "+1"}, b"", QUERY),
+    "command": ({"topic": "TopicA"}, b"", STATS),
+}
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(received=st.lists(st.lists(st.sampled_from(sorted(ANY_REQUEST)), max_size=6), min_size=2, max_size=4))
+@example(received=[["pull", "pull", "command"], ["pull with a long key"], ["pull", "pull", "pull"]])
+async def test_each_connection_gets_the_answers_to_its_own_requests(
+    *, compiled: bool, received: list[list[str]]
+) -> None:
+    with served_by(compiled=compiled), desk(DIRECTORY, bulk=True, files=MemoryDisk()) as made:
+        made.read(heartbeat("cg"))
+        wires = [type(made.wire)("127.0.0.1") for _ in received]
+        sent: list[list[int]] = []
+        for number, (wire, names) in enumerate(zip(wires, received, strict=True)):
+            session = Session(made.server.shared)
+            session.connection_made(wire)  # type: ignore[arg-type]  # it is one as far as a session cares
+            sent.append([100 * number + place for place in range(len(names))])
+            for opaque, name in zip(sent[-1], names, strict=True):
+                fields, body, code = ANY_REQUEST[name]
+                session.data_received(json_frame(fields, opaque, body, code=code))
+        made.server.turn.handle()
+        await asyncio.sleep(0)
+        answered = [sorted(one.opaque for one in FrameReader().receive_data(wire.data)) for wire in wires]
+        assert answered == sent
 
 
 async def test_more_frames_than_there_are_rows_for_are_handled_in_their_order() -> None:

@@ -130,8 +130,9 @@ class PullRequests:
                 run.left = run.last
             elif len(pulls) < PULLS_MAX:  # else the next call reads them
                 count = self._reader.read(ops, frames, read.session, run.first, run.last, pulls)
-                begun.append((run, len(pulls)))
-                if not count:
+                if count:
+                    begun.append((run, len(pulls)))
+                else:
                     run.left = run.first + 1
         self._answer(pulls, begun)
 
