@@ -2,8 +2,8 @@
 
     python -m benches.null_broker dev --port …        (as ``cometmq dev``)
 
-Sockets, event loop, name server and every other request are CometMQ's own. Only the SEND_MESSAGE_V2 frames
-of a socket read are answered with constant bytes around their opaque numbers.
+Sockets, event loop, name server, the door and every other request are CometMQ's own. Only sends are answered
+with constant bytes around their opaque numbers.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,13 @@ from cometmq.broker.requests.send import Sends
 from cometmq.cli.main import main as cometmq
 from cometmq.kernels.acks.rows import AckRows
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import (
-    byte_at,
-    bytes_in,
-    bytes_out,
-    inlined,
-    int64,
-    int_at,
-    kernel,
-    long,
-    put_int,
-    types,
-)
-from cometmq.kernels.frames.rows import Frames
+from cometmq.kernels.compiling.jit import bytes_out, copy_bytes, int64, kernel, long, put_int, records_out
+from cometmq.kernels.frames.rows import FRAME, FRAMES_MAX, Frames
 from cometmq.kernels.ops import Ops
+from cometmq.kernels.sends.answers import put_decimal, put_prefix
 from cometmq.net.server import Session
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, SerializeType, response
+from cometmq.wire.frame import ONEWAY_FLAG, PREFIX_SIZE, Command, SerializeType, response
 from cometmq.wire.headers import PopHeader, PopResponseHeader, fields
 from cometmq.wire.template import ResponseTemplate
 
@@ -41,10 +31,7 @@ OPAQUE: Final = 2_071_831_193
 NAMES: Final = ("msgId", "queueId", "queueOffset", "transactionId")
 VALUES: Final = ("7F00000100002A9F" + 16 * "0", "0", "1000", 32 * "0")
 CONSTANTS: Final = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
-PREFIX_SIZE: Final = 8
-ONEWAY_FLAG: Final = 2
-GROWTH_MAX: Final = 4
-"""An answer takes so many times the room of the send at most."""
+ANSWER_SIZE_MAX: Final = 512
 
 
 def _answer_parts(kind: SerializeType, opaque: bytes) -> tuple[Bytes, Bytes]:
@@ -57,86 +44,39 @@ def _answer_parts(kind: SerializeType, opaque: bytes) -> tuple[Bytes, Bytes]:
 
 JSON_BEFORE, JSON_BEHIND = _answer_parts(SerializeType.JSON, str(OPAQUE).encode())
 BINARY_BEFORE, BINARY_BEHIND = _answer_parts(SerializeType.ROCKETMQ, OPAQUE.to_bytes(4, "big"))
-JSON_START: Final = np.frombuffer(b'{"code":310,', np.uint8)
-JSON_OPAQUE: Final = np.frombuffer(b'"opaque":', np.uint8)
-JSON_ONEWAY: Final = np.frombuffer(b'"flag":2,', np.uint8)
-BINARY_OPAQUE_AT: Final = 5
-BINARY_FLAG_AT: Final = 9
 
 
-@inlined
-def _is_at(data: Bytes, at: int, text: Bytes) -> Any:
-    same = True
-    for i in range(len(text)):
-        same = same and byte_at(data, at + i) == text[i]
-    return same
-
-
-@inlined
-def _copy(source: Bytes, begin: int, end: int, target: Bytes, at: int) -> Any:
-    for i in range(begin, end):
-        target[at] = byte_at(source, i)
-        at += 1
-    return at
-
-
-@kernel(types.UniTuple(long, 2)(bytes_in, long, bytes_out))
-def answer_sends(data: Bytes, start: int, answers: Bytes) -> Any:
-    """Answer the sends from ``start`` up to the first other frame: gives where they end, and the answers."""
-    position, size = int64(start), int64(0)
-    while position + PREFIX_SIZE <= len(data):
-        end = position + 4 + int64(int_at(data, position))
-        header = position + PREFIX_SIZE
-        word = int64(int_at(data, position + 4))
-        header_end = header + (word & 0xFFFFFF)
-        if end > len(data) or header_end > end:
-            break
-        behind = size + PREFIX_SIZE
-        if word >> 24:
-            if int_at(data, header) >> 16 != 310:
-                break
-            is_oneway = int_at(data, header + BINARY_FLAG_AT) & ONEWAY_FLAG
-            behind = _copy(BINARY_BEFORE, 0, len(BINARY_BEFORE), answers, behind)
-            behind = _copy(data, header + BINARY_OPAQUE_AT, header + BINARY_OPAQUE_AT + 4, answers, behind)
-            behind = _copy(BINARY_BEHIND, 0, len(BINARY_BEHIND), answers, behind)
+@kernel(long(records_out(FRAME), long, long, bytes_out))
+def answer_sends(rows: Any, first: int, last: int, answers: Bytes) -> Any:
+    """Answer the sends of some rows; return where the answers end."""
+    size = int64(0)
+    for i in range(first, last):
+        row = rows[i]
+        if row.flag & ONEWAY_FLAG:
+            continue
+        at = size + PREFIX_SIZE
+        if row.is_binary:
+            at = copy_bytes(BINARY_BEFORE, 0, len(BINARY_BEFORE), answers, at)
+            put_int(answers, at, row.opaque)
+            end = copy_bytes(BINARY_BEHIND, 0, len(BINARY_BEHIND), answers, at + 4)
         else:
-            if not _is_at(data, header, JSON_START):
-                break
-            at = header_end - len(JSON_OPAQUE)
-            while at > header and not _is_at(data, at, JSON_OPAQUE):
-                at -= 1
-            opaque = at + len(JSON_OPAQUE)
-            opaque_end = opaque
-            while byte_at(data, opaque_end) not in (ord(","), ord("}")):
-                opaque_end += 1
-            is_oneway = 0
-            while at > header and byte_at(data, at) != ord("}"):  # the fields end there, the flag follows
-                is_oneway |= _is_at(data, at, JSON_ONEWAY)
-                at -= 1
-            behind = _copy(JSON_BEFORE, 0, len(JSON_BEFORE), answers, behind)
-            behind = _copy(data, opaque, opaque_end, answers, behind)
-            behind = _copy(JSON_BEHIND, 0, len(JSON_BEHIND), answers, behind)
-        if not is_oneway:
-            put_int(answers, size, behind - size - 4)
-            put_int(answers, size + 4, (word >> 24) << 24 | (behind - size - PREFIX_SIZE))
-            size = behind
-        position = end
-    return position, size
+            at = copy_bytes(JSON_BEFORE, 0, len(JSON_BEFORE), answers, at)
+            at = put_decimal(answers, at, row.opaque)
+            end = copy_bytes(JSON_BEHIND, 0, len(JSON_BEHIND), answers, at)
+        put_prefix(answers, size, end, 0, row.is_binary)
+        size = end
+    return size
 
 
 class NullSends(Sends):
     """Accepts sends and forgets them."""
 
-    _room = np.empty(1 << 20, np.uint8)
+    _room = np.empty(FRAMES_MAX * ANSWER_SIZE_MAX, np.uint8)
 
     def take(self, _: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
         """Answer the sends that come next."""
         for read, run in runs:
-            begin, end = frames.rows[run.first].begin, frames.rows[run.last - 1].end
-            if GROWTH_MAX * (end - begin) > len(self._room):
-                self._room = np.empty(GROWTH_MAX * (end - begin), np.uint8)
-            data = np.frombuffer(frames.data, np.uint8)[:end]
-            _, size = answer_sends(data, begin, self._room)
+            size = answer_sends(frames.array, run.first, run.last, self._room)
             run.done = run.left = run.last
             if size:
                 read.session.send(bytes(self._room.data[:size]))
