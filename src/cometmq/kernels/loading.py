@@ -2,7 +2,7 @@
 
 Loading runs in a thread. With a warm cache it takes 0.3–0.5 s of importing Numba and linking machine
 code; the interpreter switches threads every 5 ms, and LLVM's work holds no GIL. Compiling would keep the
-interpreter busy for half a minute, so where no cache is found a child process compiles. The child ends with
+interpreter busy for a minute, so where no cache is found a child process compiles. The child ends with
 its parent, even a killed one: it watches a pipe that only the parent holds open. The parent removes the
 unfinished files of a child that it stopped; if the parent was killed, the next process that compiles does.
 """
@@ -91,7 +91,7 @@ def load_for(size: int) -> None:
     """Load the compiled operations in this thread if that saves time for a job on ``size`` bytes of log.
 
     Loading from a warm cache takes less time than the plain operations need for some megabytes; compiling
-    takes half a minute. If loading fails, a warning is logged and the plain operations stay in use.
+    takes a minute. If loading fails, a warning is logged and the plain operations stay in use.
     """
     if ops is not plain or size < WORTH_LOADING_BYTES:
         return

@@ -2,7 +2,7 @@
 
 With many connections a read brings few frames, often one, and the cost per read dominates. So
 reads only collect bytes; at the end of the turn one call handles the usual frames of all connections in bulk,
-and one callback sends all responses.
+and one callback sends the responses that have not left at once.
 
 And a connection that floods its server must not take the time of others. While few bytes are unhandled, a
 turn handles all of them. Else each connection gets an equal share of it: connections that sent little are

@@ -76,7 +76,7 @@ def is_warm() -> bool:
 
 
 def load_compiled(*, for_all_users: bool = False) -> ModuleType:
-    """Import the compiled operations; compile them first if no cache holds them, which takes half a minute.
+    """Import the compiled operations; compile them first if no cache holds them, which takes a minute.
 
     A lock on the cache's folder makes sure that of several processes only the first one compiles.
 
