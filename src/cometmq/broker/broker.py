@@ -173,7 +173,12 @@ class Broker:
             if network.vip_channel_enable:
                 await self._listen_at_vip_port(server)
             self.parts = parts = Assembly(
-                *(self._settings, store, self._files, self._clock, (ip, self.port), self._peers_clock),
+                self._settings,
+                store,
+                self._files,
+                self._clock,
+                (ip, self.port),
+                self._peers_clock,
                 membership=self._membership,
                 directory=self._users,
             )

@@ -13,26 +13,8 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from cometmq.broker import settings_by_subject as by_subject
 from cometmq.broker.auth_settings import AuthSettings
-from cometmq.broker.settings_by_subject import (
-    AssignmentSettings,
-    BodySettings,
-    ClientSettings,
-    FilterSettings,
-    FlowSettings,
-    IdempotenceSettings,
-    IdentitySettings,
-    MetricsSettings,
-    Milliseconds,
-    NetworkSettings,
-    OverloadSettings,
-    PopSettings,
-    PullSettings,
-    RecallSettings,
-    RegistrationSettings,
-    TopicSettings,
-    TransactionSettings,
-)
 from cometmq.errors import SettingsError
 from cometmq.logs import get_logger
 from cometmq.net.address import parse_address
@@ -67,32 +49,32 @@ class BrokerSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
             descriptors allow, half of which (8,192 at most) are for files and a part is kept back.
     """
 
-    identity: IdentitySettings = msgspec.field(default_factory=IdentitySettings)
-    network: NetworkSettings = NetworkSettings()
+    identity: by_subject.IdentitySettings = msgspec.field(default_factory=by_subject.IdentitySettings)
+    network: by_subject.NetworkSettings = by_subject.NetworkSettings()
     broker_permission: Annotated[int, Meta(ge=0, le=7)] = 6
     store_path_root_dir: str = "cometmq-data"
-    topics: TopicSettings = TopicSettings()
+    topics: by_subject.TopicSettings = by_subject.TopicSettings()
     region_id: str = "DefaultRegion"
     trace_on: bool = True
-    pulls: PullSettings = PullSettings()
-    filters: FilterSettings = FilterSettings()
+    pulls: by_subject.PullSettings = by_subject.PullSettings()
+    filters: by_subject.FilterSettings = by_subject.FilterSettings()
     notify_consumer_ids_changed_enable: bool = True
-    flush_consumer_offset_interval: Milliseconds = 5_000
-    flush_delay_offset_interval: Milliseconds = 10_000
-    idempotence: IdempotenceSettings = IdempotenceSettings()
+    flush_consumer_offset_interval: by_subject.Milliseconds = 5_000
+    flush_delay_offset_interval: by_subject.Milliseconds = 10_000
+    idempotence: by_subject.IdempotenceSettings = by_subject.IdempotenceSettings()
     store_reply_message_enable: bool = True
-    recalls: RecallSettings = RecallSettings()
-    assignments: AssignmentSettings = AssignmentSettings()
-    pop: PopSettings = PopSettings()
-    transactions: TransactionSettings = TransactionSettings()
-    registration: RegistrationSettings = RegistrationSettings()
-    overload: OverloadSettings = OverloadSettings()
-    flow: FlowSettings = FlowSettings()
-    bodies: BodySettings = BodySettings()
-    clients: ClientSettings = ClientSettings()
+    recalls: by_subject.RecallSettings = by_subject.RecallSettings()
+    assignments: by_subject.AssignmentSettings = by_subject.AssignmentSettings()
+    pop: by_subject.PopSettings = by_subject.PopSettings()
+    transactions: by_subject.TransactionSettings = by_subject.TransactionSettings()
+    registration: by_subject.RegistrationSettings = by_subject.RegistrationSettings()
+    overload: by_subject.OverloadSettings = by_subject.OverloadSettings()
+    flow: by_subject.FlowSettings = by_subject.FlowSettings()
+    bodies: by_subject.BodySettings = by_subject.BodySettings()
+    clients: by_subject.ClientSettings = by_subject.ClientSettings()
     server_channel_max_idle_time_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 120
     max_connections: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
-    metrics: MetricsSettings = MetricsSettings()
+    metrics: by_subject.MetricsSettings = by_subject.MetricsSettings()
     replication: ReplicationSettings = ReplicationSettings()
     tls: TlsSettings = TlsSettings()
     auth: AuthSettings = AuthSettings()

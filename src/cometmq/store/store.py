@@ -145,11 +145,20 @@ class MessageStore(Messages):
         self.flusher = Flusher(parts.log, settings, clock, self._in_flusher)
         self._readers = ThreadPoolExecutor(READ_THREADS, "cometmq-read")
         self._upkeep = Upkeep(
-            *(parts, self._dispatcher, self.flusher, settings, clock, self._readers.submit),
+            parts,
+            self._dispatcher,
+            self.flusher,
+            settings,
+            clock,
+            self._readers.submit,
             vouched_offset=self.recovered.begin,
         )
         self.appending = Appending(
-            *(parts, settings, self._dispatcher, self._upkeep, clock),
+            parts,
+            settings,
+            self._dispatcher,
+            self._upkeep,
+            clock,
             self._end_append if run_soon is None or self._reads_later else None,
             (lambda: self.confirm_offset) if self._reads_later else None,
         )

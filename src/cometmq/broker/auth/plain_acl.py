@@ -213,7 +213,9 @@ def read_accounts(home: Path) -> list[Account]:
             if void := account.names_of_nothing():
                 _log.warning(
                     "%s: account %s: no topic or group can be called %s: name each by itself, without *",
-                    *(path, account.access_key, ", ".join(void)),
+                    path,
+                    account.access_key,
+                    ", ".join(void),
                 )
             white += [account.white_remote_address] if account.white_remote_address else []
     if white:

@@ -325,8 +325,12 @@ class PullRequests:
         self._rates.rare_pulls += 1
         target, pull_filter = pull.target, pull.target.pull_filter
         reading = self._store.readings.get(
-            *(*target.queue, pull.queue_offset, pull.max_count, pull.max_bytes),
-            *(pull_filter.tags_codes, pull_filter.record_filter),
+            *target.queue,
+            pull.queue_offset,
+            pull.max_count,
+            pull.max_bytes,
+            pull_filter.tags_codes,
+            pull_filter.record_filter,
         )
         settle = partial(self._settle, pull)
         refusal = self._reads.answer(pull.session, pull.command, reading, settle)

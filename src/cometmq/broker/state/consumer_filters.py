@@ -196,7 +196,9 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
             _log.warning(
                 "group %.130s, topic %.130s: the filter waits for the next heartbeat: "
                 "more than %d characters of new filters came within a second",
-                *(group, data.topic, COMPILED_PER_SECOND),
+                group,
+                data.topic,
+                COMPILED_PER_SECOND,
             )
             return
         new = bodies.ConsumerFilterData(

@@ -168,7 +168,12 @@ class Offsets(ChangingTable[str, dict[int, int]]):
             _log.warning(
                 "group %.130s has committed %d in queue %d of %.130s, which ends at %d: it is ahead by %d "
                 "and misses the messages up to there; cometmq offset reset moves it back",
-                *(group, offset, queue_id, topic, end, offset - end),
+                group,
+                offset,
+                queue_id,
+                topic,
+                end,
+                offset - end,
             )
 
     @property

@@ -278,9 +278,16 @@ def _corrected(topic: TopicConfig, source: str) -> TopicConfig:
         _log.error(
             "%s: topic %s has readQueueNums %d, writeQueueNums %d and perm %d: going on with %d, %d and "
             "%d, as 0 to %d queues and perm 0 to %d are possible; cometmq topic update sets them",
-            *(source, topic.topic),
-            *(topic.read_queue_count, topic.write_queue_count, topic.perm),
-            *(read_count, write_count, perm, QUEUE_COUNT_MAX, PATTERN),
+            source,
+            topic.topic,
+            topic.read_queue_count,
+            topic.write_queue_count,
+            topic.perm,
+            read_count,
+            write_count,
+            perm,
+            QUEUE_COUNT_MAX,
+            PATTERN,
         )
     return within
 

@@ -28,7 +28,6 @@ from cometmq.format.properties import (
     TIMER_OUT_MS,
     TIMER_ROLL_TIMES,
     UNIQ_KEY,
-    value_of,
 )
 from cometmq.format.property_numbers import number, number_or
 from cometmq.format.record import Record, read_head
@@ -209,13 +208,13 @@ def timer_entry(waiting: Buffer) -> Timed:
     """
     head = read_head(waiting, 0)
     named = bytes(waiting[head.properties_position :])
-    time = value_of(named, TIMER_OUT_MS) or ""
+    time = properties.value_of(named, TIMER_OUT_MS) or ""
     return Timed(
         int(time) if time.isdecimal() else 0,
         head.physical_offset,
         head.size,
-        value_of(named, REAL_TOPIC) or "",
-        value_of(named, TIMER_DEL_UNIQKEY) is not None,
+        properties.value_of(named, REAL_TOPIC) or "",
+        properties.value_of(named, TIMER_DEL_UNIQKEY) is not None,
     )
 
 

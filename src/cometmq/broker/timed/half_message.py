@@ -144,8 +144,14 @@ def op_messages(
     return [
         (
             NewMessage(
-                *(HALF_OP_TOPIC, QUEUE_ID, encode_offsets(part), named, time),
-                *(store_host, store_host, ENDED_TAG),
+                HALF_OP_TOPIC,
+                QUEUE_ID,
+                encode_offsets(part),
+                named,
+                time,
+                born_host=store_host,
+                store_host=store_host,
+                tags=ENDED_TAG,
             ),
             part,
         )

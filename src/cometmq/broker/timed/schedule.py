@@ -173,7 +173,9 @@ class Schedule(ChangingTable[int, int]):
                 _log.warning(
                     "%d messages wait in delay level %d, and messageDelayLevel has %d levels now: "
                     "they are delivered when they are due by the levels of when they were sent",
-                    *(count, level, highest),
+                    count,
+                    level,
+                    highest,
                 )
 
     def _count(self, level: int) -> int:

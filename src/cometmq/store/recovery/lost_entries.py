@@ -60,5 +60,8 @@ def _copy_aside(what: str, parts: Parts, pieces: Pieces, end: int) -> None:
     if copied:
         _log.warning(
             "%s have no records in the log, which ends at %d: they are now in %s: %s",
-            *(what, end, copied[0].parent, some_of([path.name for path in copied])),
+            what,
+            end,
+            copied[0].parent,
+            some_of([path.name for path in copied]),
         )

@@ -236,7 +236,7 @@ class Acks:
             self._ordered.acknowledge(group, topic, entry.queue_id, offsets, pop_time_ms)
             return []
         key = PopKey(
-            *(topic, entry.consumer_group, entry.queue_id, entry.start_offset, entry.pop_time, broker_name)
+            topic, entry.consumer_group, entry.queue_id, entry.start_offset, entry.pop_time, broker_name
         )
         point = HandlePoint(key, entry.pop_time + entry.invisible_time, entry.revive_queue_id)
         return self._messages(point, offsets)

@@ -87,8 +87,12 @@ class InvisibleTimes:
     ) -> Command:
         """Change when a message that was popped in order unblocks its queue; its handle stays valid."""
         invisible_ms = self._ordered.hide(
-            *(header.consumer_group, header.topic, header.queue_id, header.offset),
-            *(receipt.pop_time_ms, header.invisible_time),
+            header.consumer_group,
+            header.topic,
+            header.queue_id,
+            header.offset,
+            pop_time_ms=receipt.pop_time_ms,
+            invisible_ms=header.invisible_time,
         )
         if invisible_ms is None:
             raise none_waits(header.topic, header.queue_id)
@@ -124,7 +128,14 @@ class InvisibleTimes:
         """Store the new check point, and the acknowledgement in the old one. Raises Refused."""
         topic, group, queue_id, offset = header.topic, header.consumer_group, header.queue_id, header.offset
         check_point = CheckPoint(
-            *(topic, group, queue_id, offset, now_ms, header.invisible_time, (0,), self._broker_name),
+            topic,
+            group,
+            queue_id,
+            offset,
+            pop_time_ms=now_ms,
+            invisible_ms=header.invisible_time,
+            distances=(0,),
+            broker_name=self._broker_name,
             is_suspended=header.suspend,
         )
         try:

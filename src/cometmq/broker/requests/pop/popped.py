@@ -153,8 +153,14 @@ class Popped:
         records, position = [], 0
         for offset, size in zip(read.offsets, read.sizes, strict=True):
             handle = ReceiptHandle(
-                *(read.begin_offset, self.pop_time_ms, self.invisible_ms, self.revive_queue_id),
-                *(read.source.retry_flag, self.broker_name, read.queue_id, offset),
+                read.begin_offset,
+                self.pop_time_ms,
+                self.invisible_ms,
+                self.revive_queue_id,
+                read.source.retry_flag,
+                self.broker_name,
+                read.queue_id,
+                offset,
             )
             data = bytes(read.data[position : position + size])
             records.append(with_handle(data, self.topic, str(handle)))

@@ -243,8 +243,13 @@ class Visits:
         source, key, queue_id = where
         deleted_before = self._store.deleted_before(source.topic)
         reading = self._store.readings.get(
-            *(source.topic, queue_id, offset, header.max_msg_nums - popped.count, BYTES_MAX - popped.size),
-            *(wanted.tags_codes, wanted.record_filter),
+            source.topic,
+            queue_id,
+            offset,
+            header.max_msg_nums - popped.count,
+            BYTES_MAX - popped.size,
+            wanted.tags_codes,
+            wanted.record_filter,
         )
         result: GetResult = yield from self._tracked(popped, (key, queue_id), reading)
         if popped.paused and (
@@ -330,7 +335,7 @@ class Visits:
         """Block the queues of what was read in order; the offsets stay."""
         for one in read:
             self._ordered.record(
-                *(in_order, one.key, one.queue_id, one.offsets, popped.pop_time_ms, popped.invisible_ms)
+                in_order, one.key, one.queue_id, one.offsets, popped.pop_time_ms, popped.invisible_ms
             )
 
     def _store_check_points(self, popped: Popped, read: Sequence[ReadQueue]) -> bool:
