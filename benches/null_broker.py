@@ -17,7 +17,9 @@ from cometmq.broker.requests.send import Sends
 from cometmq.cli.main import main as cometmq
 from cometmq.kernels.acks.rows import AckRows
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import bytes_out, copy_bytes, int64, kernel, long, put_int, records_out
+from cometmq.kernels.compiling.buffers import copy_bytes, put_int
+from cometmq.kernels.compiling.jit import int64, kernel
+from cometmq.kernels.compiling.signatures import bytes_out, long, records_out
 from cometmq.kernels.frames.rows import FRAME, FRAMES_MAX, Frames
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.answers import put_decimal, put_prefix

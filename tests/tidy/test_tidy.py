@@ -41,8 +41,6 @@ WAITS = {"asyncio.timeout": 0, "asyncio.wait_for": 1}
 """Which argument says for how long; of methods called ``wait`` and ``result`` it is the first."""
 TESTED_ALONE_FROM = 61
 """Lines of a module from which it has a test file of its name; shorter ones may be tested with a user."""
-UNREAD = ("broker", "kernels", "store")
-"""The packages that still have calls with ``*(a, b, c)`` and long lists of imported names."""
 NAMES_MAX = 12
 LONG_IMPORTS = {
     "replication/controller/running.py": "the instructions it carries out; a life has their name",
@@ -177,7 +175,7 @@ def test_arguments_are_given_one_by_one() -> None:
     """Not as ``*(a, b, c)``, which has the formatter keep them on one line and the reader count them."""
     unpacked = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in read_sources()
+        for path in SOURCES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
         and any(isinstance(one, ast.Starred) and isinstance(one.value, ast.Tuple) for one in node.args)
@@ -185,15 +183,11 @@ def test_arguments_are_given_one_by_one() -> None:
     assert unpacked == []
 
 
-def read_sources() -> list[Path]:
-    return [path for path in SOURCES if not any(PACKAGE / name in path.parents for name in UNREAD)]
-
-
 def test_where_many_names_are_needed_their_module_is_imported() -> None:
     """As ``h`` of ``headers``; the ``__init__`` of a package lists what it exports."""
     long = {
         path.relative_to(PACKAGE).as_posix()
-        for path in read_sources()
+        for path in SOURCES
         if path.name != "__init__.py"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and len(node.names) > NAMES_MAX

@@ -79,6 +79,28 @@ def test_the_name_changes_with_what_the_machine_code_depends_on(
     assert len(digests) == 6
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from cometmq.kernels.pulls.rows import ANSWER_END",
+        "from cometmq.kernels.pulls import rows",
+        "from cometmq.kernels.pulls import rows as r",
+        "from cometmq.kernels.pulls import (\n    frames,\n    rows,\n)",
+    ],
+)
+def test_the_name_changes_with_a_constant_however_kernels_import_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.setattr(cache, "PACKAGE", tmp_path / "kernels")
+    source = tmp_path / "kernels" / "pulls" / "rows.py"
+    source.parent.mkdir(parents=True)
+    (tmp_path / "kernels" / "compiled.py").write_text(f"{line}\n")
+    source.write_text("ANSWER_END = 13")
+    before = cache.read_sources().digest
+    source.write_text("ANSWER_END = 14")
+    assert cache.read_sources().digest != before
+
+
 def test_the_name_does_not_change_with_times_and_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,8 +230,9 @@ def test_what_is_compiled_for_a_copy_is_compiled_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "one_kernel.py").write_text(
-        "from cometmq.kernels.compiling import jit\n"
-        "@jit.kernel(jit.long(jit.longs_in))\n"
+        "from cometmq.kernels.compiling.jit import kernel\n"
+        "from cometmq.kernels.compiling.signatures import long, longs_in\n"
+        "@kernel(long(longs_in))\n"
         "def first(array):\n"
         "    return array[0]\n"
     )

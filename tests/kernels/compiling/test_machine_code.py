@@ -12,13 +12,14 @@ pytestmark = pytest.mark.usefixtures("compiled")
 
 def doubled(directory: Path, *, is_complete: bool) -> Any:
     """Compile a kernel, or load it."""
-    jit, machine_code = (
-        importlib.import_module(f"cometmq.kernels.compiling.{name}") for name in ("jit", "machine_code")
+    jit, machine_code, signatures = (
+        importlib.import_module(f"cometmq.kernels.compiling.{name}")
+        for name in ("jit", "machine_code", "signatures")
     )
 
     with machine_code.kept_in(directory, is_complete=is_complete):
 
-        @jit.kernel(jit.long(jit.longs_in))  # type: ignore[untyped-decorator]  # imported by name
+        @jit.kernel(signatures.long(signatures.longs_in))  # type: ignore[untyped-decorator]  # imported by name
         def twice(array: Any) -> Any:
             return array[0] * 2
 
@@ -53,9 +54,11 @@ def test_a_damaged_file_is_not_run(tmp_path: Path, damaged: bytes) -> None:
 
 
 def test_without_a_directory_nothing_is_written(tmp_path: Path) -> None:
-    jit = importlib.import_module("cometmq.kernels.compiling.jit")
+    jit, signatures = (
+        importlib.import_module(f"cometmq.kernels.compiling.{name}") for name in ("jit", "signatures")
+    )
 
-    @jit.kernel(jit.long(jit.longs_in))  # type: ignore[untyped-decorator]  # imported by name
+    @jit.kernel(signatures.long(signatures.longs_in))  # type: ignore[untyped-decorator]  # imported by name
     def first(array: Any) -> Any:
         return array[0]
 

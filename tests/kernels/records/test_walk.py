@@ -11,7 +11,8 @@ from tests.kit.chosen_records import BEGIN, LONG, record_of
 from cometmq.format.checksum import Crc
 from cometmq.format.scan import is_message as plain_is_message
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import bytes_in, kernel, long, types
+from cometmq.kernels.compiling.jit import kernel
+from cometmq.kernels.compiling.signatures import bytes_in, long, types
 from cometmq.kernels.records.walk import is_message
 
 PLACE = 7

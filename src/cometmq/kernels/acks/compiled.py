@@ -15,19 +15,9 @@ from cometmq.kernels.acks.rows import (
     AckRows,
 )
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import (
-    array_of,
-    byte_at,
-    bytes_object,
-    copy_bytes,
-    inlined,
-    int64,
-    kernel,
-    long,
-    longs_in,
-    record_of,
-    types,
-)
+from cometmq.kernels.compiling.buffers import array_of, byte_at, copy_bytes
+from cometmq.kernels.compiling.jit import inlined, int64, kernel
+from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of, types
 from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
 from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.frames.rows import PLACES, ROWS, Frames

@@ -32,7 +32,7 @@ class PlainAcks:
                     break
                 group_end, handle_end = texts_end + len(group), texts_end + len(text)
                 into.points[points] = AckPoint(
-                    *(header.queue_id, texts_end, group_end, group_end + len(topic), handle_end, 0),
+                    header.queue_id, texts_end, group_end, group_end + len(topic), handle_end, 0
                 )
                 into.texts[texts_end:handle_end] = np.frombuffer(text, np.uint8)
                 known, texts_end, points = point, handle_end, points + 1

@@ -3,21 +3,17 @@
 from typing import Final
 
 from cometmq.kernels.arrays import Bytes, Ints, Longs
-from cometmq.kernels.compiling.jit import (
-    byte_at,
+from cometmq.kernels.compiling.buffers import byte_at
+from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint8, uintp
+from cometmq.kernels.compiling.signatures import (
     bytes_in,
     bytes_out,
-    inlined,
-    int64,
     ints_in,
     ints_out,
-    kernel,
     long,
     longs_in,
     none,
     types,
-    uint8,
-    uintp,
 )
 from cometmq.kernels.text.utf8 import MALFORMED, code_point
 

@@ -1,4 +1,4 @@
-"""Compiling kernels, and the functions by which they read and write the big-endian numbers of the disk.
+"""Compiling kernels, and the functions that they call.
 
 A kernel has one explicit signature: importing its module compiles it or loads its machine code from a
 file (``machine_code``), so no call ever compiles. It releases the GIL, so a thread can scan while the event
@@ -6,27 +6,21 @@ loop runs. The functions that kernels call are compiled into them (``inlined``) 
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
-from llvmlite import binding, ir
-from numba.np import arrayobj
+from llvmlite import binding
 
-from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.compiling import machine_code
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-types: Any = numba.types
 intrinsic: Any = numba.extending.intrinsic
 config: Any = numba.config
 njit: Any = numba.njit  # whose stubs lack some of its parameters
-populate_array: Any = arrayobj.populate_array
 
-none = types.void
 # Inside kernels these convert. To mypy they are Any, because to Numba the results are plain numbers.
 int8: Any = np.int8
 int16: Any = np.int16
@@ -36,61 +30,6 @@ uint8: Any = np.uint8
 uint32: Any = np.uint32
 uint64: Any = np.uint64
 uintp: Any = np.uintp
-
-long = types.int64
-bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
-bytes_object = types.Bytes(types.uint8, 1, "C")
-ints_in = types.Array(types.int32, 1, "C", readonly=True)
-longs_in = types.Array(types.int64, 1, "C", readonly=True)
-flags_in = types.Array(types.boolean, 1, "C", readonly=True)
-bytes_out = types.Array(types.uint8, 1, "C")
-ints_out = types.Array(types.int32, 1, "C")
-longs_out = types.Array(types.int64, 1, "C")
-flags_out = types.Array(types.boolean, 1, "C")
-rows_out = types.Array(types.int64, 2, "C")
-places_out = types.Array(types.int32, 2, "C")
-
-
-def records_out(dtype: np.dtype[np.void]) -> Any:
-    """Return the type of an array of records that a kernel changes."""
-    return types.Array(numba.from_dtype(dtype), 1, "C")
-
-
-def array_of(element: Any, columns: int = 0) -> Callable[[Longs, int], Any]:
-    """Return what gives a kernel one of the arrays of an ``ArrayTable``: of the numbers, and which one.
-
-    Args:
-        element: the type of its items.
-        columns: of an array with two dimensions the length of the second one.
-    """
-    array = types.Array(element, 2 if columns else 1, "C")
-
-    @intrinsic
-    def get(_: Any, table: Any, number: Any) -> Any:  # noqa: ARG001  its type is asked for
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            numbers = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            at = builder.shl(arguments[1], ir.Constant(arguments[1].type, 1))
-            address = builder.load(builder.gep(numbers, [at]))
-            length = builder.load(builder.gep(numbers, [builder.add(at, ir.Constant(at.type, 1))]))
-            size = context.get_abi_sizeof(context.get_data_type(element))
-            constant = partial(context.get_constant, types.intp)
-            shape, strides = [length], [constant(size)]
-            if columns:
-                shape, strides = [*shape, constant(columns)], [constant(columns * size), *strides]
-            made = context.make_array(array)(context, builder)
-            data = builder.inttoptr(address, made.data.type)
-            populate_array(made, data, shape, strides, itemsize=constant(size), meminfo=None)
-            return made._getvalue()  # noqa: SLF001  as Numba's own code makes arrays
-
-        return array(table, types.int64), generate
-
-    made: Callable[[Longs, int], Any] = get
-    return made
-
-
-def record_of(dtype: np.dtype[np.void]) -> Any:
-    """Return the type of a record."""
-    return numba.from_dtype(dtype)
 
 
 def kernel(signature: object, *, makes_arrays: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -134,104 +73,3 @@ def compiles_for(feature: str) -> bool:
     chosen = config.CPU_FEATURES  # by NUMBA_CPU_NAME and NUMBA_CPU_FEATURES
     features = binding.get_host_cpu_features().flatten() if chosen is None else chosen
     return f"+{feature}" in features.split(",")
-
-
-@intrinsic
-def lowest_bit(_: Any, number: Any) -> Any:
-    """Return the position of the lowest bit that is set in a number other than 0: one instruction."""
-
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return number(number), generate
-
-
-@intrinsic
-def fetch_soon(_: Any, buffer: Any, position: Any) -> Any:
-    """Prefetch the cache line that holds a byte of a buffer; a position outside the buffer does no harm."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        name, kinds = "llvm.prefetch.p0", [place.type, number, number, number]
-        fetch = builder.module.declare_intrinsic(name, (), ir.FunctionType(ir.VoidType(), kinds))
-        builder.call(fetch, [place, *(ir.Constant(number, value) for value in (0, 3, 1))])  # read, keep, data
-        return context.get_dummy_value()
-
-    return none(buffer, position), generate
-
-
-@inlined
-def byte_at(buffer: Bytes, position: int) -> Any:
-    """Read a byte; the unsigned index saves Numba's test for negative ones, which costs a third."""
-    return buffer[uintp(position)]
-
-
-@inlined
-def short_at(buffer: Bytes, position: int) -> Any:
-    """Read a big-endian int16."""
-    return int16(byte_at(buffer, position) << 8 | byte_at(buffer, position + 1))
-
-
-@inlined
-def int_at(buffer: Bytes, position: int) -> Any:
-    """Read a big-endian int32."""
-    return int32(
-        byte_at(buffer, position) << 24
-        | byte_at(buffer, position + 1) << 16
-        | byte_at(buffer, position + 2) << 8
-        | byte_at(buffer, position + 3)
-    )
-
-
-@inlined
-def long_at(buffer: Bytes, position: int) -> Any:
-    """Read a big-endian int64."""
-    return int_at(buffer, position) << 32 | int_at(buffer, position + 4) & 0xFFFFFFFF
-
-
-@inlined
-def word_at(buffer: Bytes, position: int) -> Any:
-    """Read a little-endian uint64: one load."""
-    word = uint64(0)
-    for i in range(8):
-        word |= uint64(byte_at(buffer, position + i)) << uint64(8 * i)
-    return word
-
-
-@inlined
-def put_word(buffer: Bytes, position: int, word: Any) -> None:
-    """Write a little-endian uint64, which ``word_at`` reads."""
-    for i in range(8):
-        buffer[uintp(position + i)] = uint8(word >> uint64(8 * i))
-
-
-@inlined
-def put_int(buffer: Bytes, position: int, value: int) -> None:
-    """Write a big-endian int32."""
-    for i in range(4):
-        buffer[uintp(position + i)] = uint8(value >> (24 - 8 * i))
-
-
-@inlined
-def put_long(buffer: Bytes, position: int, value: int) -> None:
-    """Write a big-endian int64."""
-    for i in range(8):
-        buffer[uintp(position + i)] = uint8(value >> (56 - 8 * i))
-
-
-@inlined
-def copy_bytes(source: Bytes, begin: int, end: int, out: Bytes, at: int) -> Any:
-    """Copy the bytes from ``begin`` to ``end`` to ``out[at:]``; return the position after them."""
-    for i in range(end - begin):
-        out[uintp(at + i)] = source[uintp(begin + i)]
-    return at + end - begin
-
-
-@array_maker
-def doubled(array: Any) -> Any:
-    """Return a copy of twice the length."""
-    longer = np.empty(2 * len(array), array.dtype)
-    longer[: len(array)] = array
-    return longer

@@ -6,43 +6,20 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import (
+from cometmq.kernels.compiling.buffers import (
     array_of,
     byte_at,
-    bytes_object,
     copy_bytes,
-    inlined,
-    int64,
     int_at,
-    kernel,
-    long,
-    longs_in,
     put_int,
-    record_of,
     short_at,
-    types,
-    uint64,
     word_at,
 )
+from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint64
+from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of, types
+from cometmq.kernels.frames import rows as r
 from cometmq.kernels.frames.fields import ABSENT, FIELD_COUNT, KINDS, NAMES, FrameKind, columns
-from cometmq.kernels.frames.rows import (
-    ABOUT,
-    ABOUT_SIZE,
-    FRAME,
-    KEY_FIELDS,
-    NO_TEXT,
-    OF_STORED,
-    PLACES,
-    ROWS,
-    RUN,
-    RUNS,
-    SIGNED,
-    SIGNED_PLACES,
-    SPARE,
-    TEXTS,
-    UNSIGNED,
-    Frames,
-)
+from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.text.json_text import (
     NOT_A_NUMBER,
     number_between,
@@ -85,9 +62,9 @@ _CODES: Final = np.array(list(KINDS))
 _KINDS: Final = np.array([int(kind) for kind, _ in KINDS.values()])
 _COMMAND: Final = int(FrameKind.COMMAND)
 _SEND: Final = int(FrameKind.SEND)
-_PROPERTIES, _SIGNATURE, _UNSIGNED = columns("i", SIGNATURE, UNSIGNED)
+_PROPERTIES, _SIGNATURE, _UNSIGNED = columns("i", SIGNATURE, r.UNSIGNED)
 """The properties of sends, which may have escapes and characters outside ASCII, and fields of signatures."""
-_KEY_COLUMNS: Final = np.array(columns(*KEY_FIELDS))
+_KEY_COLUMNS: Final = np.array(columns(*r.KEY_FIELDS))
 
 _MEMBERS: Final = [
     np.frombuffer(name, np.uint8) for name in (b"extFields", b"code", b"flag", b"opaque", b"version")
@@ -102,7 +79,7 @@ _IS_FIELDS, _IS_CODE, _IS_FLAG, _IS_OPAQUE, _IS_VERSION, _IS_OTHER = range(6)
     _OPAQUE,
     _OTHERS,  # how many fields have no column
     _ESCAPED,  # whether the properties have escapes or characters outside ASCII
-) = range(ABOUT_SIZE)
+) = range(r.ABOUT_SIZE)
 
 _NO_FIELD: Final = -1
 _LETTERS: Final = np.full(256, _NO_FIELD)
@@ -437,7 +414,7 @@ def _put_key(data: Bytes, row: Any, places: Any, texts: Bytes, at: int) -> Any:
         column = _KEY_COLUMNS[i]
         begin, end = int64(places[2 * column]), int64(places[2 * column + 1])
         if begin == ABSENT:
-            put_int(texts, at, NO_TEXT)
+            put_int(texts, at, r.NO_TEXT)
             at += 4
         else:
             put_int(texts, at, end - begin)
@@ -448,7 +425,7 @@ def _put_key(data: Bytes, row: Any, places: Any, texts: Bytes, at: int) -> Any:
 @inlined
 def _put_texts(data: Bytes, row: Any, places: Any, signed: Any, texts: Bytes, at: int) -> Any:
     """Write the texts of a signed request to ``texts[at:]``; return where they end, -1 if it is unusual."""
-    if places[2 * _UNSIGNED] != ABSENT or row.code == OF_STORED:
+    if places[2 * _UNSIGNED] != ABSENT or row.code == r.OF_STORED:
         return int64(-1)
     signature_at = _put_signed(data, row, places, texts, at)
     if signature_at < 0:
@@ -473,11 +450,11 @@ def _link(rows: Any, first: int, last: int) -> None:
         rows[number].next = end
 
 
-runs_of = array_of(record_of(RUN))
-_signed_of = array_of(record_of(SIGNED))
+runs_of = array_of(record_of(r.RUN))
+_signed_of = array_of(record_of(r.SIGNED))
 _texts_of = array_of(types.uint8)
 _about_of = array_of(types.int64)
-rows_of = array_of(record_of(FRAME))
+rows_of = array_of(record_of(r.FRAME))
 places_of = array_of(types.int32, 2 * FIELD_COUNT)
 
 
@@ -496,9 +473,9 @@ def _begin_run(run: Any, rows: Any, first: int) -> Any:
 @kernel(long(bytes_object, long, longs_in, types.boolean))
 def read_frames(data: Bytes, read_count: int, table: Longs, are_signed: bool) -> Any:
     """Read the frames of all reads: see ``rows.FrameOps.read``."""
-    runs, rows, places = runs_of(table, RUNS), rows_of(table, ROWS), places_of(table, PLACES)
-    signed, texts = _signed_of(table, SIGNED_PLACES), _texts_of(table, TEXTS)
-    about = _about_of(table, ABOUT)
+    runs, rows, places = runs_of(table, r.RUNS), rows_of(table, r.ROWS), places_of(table, r.PLACES)
+    signed, texts = _signed_of(table, r.SIGNED_PLACES), _texts_of(table, r.TEXTS)
+    about = _about_of(table, r.ABOUT)
     count, texts_end, kinds = int64(0), int64(0), int64(0)
     for i in range(read_count):
         run = runs[i]
@@ -512,7 +489,7 @@ def read_frames(data: Bytes, read_count: int, table: Longs, are_signed: bool) ->
             row = rows[count]
             _read_frame(data, position, end, row, places[count], about)
             if are_signed and row.kind != _COMMAND:
-                size = 2 * (row.body_at - position) + SPARE
+                size = 2 * (row.body_at - position) + r.SPARE
                 if about[_OTHERS] or len(texts) < size:
                     row.kind = _COMMAND
                 elif texts_end and len(texts) - texts_end < size:

@@ -169,8 +169,12 @@ class Frames:
         self.read_count = 0
         self.decoded: list[Command | None] = []
         self.table = ArrayTable(
-            *(np.frombuffer(memoryview(runs).cast("B"), RUN), self.array, self.places),
-            *(self.signed, self.texts, np.zeros(ABOUT_SIZE, np.int64)),
+            np.frombuffer(memoryview(runs).cast("B"), RUN),
+            self.array,
+            self.places,
+            self.signed,
+            self.texts,
+            np.zeros(ABOUT_SIZE, np.int64),
         )
 
     def begin(self, reads: Sequence[bytes]) -> None:
@@ -220,7 +224,9 @@ class Frames:
                 text = msgspec.json.decode(b'"%b"' % value, type=str) if is_escaped else value.decode()
                 fields[NAMES[column]] = text
         return Command(
-            *(row.code, row.opaque, row.flag),
+            row.code,
+            row.opaque,
+            row.flag,
             ext_fields=fields,
             body=data[row.body_at : row.end],
             serialize_type=SerializeType(row.is_binary),

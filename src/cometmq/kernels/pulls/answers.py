@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import inlined, int64, put_int
+from cometmq.kernels.compiling.buffers import put_int
+from cometmq.kernels.compiling.jit import inlined, int64
 from cometmq.kernels.pulls.rows import (
     ASK_IS_BINARY,
     ASK_NUMBER,

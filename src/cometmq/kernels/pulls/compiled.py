@@ -9,17 +9,12 @@ from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
-from cometmq.kernels.compiling.jit import (
+from cometmq.kernels.compiling.buffers import copy_bytes, fetch_soon, int_at, long_at
+from cometmq.kernels.compiling.jit import inlined, int64, kernel
+from cometmq.kernels.compiling.signatures import (
     bytes_in,
     bytes_out,
-    copy_bytes,
-    fetch_soon,
-    inlined,
-    int64,
-    int_at,
-    kernel,
     long,
-    long_at,
     longs_in,
     records_out,
     rows_out,
@@ -27,50 +22,10 @@ from cometmq.kernels.compiling.jit import (
 )
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls import frames as pull_frames
+from cometmq.kernels.pulls import rows as r
 from cometmq.kernels.pulls.answers import put_header
 from cometmq.kernels.pulls.pull_table import NO_TARGET, PullTable
 from cometmq.kernels.pulls.rows import (
-    ANSWER_END,
-    ANSWER_SIZE_MAX,
-    ASK_BYTES,
-    ASK_BYTES_MAX,
-    ASK_BYTES_MIN,
-    ASK_COUNT,
-    ASK_COUNT_MAX,
-    ASK_IS_BINARY,
-    ASK_NUMBER,
-    ASK_OFFSET,
-    CODES_AT,
-    CODES_END,
-    COUNT,
-    DISK_COUNT,
-    DISK_SIZE,
-    ENTRIES_END,
-    FILE_BEGIN,
-    FILE_END,
-    FIRST,
-    IS_FILTERED,
-    KNOWN_END,
-    MAX_OFFSET,
-    MEMORY_COUNT,
-    MEMORY_SIZE,
-    MIN_OFFSET,
-    MISSING_AT,
-    MISSING_SIZE,
-    NEAR_OFFSET,
-    NEXT_OFFSET,
-    NO_CODES,
-    NO_TAGS,
-    OUTCOME,
-    PULL,
-    QUEUE_NUMBER,
-    RECORD_AT,
-    RECORD_NUMBER,
-    RECORD_SIZE,
-    RUN_AT,
-    RUN_SIZE,
-    WINDOW_AT,
-    WINDOW_MIN_OFFSET,
     AnswerRoom,
     AnswerStop,
     Asks,
@@ -90,7 +45,6 @@ _CACHE_LINE: Final = 64
 _read: Any = pull_frames.read  # to Numba the bytes that sockets give are no array
 _OUTCOMES: Final = tuple(ReadOutcome)
 _STOPS: Final = tuple(AnswerStop)
-_NO_LIMIT: Final = 2**63 - 1
 _LEFT: Final = int(ReadOutcome.LEFT)
 _FOUND: Final = int(ReadOutcome.FOUND)
 _NONE_WANTED: Final = int(ReadOutcome.NONE_WANTED)
@@ -108,26 +62,35 @@ _AT_END: Final = int(PullState.AT_END)
 def _known_end(window: Longs, offset: int, count: int, queue_end: int) -> Any:
     """Return up to where a pull of ``count`` messages reads entries; -1 if these are not known."""
     end = min(offset + count, queue_end)
-    if window[FIRST] <= offset < end <= window[KNOWN_END] and offset >= window[WINDOW_MIN_OFFSET]:
+    if window[r.FIRST] <= offset < end <= window[r.KNOWN_END] and offset >= window[r.WINDOW_MIN_OFFSET]:
         return int64(end)
     return int64(_NOT_KNOWN)
 
 
 @inlined
 def _put_ask(pull: Any, row: Longs, count: int, window: Longs, queue_end: int, entries_end: int) -> Any:
-    row[ASK_NUMBER], row[ASK_IS_BINARY] = pull.opaque, pull.is_binary
-    row[ASK_OFFSET], row[ASK_COUNT], row[ASK_BYTES] = pull.queue_offset, count, pull.max_bytes
-    row[CODES_AT], row[CODES_END] = 0, NO_CODES
-    row[MIN_OFFSET], row[MAX_OFFSET] = window[WINDOW_MIN_OFFSET], queue_end
-    row[ENTRIES_END] = entries_end
-    row[OUTCOME], row[COUNT], row[NEXT_OFFSET], row[ANSWER_END] = _LEFT, 0, 0, 0
+    row[r.ASK_NUMBER], row[r.ASK_IS_BINARY] = pull.opaque, pull.is_binary
+    row[r.ASK_OFFSET], row[r.ASK_COUNT], row[r.ASK_BYTES] = pull.queue_offset, count, pull.max_bytes
+    row[r.CODES_AT], row[r.CODES_END] = 0, r.NO_CODES
+    row[r.MIN_OFFSET], row[r.MAX_OFFSET] = window[r.WINDOW_MIN_OFFSET], queue_end
+    row[r.ENTRIES_END] = entries_end
+    row[r.OUTCOME], row[r.COUNT], row[r.NEXT_OFFSET], row[r.ANSWER_END] = _LEFT, 0, 0, 0
     return int64(0)
 
 
 @kernel(
     types.UniTuple(long, 3)(
-        *(records_out(PULL), long, rows_out, longs_in, rows_out, bytes_in),
-        *(rows_out, bytes_out, long, long, longs_in),
+        records_out(r.PULL),
+        long,
+        rows_out,
+        longs_in,
+        rows_out,
+        bytes_in,
+        rows_out,
+        bytes_out,
+        long,
+        long,
+        longs_in,
     )
 )
 def ask_for_known(
@@ -143,30 +106,30 @@ def ask_for_known(
     entries_end: int,
     limits: Longs,
 ) -> Any:
-    """Ask for what pulls want: see ``pulls.PullOps.ask_known``."""
+    """Ask for what pulls want: see ``rows.PullOps.ask_known``."""
     asked, entries_end = int64(asked), int64(entries_end)
-    count_max = limits[ASK_COUNT_MAX]
+    count_max = limits[r.ASK_COUNT_MAX]
     for i in range(begin, len(pulls)):
         pull = pulls[i]
         if pull.target == NO_TARGET:
             return int64(i), asked, entries_end
         target = targets[pull.target]
-        number, offset = target[QUEUE_NUMBER], pull.queue_offset
+        number, offset = target[r.QUEUE_NUMBER], pull.queue_offset
         if number >= len(ends):
             return int64(i), asked, entries_end
         if 0 < offset == ends[number]:
             pull.state = _AT_END
             continue
-        if target[IS_FILTERED] or number >= len(windows):
+        if target[r.IS_FILTERED] or number >= len(windows):
             return int64(i), asked, entries_end
-        if not limits[ASK_BYTES_MIN] <= pull.max_bytes <= limits[ASK_BYTES_MAX]:
+        if not limits[r.ASK_BYTES_MIN] <= pull.max_bytes <= limits[r.ASK_BYTES_MAX]:
             return int64(i), asked, entries_end
         window, wanted = windows[number], max(pull.max_count, 1)
         end = _known_end(window, offset, min(wanted, count_max), ends[number])
         size = (end - offset) * SIZE
         if end == _NOT_KNOWN or asked == len(asks) or entries_end + size > len(entries):
             return int64(i), asked, entries_end
-        at = window[WINDOW_AT] + (offset - window[FIRST]) * SIZE
+        at = window[r.WINDOW_AT] + (offset - window[r.FIRST]) * SIZE
         entries_end = copy_bytes(known, at, at + size, entries, entries_end)
         _put_ask(pull, asks[asked], wanted, window, ends[number], entries_end)
         pull.state = _ASKED
@@ -198,11 +161,11 @@ def _choose(
     queue_offset: int,
     chosen: Any,
 ) -> Any:
-    """Choose records and check them; returns the numbers of a ``pulls.Choice``."""
-    begin, end, near_offset = limits[FILE_BEGIN], limits[FILE_END], limits[NEAR_OFFSET]
-    memory_count, memory_size = min(most_count, limits[MEMORY_COUNT]), min(most_size, limits[MEMORY_SIZE])
-    disk_count, disk_size = min(most_count, limits[DISK_COUNT]), min(most_size, limits[DISK_SIZE])
-    places, sizes, numbers = chosen[RECORD_AT], chosen[RECORD_SIZE], chosen[RECORD_NUMBER]
+    """Choose records and check them; returns the numbers of a ``rows.Choice``."""
+    begin, end, near_offset = limits[r.FILE_BEGIN], limits[r.FILE_END], limits[r.NEAR_OFFSET]
+    memory_count, memory_size = min(most_count, limits[r.MEMORY_COUNT]), min(most_size, limits[r.MEMORY_SIZE])
+    disk_count, disk_size = min(most_count, limits[r.DISK_COUNT]), min(most_size, limits[r.DISK_SIZE])
+    places, sizes, numbers = chosen[r.RECORD_AT], chosen[r.RECORD_SIZE], chosen[r.RECORD_NUMBER]
     zero = int64(0)
     left = int64(_LEFT), zero, zero, int64(-1), zero, zero
     count, total, looked_at, last = int64(0), int64(0), int64(0), int64(-1)
@@ -238,8 +201,8 @@ def _choose(
     for i in range(count):
         for page in range(places[i] // PAGE_SIZE, (places[i] + sizes[i] - 1) // PAGE_SIZE + 1):
             if not resident[page]:
-                chosen[MISSING_AT, missing] = places[i]
-                chosen[MISSING_SIZE, missing] = sizes[i]
+                chosen[r.MISSING_AT, missing] = places[i]
+                chosen[r.MISSING_SIZE, missing] = sizes[i]
                 missing += 1
                 break
     if missing:
@@ -251,10 +214,10 @@ def _choose(
     for i in range(count):
         place = places[i]
         if place == end_of_run:
-            chosen[RUN_SIZE, runs - 1] += sizes[i]
+            chosen[r.RUN_SIZE, runs - 1] += sizes[i]
         else:
-            chosen[RUN_AT, runs] = place
-            chosen[RUN_SIZE, runs] = sizes[i]
+            chosen[r.RUN_AT, runs] = place
+            chosen[r.RUN_SIZE, runs] = sizes[i]
             runs += 1
         end_of_run = place + sizes[i]
     return int64(_FOUND), count, looked_at, last, runs, zero
@@ -264,8 +227,8 @@ def _choose(
 def _copy_runs(file: Bytes, chosen: Any, run_count: int, out: Bytes, at: int) -> Any:
     """Copy the chosen records to ``out[at:]``; return where they end."""
     for run in range(run_count):
-        place = chosen[RUN_AT, run]
-        at = copy_bytes(file, place, place + chosen[RUN_SIZE, run], out, at)
+        place = chosen[r.RUN_AT, run]
+        at = copy_bytes(file, place, place + chosen[r.RUN_SIZE, run], out, at)
     return at
 
 
@@ -273,13 +236,21 @@ def _copy_runs(file: Bytes, chosen: Any, run_count: int, out: Bytes, at: int) ->
 def _size_of_runs(chosen: Any, run_count: int) -> Any:
     size = int64(0)
     for run in range(run_count):
-        size += chosen[RUN_SIZE, run]
+        size += chosen[r.RUN_SIZE, run]
     return size
 
 
 @kernel(
     types.UniTuple(long, 7)(
-        *(bytes_in, longs_in, types.boolean, bytes_in, bytes_in, longs_in, long, rows_out, bytes_out),
+        bytes_in,
+        longs_in,
+        types.boolean,
+        bytes_in,
+        bytes_in,
+        longs_in,
+        long,
+        rows_out,
+        bytes_out,
     )
 )
 def choose_records(
@@ -303,8 +274,8 @@ def choose_records(
         file,
         resident,
         limits,
-        int64(_NO_LIMIT),
-        int64(_NO_LIMIT),
+        int64(r.NO_LIMIT),
+        int64(r.NO_LIMIT),
         queue_offset,
         chosen,
     )
@@ -316,8 +287,18 @@ def choose_records(
 
 @kernel(
     types.UniTuple(long, 4)(
-        *(bytes_in, longs_in, longs_in, rows_out, bytes_out, rows_out),
-        *(bytes_in, longs_in, bytes_in, bytes_in, long, long),
+        bytes_in,
+        longs_in,
+        longs_in,
+        rows_out,
+        bytes_out,
+        rows_out,
+        bytes_in,
+        longs_in,
+        bytes_in,
+        bytes_in,
+        long,
+        long,
     )
 )
 def answer_asks(
@@ -336,50 +317,49 @@ def answer_asks(
 ) -> Any:
     """Answer pulls: see ``answer``."""
     at = int64(at)
-    begin, end = limits[FILE_BEGIN], limits[FILE_END]
+    begin, end = limits[r.FILE_BEGIN], limits[r.FILE_END]
     for i in range(first, len(asks)):
         ask = asks[i]
-        entries_at = asks[i - 1, ENTRIES_END] if i else int64(0)
-        ask[OUTCOME], ask[COUNT], ask[ANSWER_END] = _LEFT, 0, at
-        if entries_at == ask[ENTRIES_END]:
+        entries_at = asks[i - 1, r.ENTRIES_END] if i else int64(0)
+        ask[r.OUTCOME], ask[r.COUNT], ask[r.ANSWER_END] = _LEFT, 0, at
+        if entries_at == ask[r.ENTRIES_END]:
             continue
         if not begin <= long_at(entries, entries_at) < end:
             return int64(i), at, int64(_STOP_ELSEWHERE), int64(0)
         outcome, count, looked_at, _, run_count, missing_count = _choose(
             entries,
             entries_at,
-            ask[ENTRIES_END],
-            codes[ask[CODES_AT] : max(ask[CODES_END], 0)],
-            ask[CODES_END] != NO_CODES,
+            ask[r.ENTRIES_END],
+            codes[ask[r.CODES_AT] : max(ask[r.CODES_END], 0)],
+            ask[r.CODES_END] != r.NO_CODES,
             file,
             resident,
             limits,
-            ask[ASK_COUNT],
-            ask[ASK_BYTES],
-            ask[ASK_OFFSET],
+            ask[r.ASK_COUNT],
+            ask[r.ASK_BYTES],
+            ask[r.ASK_OFFSET],
             chosen,
         )
         if outcome == _MISSING:
             return int64(i), at, int64(_STOP_MISSING), missing_count
         if outcome == _LEFT:
             continue
-        next_offset = ask[ASK_OFFSET] + looked_at
+        next_offset = ask[r.ASK_OFFSET] + looked_at
         if count:
             size = _size_of_runs(chosen, run_count)
-            if at + size + len(constants) + ANSWER_SIZE_MAX > len(answers):
+            if at + size + len(constants) + r.ANSWER_SIZE_MAX > len(answers):
                 return int64(i), at, int64(_STOP_FULL), int64(0)
-            ask[NEXT_OFFSET] = next_offset
+            ask[r.NEXT_OFFSET] = next_offset
             at = put_header(ask, size, constants, bounds, answers, at)
             at = _copy_runs(file, chosen, run_count, answers, at)
-        ask[OUTCOME], ask[COUNT], ask[NEXT_OFFSET], ask[ANSWER_END] = outcome, count, next_offset, at
+        ask[r.OUTCOME], ask[r.COUNT], ask[r.NEXT_OFFSET], ask[r.ANSWER_END] = outcome, count, next_offset, at
     return int64(len(asks)), at, int64(_STOP_DONE), int64(0)
 
 
 def read(frames: Frames, first: int, last: int, into: PullRows, table: PullTable, /) -> int:
     """Read pulls: see ``rows.PullOps.read``."""
     count: int = _read(
-        *(frames.data, frames.table.numbers, first, last),
-        *(into.table.numbers, table.table.numbers),
+        frames.data, frames.table.numbers, first, last, into.table.numbers, table.table.numbers
     )
     return count
 
@@ -387,7 +367,7 @@ def read(frames: Frames, first: int, last: int, into: PullRows, table: PullTable
 def ask_known(
     pulls: NDArray[np.void], begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
 ) -> int:
-    """Ask for what is known: see ``pulls.PullOps.ask_known``."""
+    """Ask for what is known: see ``rows.PullOps.ask_known``."""
     ends, windows, entries = known
     done: int
     done, asks.asked, asks.entries_end = ask_for_known(
@@ -416,11 +396,11 @@ def choose(
     records: Bytes,
     /,
 ) -> Choice:
-    """Choose records, check and copy them: see ``pulls.PullOps.choose``."""
+    """Choose records, check and copy them: see ``rows.PullOps.choose``."""
     is_filtered = codes is not None
     outcome, *numbers = choose_records(
         entries,
-        NO_TAGS if codes is None else codes,
+        r.NO_TAGS if codes is None else codes,
         is_filtered,
         file.data,
         file.resident,
@@ -435,7 +415,7 @@ def choose(
 def answer(
     asks: Asks, out: AnswerRoom, file: LogBytes, limits: Longs, first: int, at: int, /
 ) -> tuple[int, int, AnswerStop, int]:
-    """Answer pulls: see ``pulls.PullOps.answer``."""
+    """Answer pulls: see ``rows.PullOps.answer``."""
     row, end, stop, missing_count = answer_asks(
         out.constants.data,
         out.constants.bounds,

@@ -3,23 +3,9 @@
 from typing import Any, Final
 
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import (
-    array_of,
-    bytes_object,
-    copy_bytes,
-    inlined,
-    int64,
-    kernel,
-    long,
-    longs_in,
-    put_int,
-    put_long,
-    put_word,
-    record_of,
-    types,
-    uint64,
-    word_at,
-)
+from cometmq.kernels.compiling.buffers import array_of, copy_bytes, put_int, put_long, put_word, word_at
+from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint64
+from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of, types
 from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
 from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.frames.rows import PLACES, ROWS
@@ -39,7 +25,13 @@ from cometmq.kernels.text.json_text import NOT_A_NUMBER
 from cometmq.wire.headers import PullFlag
 
 _REQUIRED: Final = columns(
-    *("consumerGroup", "topic", "queueId", "queueOffset", "maxMsgNums", "sysFlag", "commitOffset"),
+    "consumerGroup",
+    "topic",
+    "queueId",
+    "queueOffset",
+    "maxMsgNums",
+    "sysFlag",
+    "commitOffset",
     "suspendTimeoutMillis",
 )
 _GROUP, _TOPIC, _QUEUE_ID, _QUEUE_OFFSET, _COUNT, _SYS_FLAG, _COMMIT_OFFSET, _SUSPEND_MS = _REQUIRED

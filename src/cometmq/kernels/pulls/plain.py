@@ -20,37 +20,9 @@ from cometmq.format.record import MIN_SIZE
 from cometmq.format.scan import is_message
 from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
 from cometmq.kernels.frames.rows import Frames
+from cometmq.kernels.pulls import rows as r
 from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, NO_TARGET, PullTable, hash_of
 from cometmq.kernels.pulls.rows import (
-    ANSWER_END,
-    ANSWER_SIZE_MAX,
-    ASK_BYTES,
-    ASK_COUNT,
-    ASK_IS_BINARY,
-    ASK_NUMBER,
-    ASK_OFFSET,
-    ASK_SIZE,
-    CODES_AT,
-    CODES_END,
-    COUNT,
-    ENTRIES_END,
-    FIRST,
-    KNOWN_END,
-    MAX_OFFSET,
-    MIN_OFFSET,
-    MISSING_AT,
-    MISSING_SIZE,
-    NEXT_OFFSET,
-    NO_CODES,
-    NO_LIMIT,
-    NOTHING_TO_COMMIT,
-    OUTCOME,
-    RECORD_AT,
-    RECORD_NUMBER,
-    RUN_AT,
-    RUN_SIZE,
-    WINDOW_AT,
-    WINDOW_MIN_OFFSET,
     AnswerRoom,
     AnswerStop,
     Asks,
@@ -71,10 +43,9 @@ SUGGESTED_BROKER: Final = 0
 """The broker that answers suggest to pull from next: the master."""
 
 _PULL: Final = Struct(f"{len(Pull._fields)}q")
-_ASK: Final = Struct(f"{ASK_SIZE}q")  # a row is packed in a third of the time that numpy takes to set it
+_ASK: Final = Struct(f"{r.ASK_SIZE}q")  # a row is packed in a third of the time that numpy takes to set it
 _KEY_START: Final = Struct(">iiqiiii")
 _ABSENT: Final = -1
-_NO_LIMIT: Final = 2**63 - 1
 _LEFT: Final = ReadOutcome.LEFT
 _DONE: Final = AnswerStop.DONE
 
@@ -238,9 +209,6 @@ class LeafChoice(NamedTuple):
     missing: Sequence[ChosenRecord] = ()
 
 
-LEFT: Final = LeafChoice(ReadOutcome.LEFT)
-
-
 def choose(
     entries: Buffer,
     codes: Container[int] | None,
@@ -249,13 +217,13 @@ def choose(
     queue_offset: int,
     crc: Crc,
 ) -> LeafChoice:
-    """Choose records of one file, and check them: see ``pulls.PullOps.choose``."""
+    """Choose records of one file, and check them: see ``rows.PullOps.choose``."""
     begin = file.begin
     one = _ChoiceOfOneFile(limits, codes, begin, file.end)
     try:
         one.go_on(unpack_tuples(entries))
     except _Left:
-        return LEFT
+        return LeafChoice(_LEFT)
     chosen, looked_at, last = one.chosen, one.looked_at, one.last
     if not chosen:
         return LeafChoice(ReadOutcome.NONE_WANTED, looked_at, last)
@@ -263,7 +231,7 @@ def choose(
     for record in chosen:
         _, offset, size = record
         if size < MIN_SIZE:
-            return LEFT
+            return LeafChoice(_LEFT)
         place = offset - begin
         if 0 in resident[place // PAGE_SIZE : (place + size - 1) // PAGE_SIZE + 1]:
             missing.append(record)
@@ -271,12 +239,12 @@ def choose(
         return LeafChoice(ReadOutcome.MISSING, looked_at, last, chosen, (), missing)
     for number, offset, size in chosen:
         if not is_message(data, offset - begin, size, offset, queue_offset + number, crc):
-            return LEFT
+            return LeafChoice(_LEFT)
     return LeafChoice(ReadOutcome.FOUND, looked_at, last, chosen, runs_of(chosen, begin))
 
 
 class PlainPulls:
-    """The plain body of the operations (a ``pulls.PullOps``).
+    """The plain body of the operations (a ``rows.PullOps``).
 
     Args:
         crc: the checksum by which records are checked.
@@ -314,7 +282,7 @@ class PlainPulls:
         limits: Longs,
         /,
     ) -> int:
-        """Ask for what is known: see ``pulls.PullOps.ask_known``."""
+        """Ask for what is known: see ``rows.PullOps.ask_known``."""
         count_max, bytes_min, bytes_max = limits.tolist()
         states = pulls["state"]
         for number, pull in enumerate(map(Pull._make, pulls[begin:].tolist()), begin):
@@ -332,21 +300,18 @@ class PlainPulls:
                 return number
             window, wanted = known.windows[queue].tolist(), max(pull.max_count, 1)
             end = min(offset + min(wanted, count_max), queue_end)
-            first = max(window[FIRST], window[WINDOW_MIN_OFFSET])
-            if not first <= offset < end <= window[KNOWN_END]:
+            first = max(window[r.FIRST], window[r.WINDOW_MIN_OFFSET])
+            if not first <= offset < end <= window[r.KNOWN_END]:
                 return number
             begin_at, entries_size = asks.entries_end, (end - offset) * SIZE
             if asks.asked == len(asks.rows) or begin_at + entries_size > len(asks.entries):
                 return number
-            at = window[WINDOW_AT] + (offset - window[FIRST]) * SIZE
+            at = window[r.WINDOW_AT] + (offset - window[r.FIRST]) * SIZE
             asks.entries_end = begin_at + entries_size
             asks.entries[begin_at : asks.entries_end] = known.entries[at : at + entries_size]
-            _ASK.pack_into(
-                asks.rows.data,
-                asks.asked * _ASK.size,
-                *(pull.opaque, pull.is_binary, offset, wanted, size, 0, NO_CODES, asks.entries_end),
-                *(_LEFT, 0, 0, window[WINDOW_MIN_OFFSET], queue_end, 0),
-            )
+            asked = pull.opaque, pull.is_binary, offset, wanted, size, 0, r.NO_CODES, asks.entries_end
+            answered = _LEFT, 0, 0, window[r.WINDOW_MIN_OFFSET], queue_end, 0
+            _ASK.pack_into(asks.rows.data, asks.asked * _ASK.size, *asked, *answered)
             asks.asked += 1
             states[number] = PullState.ASKED
         return len(pulls)
@@ -362,16 +327,16 @@ class PlainPulls:
         records: Bytes,
         /,
     ) -> Choice:
-        """Choose records, check and copy them: see ``pulls.PullOps.choose``."""
+        """Choose records, check and copy them: see ``rows.PullOps.choose``."""
         wanted = None if codes is None else frozenset(codes.tolist())
-        within = _within(limits.tolist(), _NO_LIMIT, _NO_LIMIT)
+        within = _within(limits.tolist(), r.NO_LIMIT, r.NO_LIMIT)
         found = choose(entries.data, wanted, file, within, queue_offset, self._crc)
         for number, record in enumerate(found.chosen):
-            chosen[RECORD_AT : RECORD_NUMBER + 1, number] = (
+            chosen[r.RECORD_AT : r.RECORD_NUMBER + 1, number] = (
                 *(record.offset - file.begin, record.size, queue_offset + record.number),
             )
         for number, run in enumerate(found.runs):
-            chosen[RUN_AT : RUN_SIZE + 1, number] = run
+            chosen[r.RUN_AT : r.RUN_SIZE + 1, number] = run
         _put_missing(found, file, chosen)
         size = sum([size for _, size in found.runs])
         if size <= len(records):
@@ -383,23 +348,23 @@ class PlainPulls:
     def answer(
         self, asks: Asks, out: AnswerRoom, file: LogBytes, limits: Longs, first: int, at: int, /
     ) -> tuple[int, int, AnswerStop, int]:
-        """Answer pulls: see ``pulls.PullOps.answer``."""
+        """Answer pulls: see ``rows.PullOps.answer``."""
         bounds, answers, data, entries = limits.tolist(), out.data.data, file.data.data, asks.entries.data
-        room = len(answers) - ANSWER_SIZE_MAX - len(out.constants.data)
-        begin = int(asks.rows[first - 1, ENTRIES_END]) if first else 0
+        room = len(answers) - r.ANSWER_SIZE_MAX - len(out.constants.data)
+        begin = int(asks.rows[first - 1, r.ENTRIES_END]) if first else 0
         rows, row, stop, missing_count = asks.rows[first : asks.asked].tolist(), first, _DONE, 0
         for ask in rows:
-            ask[OUTCOME], ask[COUNT], ask[ANSWER_END] = _LEFT, 0, at
-            own, begin = entries[begin : ask[ENTRIES_END]], ask[ENTRIES_END]
+            ask[r.OUTCOME], ask[r.COUNT], ask[r.ANSWER_END] = _LEFT, 0, at
+            own, begin = entries[begin : ask[r.ENTRIES_END]], ask[r.ENTRIES_END]
             if own:
                 if not file.begin <= int.from_bytes(own[:8], "big") < file.end:
                     stop = AnswerStop.ELSEWHERE
                     break
                 codes = None
-                if ask[CODES_END] != NO_CODES:
-                    codes = frozenset(asks.codes[ask[CODES_AT] : ask[CODES_END]].tolist())
-                within = _within(bounds, ask[ASK_COUNT], ask[ASK_BYTES])
-                found = choose(own, codes, file, within, ask[ASK_OFFSET], self._crc)
+                if ask[r.CODES_END] != r.NO_CODES:
+                    codes = frozenset(asks.codes[ask[r.CODES_AT] : ask[r.CODES_END]].tolist())
+                within = _within(bounds, ask[r.ASK_COUNT], ask[r.ASK_BYTES])
+                found = choose(own, codes, file, within, ask[r.ASK_OFFSET], self._crc)
                 if found.missing:
                     stop, missing_count = AnswerStop.MISSING, len(found.missing)
                     _put_missing(found, file, out.chosen)
@@ -408,14 +373,14 @@ class PlainPulls:
                 if size and at + size > room:
                     stop = AnswerStop.FULL
                     break
-                if found is not LEFT:
-                    ask[OUTCOME], ask[COUNT] = found.outcome, len(found.chosen)
-                    ask[NEXT_OFFSET] = ask[ASK_OFFSET] + found.looked_at
+                if found.outcome is not _LEFT:
+                    ask[r.OUTCOME], ask[r.COUNT] = found.outcome, len(found.chosen)
+                    ask[r.NEXT_OFFSET] = ask[r.ASK_OFFSET] + found.looked_at
                 if size:
                     start = _answer_start(ask, size, out.constants)
                     runs = [data[place : place + size] for place, size in found.runs]
                     at = _put(answers, at, b"".join((start, *runs)))
-                    ask[ANSWER_END] = at
+                    ask[r.ANSWER_END] = at
             row += 1
         for number, ask in enumerate(rows, first):
             _ASK.pack_into(asks.rows.data, number * _ASK.size, *ask)
@@ -431,7 +396,7 @@ def _put(out: memoryview, at: int, data: bytes) -> int:
 
 def _put_missing(found: LeafChoice, file: LogBytes, chosen: Longs) -> None:
     for number, record in enumerate(found.missing):
-        chosen[MISSING_AT : MISSING_SIZE + 1, number] = record.offset - file.begin, record.size
+        chosen[r.MISSING_AT : r.MISSING_SIZE + 1, number] = record.offset - file.begin, record.size
 
 
 def row_of(command: Command, header: PullHeader) -> Pull:
@@ -443,9 +408,9 @@ def row_of(command: Command, header: PullHeader) -> Pull:
         is_binary=int(command.serialize_type),
         queue_offset=header.queue_offset,
         max_count=header.max_message_count,
-        max_bytes=NO_LIMIT if header.max_message_bytes is None else header.max_message_bytes,
+        max_bytes=r.NO_LIMIT if header.max_message_bytes is None else header.max_message_bytes,
         sys_flag=header.sys_flag,
-        commit_offset=header.commit_offset if is_committed else NOTHING_TO_COMMIT,
+        commit_offset=header.commit_offset if is_committed else r.NOTHING_TO_COMMIT,
         suspend_ms=header.suspend_timeout_ms,
         target=NO_TARGET,
         key_hash=0,
@@ -491,6 +456,6 @@ def _within(bounds: list[int], most_count: int, most_bytes: int) -> ReadLimits:
 
 
 def _answer_start(ask: list[int], body_size: int, constants: Constants) -> bytes:
-    """Return the frame that answers what was asked, up to its body: see ``pulls.Constants``."""
-    numbers = SUGGESTED_BROKER, ask[NEXT_OFFSET], ask[MIN_OFFSET], ask[MAX_OFFSET]
-    return constants.template.start(ask[ASK_NUMBER], numbers, body_size, is_binary=ask[ASK_IS_BINARY])
+    """Return the frame that answers what was asked, up to its body: see ``rows.Constants``."""
+    numbers = SUGGESTED_BROKER, ask[r.NEXT_OFFSET], ask[r.MIN_OFFSET], ask[r.MAX_OFFSET]
+    return constants.template.start(ask[r.ASK_NUMBER], numbers, body_size, is_binary=ask[r.ASK_IS_BINARY])

@@ -25,6 +25,7 @@ ANSWER_SIZE_MAX: Final = 256
 """What an answer takes at most, but for its constant parts and its records, bytes."""
 
 NO_LIMIT: Final = 2**31 - 1
+"""No read gives so many records, or bytes: all are of one file of the log, which is no longer."""
 NOTHING_TO_COMMIT: Final = -1
 
 

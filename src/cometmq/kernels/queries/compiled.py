@@ -5,18 +5,13 @@ from typing import Any, Final
 from cometmq.format.index import ENTRY_SIZE, HEADER_SIZE, NO_ENTRY, SLOT_SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
-from cometmq.kernels.compiling.jit import (
+from cometmq.kernels.compiling.buffers import copy_bytes, int_at, long_at, put_int
+from cometmq.kernels.compiling.jit import inlined, int64, kernel
+from cometmq.kernels.compiling.signatures import (
     bytes_in,
     bytes_out,
-    copy_bytes,
-    inlined,
-    int64,
-    int_at,
-    kernel,
     long,
-    long_at,
     longs_in,
-    put_int,
     records_out,
     rows_out,
     types,
@@ -24,22 +19,8 @@ from cometmq.kernels.compiling.jit import (
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.kernels.queries import frames
-from cometmq.kernels.queries.rows import (
-    ANSWER_SIZE_MAX,
-    BINARY_PIECES,
-    BY_KEY_PIECES,
-    ENTRIES_AT,
-    FILE_BEGIN_TIME,
-    FILE_END_TIME,
-    NEXT_ENTRY,
-    QUERY,
-    TEXTS_SIZE,
-    WRITTEN,
-    IndexBytes,
-    QueryConstants,
-    QueryRows,
-    QueryState,
-)
+from cometmq.kernels.queries import rows as r
+from cometmq.kernels.queries.rows import IndexBytes, QueryConstants, QueryRows, QueryState
 from cometmq.kernels.records.index import slot_at
 from cometmq.kernels.records.walk import BODY_CRC, GOOD, has_key, walk
 from cometmq.kernels.sends.answers import put_decimal, put_piece, put_prefix
@@ -90,13 +71,13 @@ def _follow(
     if not is_held and _lacks(query, resident, slot, slot + SLOT_SIZE):
         return count
     number = int64(int_at(image, slot))
-    written = min(numbers[WRITTEN], (len(file) - numbers[ENTRIES_AT]) // ENTRY_SIZE)
-    last = min(numbers[NEXT_ENTRY], written + len(tail) // ENTRY_SIZE)
+    written = min(numbers[r.WRITTEN], (len(file) - numbers[r.ENTRIES_AT]) // ENTRY_SIZE)
+    last = min(numbers[r.NEXT_ENTRY], written + len(tail) // ENTRY_SIZE)
     for _ in range(hops_max):
         if not NO_ENTRY < number < last or count >= most:
             return count
         if number < written:
-            at = numbers[ENTRIES_AT] + number * ENTRY_SIZE
+            at = numbers[r.ENTRIES_AT] + number * ENTRY_SIZE
             if _lacks(query, resident, at, at + ENTRY_SIZE):
                 return count
             entry = file[at : at + ENTRY_SIZE]
@@ -106,7 +87,7 @@ def _follow(
         time_diff = int_at(entry, 12)
         if time_diff < 0:
             return count
-        store_time = numbers[FILE_BEGIN_TIME] + time_diff * int64(1000)
+        store_time = numbers[r.FILE_BEGIN_TIME] + time_diff * int64(1000)
         if int_at(entry, 0) == query.key_hash and query.begin_time <= store_time <= query.end_time:
             offsets[count] = long_at(entry, 4)
             count += 1
@@ -120,9 +101,17 @@ def _follow(
 
 @kernel(
     long(
-        *(bytes_in, types.boolean, bytes_in, bytes_in, bytes_in, types.UniTuple(long, 5)),
-        *(long, long, long),
-        *(records_out(QUERY), rows_out),
+        bytes_in,
+        types.boolean,
+        bytes_in,
+        bytes_in,
+        bytes_in,
+        types.UniTuple(long, 5),
+        long,
+        long,
+        long,
+        records_out(r.QUERY),
+        rows_out,
     )
 )
 def find_keys(
@@ -149,7 +138,7 @@ def find_keys(
             query.state = _LEFT
             continue
         count = query.count
-        if numbers[FILE_BEGIN_TIME] <= query.end_time and numbers[FILE_END_TIME] >= query.begin_time:
+        if numbers[r.FILE_BEGIN_TIME] <= query.end_time and numbers[r.FILE_END_TIME] >= query.begin_time:
             count = _follow(
                 image,
                 is_held,
@@ -165,7 +154,7 @@ def find_keys(
         if query.state == _LOOKING:
             query.count = count
             query.files += 1
-            if numbers[FILE_BEGIN_TIME] < query.begin_time or count >= most:
+            if numbers[r.FILE_BEGIN_TIME] < query.begin_time or count >= most:
                 query.state = _FOUND
         elif query.state == _MISSING:
             missing += 1
@@ -213,7 +202,7 @@ def _check(
 @inlined
 def _put_header(query: Any, body_size: int, constants: Bytes, bounds: Longs, out: Bytes, begin: int) -> Any:
     """Write the response's header to ``out[begin:]``; return the position for its body."""
-    piece = (BY_KEY_PIECES if query.is_by_key else 0) + (BINARY_PIECES if query.is_binary else 0)
+    piece = (r.BY_KEY_PIECES if query.is_by_key else 0) + (r.BINARY_PIECES if query.is_binary else 0)
     at = put_piece(constants, bounds, piece, out, begin + PREFIX_SIZE)
     if query.is_binary:
         put_int(out, at, query.opaque)
@@ -227,9 +216,17 @@ def _put_header(query: Any, body_size: int, constants: Bytes, bounds: Longs, out
 
 @kernel(
     types.UniTuple(long, 3)(
-        *(bytes_in, longs_in, bytes_out, records_out(QUERY), rows_out, bytes_in),
-        *(types.UniTuple(long, 3), bytes_in, bytes_in),
-        *(long, long),
+        bytes_in,
+        longs_in,
+        bytes_out,
+        records_out(r.QUERY),
+        rows_out,
+        bytes_in,
+        types.UniTuple(long, 3),
+        bytes_in,
+        bytes_in,
+        long,
+        long,
     )
 )
 def answer_queries(
@@ -262,12 +259,12 @@ def answer_queries(
             continue
         if not begin <= found[0] < end:
             return int64(i), at, int64(_STOP_ELSEWHERE)
-        size = _check(query, found, texts, i * TEXTS_SIZE, file, resident, begin, end)
+        size = _check(query, found, texts, i * r.TEXTS_SIZE, file, resident, begin, end)
         if query.state == _MISSING:
             return int64(i), at, int64(_STOP_MISSING)
         if query.state == _LEFT:
             continue
-        if at + size + len(constants) + ANSWER_SIZE_MAX > len(answers):
+        if at + size + len(constants) + r.ANSWER_SIZE_MAX > len(answers):
             return int64(i), at, int64(_STOP_FULL)
         at = _put_header(query, size, constants, bounds, answers, at)
         for n in range(query.count):  # the oldest first, which was found last
@@ -280,8 +277,14 @@ def answer_queries(
 def read(frames: Frames, first: int, last: int, queries: QueryRows, /) -> int:
     """Read queries: see ``rows.QueryOps.read``."""
     count: int = _read(
-        *(frames.data, frames.table.numbers, first, last),
-        *(queries.count, queries.array, queries.offsets, queries.texts),
+        frames.data,
+        frames.table.numbers,
+        first,
+        last,
+        queries.count,
+        queries.array,
+        queries.offsets,
+        queries.texts,
     )
     queries.count += count
     return count

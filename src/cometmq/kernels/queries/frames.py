@@ -5,15 +5,11 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import (
-    byte_at,
+from cometmq.kernels.compiling.buffers import byte_at, copy_bytes
+from cometmq.kernels.compiling.jit import inlined, int32, int64, kernel
+from cometmq.kernels.compiling.signatures import (
     bytes_object,
     bytes_out,
-    copy_bytes,
-    inlined,
-    int32,
-    int64,
-    kernel,
     long,
     longs_in,
     records_out,
@@ -29,7 +25,7 @@ from cometmq.kernels.text.utf8 import hash_text
 from cometmq.wire.codes import RequestCode
 
 _TOPIC, _KEY, _COUNT, _BEGIN, _END, _UNIQUE, _OFFSET = columns(
-    *("topic", "key", "maxNum", "beginTimestamp", "endTimestamp", "_UNIQUE_KEY_QUERY", "offset")
+    "topic", "key", "maxNum", "beginTimestamp", "endTimestamp", "_UNIQUE_KEY_QUERY", "offset"
 )
 _BY_KEY_CODE: Final = int(RequestCode.QUERY_MESSAGE)
 _LOOKING: Final = int(QueryState.LOOKING)
@@ -127,8 +123,13 @@ def read(
         at = begin + i
         queries[at].frame = first + i
         if not _read_query(
-            *(data, rows[first + i], places[first + i], queries[at], offsets[at]),
-            *(texts, at * TEXTS_SIZE),
+            data,
+            rows[first + i],
+            places[first + i],
+            queries[at],
+            offsets[at],
+            texts,
+            at * TEXTS_SIZE,
         ):
             return int64(i)
     return int64(min(last - first, len(queries) - begin))

@@ -11,17 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import (
-    byte_at,
-    bytes_in,
-    inlined,
-    int64,
-    kernel,
-    long,
-    uint8,
-    uint32,
-    uint64,
-)
+from cometmq.kernels.compiling.buffers import byte_at
+from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint8, uint32, uint64
+from cometmq.kernels.compiling.signatures import bytes_in, long
 from cometmq.kernels.records.crc_folding import BLOCK, FOLDS, POLYNOMIAL, STRIDE, folded
 from cometmq.message import Buffer
 

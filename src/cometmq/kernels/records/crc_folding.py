@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from llvmlite import ir
 
-from cometmq.kernels.compiling.jit import compiles_for, intrinsic, types
+from cometmq.kernels.compiling.jit import compiles_for, intrinsic
+from cometmq.kernels.compiling.signatures import types
 
 FOLDS: Final = compiles_for("pclmul")
 """Whether the processor that is compiled for has carry-less products, so that ``folded`` can be called."""

@@ -17,22 +17,17 @@ from cometmq.format.sys_flag import (
     TRANSACTION_ROLLBACK,
 )
 from cometmq.kernels.arrays import Bytes, Flags, Ints, Longs
-from cometmq.kernels.compiling.jit import (
-    byte_at,
+from cometmq.kernels.compiling.buffers import byte_at, doubled
+from cometmq.kernels.compiling.jit import inlined, int32, int64, kernel, uint32
+from cometmq.kernels.compiling.signatures import (
     bytes_in,
-    doubled,
     flags_in,
     flags_out,
-    inlined,
-    int32,
-    int64,
     ints_in,
     ints_out,
-    kernel,
     longs_in,
     longs_out,
     types,
-    uint32,
 )
 from cometmq.kernels.ops import Dispatch, Scan
 from cometmq.kernels.records.keys import keys_max, put_key_hashes, topic_seed
@@ -188,7 +183,12 @@ def _read(
         end = put_key_hashes(
             buffer,
             uint32(topic_hash[queue[i]]),
-            *(unique_key, unique_key_end, tags, tags_end, keys, keys_end),
+            unique_key,
+            unique_key_end,
+            tags,
+            tags_end,
+            keys,
+            keys_end,
             key_hash,
             count,
         )

@@ -9,20 +9,9 @@ from typing import Any
 
 from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, NO_ENTRY, SLOT_SIZE, TIME_DIFF_MAX_S
 from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Flags, Ints, Longs
-from cometmq.kernels.compiling.jit import (
-    bytes_out,
-    flags_out,
-    inlined,
-    int64,
-    int_at,
-    ints_in,
-    kernel,
-    long,
-    long_at,
-    longs_in,
-    put_int,
-    put_long,
-)
+from cometmq.kernels.compiling.buffers import int_at, long_at, put_int, put_long
+from cometmq.kernels.compiling.jit import inlined, int64, kernel
+from cometmq.kernels.compiling.signatures import bytes_out, flags_out, ints_in, long, longs_in
 
 
 def index_insert(

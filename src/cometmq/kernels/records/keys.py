@@ -14,21 +14,9 @@ from cometmq.format.properties import KEY_SEPARATOR
 from cometmq.format.record import STORE_TIME_AT, SYS_FLAG_AT
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from cometmq.kernels.arrays import Bytes, Ints, Longs
-from cometmq.kernels.compiling.jit import (
-    byte_at,
-    bytes_in,
-    inlined,
-    int32,
-    int64,
-    int_at,
-    ints_out,
-    kernel,
-    long,
-    long_at,
-    longs_out,
-    types,
-    uint32,
-)
+from cometmq.kernels.compiling.buffers import byte_at, int_at, long_at
+from cometmq.kernels.compiling.jit import inlined, int32, int64, kernel, uint32
+from cometmq.kernels.compiling.signatures import bytes_in, ints_out, long, longs_out, types
 from cometmq.kernels.ops import IndexKeys
 from cometmq.kernels.records.walk import GOOD, NO_CRC, walk
 from cometmq.kernels.text.properties import known_properties
@@ -136,7 +124,12 @@ def _read(
             last = put_key_hashes(
                 buffer,
                 topic_seed(buffer, parts.topic_position, topic_end),
-                *(unique_key, unique_key_end, tags, tags_end, keys, keys_end),
+                unique_key,
+                unique_key_end,
+                tags,
+                tags_end,
+                keys,
+                keys_end,
                 hashes,
                 count,
             )

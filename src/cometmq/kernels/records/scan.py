@@ -13,7 +13,9 @@ from cometmq.format.checksum import Crc
 from cometmq.format.host import IPV4_SIZE
 from cometmq.format.scan import StopReason
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import bytes_in, int64, int_at, kernel, long, long_at, types
+from cometmq.kernels.compiling.buffers import int_at, long_at
+from cometmq.kernels.compiling.jit import int64, kernel
+from cometmq.kernels.compiling.signatures import bytes_in, long, types
 from cometmq.kernels.ops import Scan
 from cometmq.kernels.records.walk import ANYWHERE, GOOD, walk
 from cometmq.message import Buffer

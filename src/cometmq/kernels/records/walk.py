@@ -17,17 +17,8 @@ from cometmq.format.record import PROPERTIES_LENGTH_SIZE, TOPIC_LENGTH_SIZE_V1, 
 from cometmq.format.scan import StopReason
 from cometmq.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import (
-    byte_at,
-    inlined,
-    int8,
-    int64,
-    int_at,
-    long_at,
-    short_at,
-    uint32,
-    word_at,
-)
+from cometmq.kernels.compiling.buffers import byte_at, int_at, long_at, short_at, word_at
+from cometmq.kernels.compiling.jit import inlined, int8, int64, uint32
 from cometmq.kernels.records.crc import crc32_of
 from cometmq.kernels.text.properties import known_properties
 

@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import copy_bytes, inlined, int64, put_int, uint8, uint64
+from cometmq.kernels.compiling.buffers import copy_bytes, put_int
+from cometmq.kernels.compiling.jit import inlined, int64, uint8, uint64
 from cometmq.kernels.sends.rows import (
     ANSWER_SIZE_MAX,
     BINARY_PIECES,

@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import inlined, int64, int_at, short_at
+from cometmq.kernels.compiling.buffers import int_at, short_at
+from cometmq.kernels.compiling.jit import inlined, int64
 from cometmq.kernels.sends.properties import read_member
 from cometmq.wire.batch import BODY_LENGTH_AT, FLAG_AT, HEAD_SIZE, SIZE_MIN
 

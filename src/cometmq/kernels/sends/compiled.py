@@ -5,50 +5,18 @@ from typing import Any, Final
 from cometmq.format.host import SIZED_HOST_SIZE
 from cometmq.format.record import END_FILE_MIN_BLANK
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import (
-    array_of,
-    byte_at,
-    bytes_object,
-    inlined,
-    int64,
-    kernel,
-    long,
-    longs_in,
-    none,
-    record_of,
-    types,
-)
+from cometmq.kernels.compiling.buffers import array_of, byte_at
+from cometmq.kernels.compiling.jit import inlined, int64, kernel
+from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, none, record_of, types
 from cometmq.kernels.frames.compiled import places_of, rows_of, runs_of
 from cometmq.kernels.frames.fields import FrameKind
 from cometmq.kernels.frames.rows import PLACES, ROWS, RUNS, Frames
+from cometmq.kernels.sends import rows as r
 from cometmq.kernels.sends.answers import answer_size, put_answer
 from cometmq.kernels.sends.batches import read_message
 from cometmq.kernels.sends.frames import read_send
 from cometmq.kernels.sends.records import put_entry, put_record, records_size
-from cometmq.kernels.sends.rows import (
-    ANSWERS_END,
-    ANSWERS_MAX,
-    BEGIN_OFFSET,
-    BOUNDS,
-    CONSTANTS,
-    ENTRIES,
-    ENTRY_COLUMNS,
-    FILE_ROOM,
-    FIRST_ROW,
-    MESSAGE_COUNT,
-    NEXT_OFFSETS,
-    NUMBERS,
-    RECORDS_END,
-    RECORDS_MAX,
-    ROOM,
-    RUN_ENDS,
-    SEND,
-    SEND_COUNT,
-    SENDS,
-    SENDS_MAX,
-    STORE_TIME,
-    SendBatch,
-)
+from cometmq.kernels.sends.rows import SendBatch
 from cometmq.kernels.sends.topic_table import CELLS, NAMES, SLOT_SIZE, SLOTS
 
 __all__ = ["encode"]
@@ -58,8 +26,8 @@ _SEND: Final = int(FrameKind.SEND)
 
 _bytes_of = array_of(types.uint8)
 _longs_of = array_of(types.int64)
-_sends_of = array_of(record_of(SEND))
-_entries_of = array_of(types.int64, ENTRY_COLUMNS)
+_sends_of = array_of(record_of(r.SEND))
+_entries_of = array_of(types.int64, r.ENTRY_COLUMNS)
 _slots_of = array_of(types.int64, SLOT_SIZE)
 
 
@@ -77,12 +45,12 @@ def _put_messages(
     records: Bytes,
 ) -> Any:
     """Write the records and entries of a send; return where they end, -1 if one of its messages is rare."""
-    bounds, end = numbers[BOUNDS:], numbers[RECORDS_END]
-    time = numbers[STORE_TIME]
-    row = numbers[FIRST_ROW] + numbers[MESSAGE_COUNT]
+    bounds, end = numbers[r.BOUNDS :], numbers[r.RECORDS_END]
+    time = numbers[r.STORE_TIME]
+    row = numbers[r.FIRST_ROW] + numbers[r.MESSAGE_COUNT]
     message = send.body_at
     for i in range(send.message_count):
-        send.physical_offset = numbers[BEGIN_OFFSET] + end
+        send.physical_offset = numbers[r.BEGIN_OFFSET] + end
         send.queue_offset = next_offsets[send.queue]
         next_offsets[send.queue] += 1
         if send.is_batch:
@@ -103,15 +71,15 @@ def encode_sends(
 ) -> None:
     """Encode the usual sends of all runs: see ``encode``."""
     runs, rows, places = runs_of(frames, RUNS), rows_of(frames, ROWS), places_of(frames, PLACES)
-    constants, numbers = _bytes_of(batch, CONSTANTS), _longs_of(batch, NUMBERS)
-    sends, room = _sends_of(batch, SENDS), _bytes_of(batch, ROOM)
-    next_offsets, entries = _longs_of(batch, NEXT_OFFSETS), _entries_of(batch, ENTRIES)
-    run_ends = _longs_of(batch, RUN_ENDS)
+    constants, numbers = _bytes_of(batch, r.CONSTANTS), _longs_of(batch, r.NUMBERS)
+    sends, room = _sends_of(batch, r.SENDS), _bytes_of(batch, r.ROOM)
+    next_offsets, entries = _longs_of(batch, r.NEXT_OFFSETS), _entries_of(batch, r.ENTRIES)
+    run_ends = _longs_of(batch, r.RUN_ENDS)
     names, slots, cells = _bytes_of(topics, NAMES), _slots_of(topics, SLOTS), _longs_of(topics, CELLS)
-    answers_at = numbers[RECORDS_MAX]
-    texts_at = answers_at + numbers[ANSWERS_MAX]
+    answers_at = numbers[r.RECORDS_MAX]
+    texts_at = answers_at + numbers[r.ANSWERS_MAX]
     records, answers, texts = room[:answers_at], room[answers_at:texts_at], room[texts_at:]
-    bounds = numbers[BOUNDS:]
+    bounds = numbers[r.BOUNDS :]
     send: Any = sends[0]
     run_count = int64(0)
     for number in range(read_count):
@@ -121,7 +89,7 @@ def encode_sends(
         host_at = run_count * SIZED_HOST_SIZE
         run.done, run.left = run.first, run.last
         for i in range(run.first, run.last):
-            if numbers[MESSAGE_COUNT] >= SENDS_MAX:
+            if numbers[r.MESSAGE_COUNT] >= r.SENDS_MAX:
                 run.left = run.done
                 break
             if not read_send(
@@ -131,13 +99,13 @@ def encode_sends(
             if i > run.done:  # others lie between
                 run.left = i
                 break
-            records_end = numbers[RECORDS_END] + records_size(send, int64(byte_at(hosts, host_at)), bounds)
-            if records_end + END_FILE_MIN_BLANK > numbers[FILE_ROOM]:
+            records_end = numbers[r.RECORDS_END] + records_size(send, int64(byte_at(hosts, host_at)), bounds)
+            if records_end + END_FILE_MIN_BLANK > numbers[r.FILE_ROOM]:
                 run.left = i + 1
                 break
-            answers_end = numbers[ANSWERS_END] + answer_size(send, constants, bounds)
+            answers_end = numbers[r.ANSWERS_END] + answer_size(send, constants, bounds)
             if records_end > len(records) or answers_end > len(answers):
-                run.left = run.done if numbers[MESSAGE_COUNT] else i + 1
+                run.left = run.done if numbers[r.MESSAGE_COUNT] else i + 1
                 break
             records_end = _put_messages(
                 send, texts, constants, numbers, next_offsets, entries, data, hosts, host_at, records
@@ -145,23 +113,27 @@ def encode_sends(
             if records_end < 0:
                 continue
             if not send.is_oneway:
-                row = numbers[FIRST_ROW] + numbers[MESSAGE_COUNT]
-                numbers[ANSWERS_END] = put_answer(
-                    send, entries, row, texts, constants, bounds, answers, numbers[ANSWERS_END]
+                row = numbers[r.FIRST_ROW] + numbers[r.MESSAGE_COUNT]
+                numbers[r.ANSWERS_END] = put_answer(
+                    send, entries, row, texts, constants, bounds, answers, numbers[r.ANSWERS_END]
                 )
-            numbers[RECORDS_END] = records_end
-            numbers[MESSAGE_COUNT] += send.message_count
-            numbers[SEND_COUNT] += 1
+            numbers[r.RECORDS_END] = records_end
+            numbers[r.MESSAGE_COUNT] += send.message_count
+            numbers[r.SEND_COUNT] += 1
             run.done = i + 1
-        run_ends[run_count] = numbers[ANSWERS_END]
+        run_ends[run_count] = numbers[r.ANSWERS_END]
         run_count += 1
 
 
 def encode(batch: SendBatch, frames: Frames, hosts: bytes, /) -> None:
     """Encode the usual sends of all runs of sends: see ``rows.SendOps.encode``."""
     _encode(
-        *(frames.data, frames.read_count, frames.table.numbers),
-        *(batch.table.numbers, batch.topics.table.numbers, hosts),
+        frames.data,
+        frames.read_count,
+        frames.table.numbers,
+        batch.table.numbers,
+        batch.topics.table.numbers,
+        hosts,
     )
 
 

@@ -5,7 +5,8 @@ from typing import Any, Final
 from cometmq.format.record import TOPIC_MAX_LENGTH_V1
 from cometmq.format.sys_flag import TRANSACTION_MASK
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import byte_at, copy_bytes, inlined, int64, uint32
+from cometmq.kernels.compiling.buffers import byte_at, copy_bytes
+from cometmq.kernels.compiling.jit import inlined, int64, uint32
 from cometmq.kernels.frames.compiled import int_field, long_field
 from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.sends.batches import batch_count

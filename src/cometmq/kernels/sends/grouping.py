@@ -4,7 +4,9 @@ from typing import Any
 
 from cometmq.format.queue_entry import SIZE
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.jit import bytes_out, kernel, long, longs_out, put_int, put_long, rows_out
+from cometmq.kernels.compiling.buffers import put_int, put_long
+from cometmq.kernels.compiling.jit import kernel
+from cometmq.kernels.compiling.signatures import bytes_out, long, longs_out, rows_out
 from cometmq.kernels.ops import RUN_COUNT, RUN_END, RUN_FIRST, RUN_PREVIOUS, RUN_QUEUE, Runs
 from cometmq.kernels.sends.rows import ENTRY_SIZE, PHYSICAL_OFFSET, QUEUE, QUEUE_OFFSET, TAGS_CODE
 

@@ -20,27 +20,8 @@ from cometmq.format.record import END_FILE_MIN_BLANK, encode_fields
 from cometmq.format.sys_flag import TRANSACTION_MASK
 from cometmq.kernels.frames.fields import FrameKind
 from cometmq.kernels.frames.rows import FrameRun, Frames
-from cometmq.kernels.sends.rows import (
-    ANSWER_SIZE_MAX,
-    ANSWERS_END,
-    ANSWERS_MAX,
-    BATCH_COUNT_MAX,
-    BEGIN_OFFSET,
-    BODY_LENGTH_MAX,
-    FILE_ROOM,
-    FIRST_ROW,
-    MESSAGE_COUNT,
-    OFFSET_DIGITS,
-    PROPERTIES_LENGTH_MAX,
-    RARE,
-    RARE_IN_BATCHES,
-    RECORDS_END,
-    RECORDS_MAX,
-    SEND_COUNT,
-    SENDS_MAX,
-    STORE_TIME,
-    SendBatch,
-)
+from cometmq.kernels.sends import rows as r
+from cometmq.kernels.sends.rows import SendBatch
 from cometmq.kernels.sends.topic_table import NO_QUEUE
 from cometmq.wire import batch as batches
 from cometmq.wire.codes import RequestCode
@@ -89,19 +70,19 @@ class _Encoder:
         self._next_offsets = batch.next_offsets.data
         self._records: list[bytes] = []
         self._answers: list[bytes] = []
-        self._sends = values[SEND_COUNT]
-        self._count = values[MESSAGE_COUNT]
-        self._records_end = values[RECORDS_END]
-        self.answers_end = values[ANSWERS_END]
-        self._answer_size = ANSWER_SIZE_MAX + len(constants.data)
-        self._id_size = len(constants.host_id) + OFFSET_DIGITS + 1
+        self._sends = values[r.SEND_COUNT]
+        self._count = values[r.MESSAGE_COUNT]
+        self._records_end = values[r.RECORDS_END]
+        self.answers_end = values[r.ANSWERS_END]
+        self._answer_size = r.ANSWER_SIZE_MAX + len(constants.data)
+        self._id_size = len(constants.host_id) + r.OFFSET_DIGITS + 1
 
     def encode(self, frames: Frames, run: FrameRun, born_host: bytes) -> None:
         """Encode the usual sends of a run; set where they end, and those behind them that are left."""
         values = self._values
         run.done, run.left = run.first, run.last
         for number in range(run.first, run.last):
-            if self._count >= SENDS_MAX:
+            if self._count >= r.SENDS_MAX:
                 run.left = run.done
                 return
             send = self._usual(frames.request(number))
@@ -112,12 +93,12 @@ class _Encoder:
                 return
             records, ids, size = self._encoded(send, born_host)
             records_end = self._records_end + size
-            if records_end + END_FILE_MIN_BLANK > values[FILE_ROOM]:
+            if records_end + END_FILE_MIN_BLANK > values[r.FILE_ROOM]:
                 run.left = number + 1
                 return
             command, header, queue, unique_key, _, is_rare = send
             answer_size = self._answer_size + len(unique_key) + len(ids) * self._id_size
-            if records_end > values[RECORDS_MAX] or self.answers_end + answer_size > values[ANSWERS_MAX]:
+            if records_end > values[r.RECORDS_MAX] or self.answers_end + answer_size > values[r.ANSWERS_MAX]:
                 run.left = run.done if self._count else number + 1
                 return
             if is_rare:
@@ -136,9 +117,9 @@ class _Encoder:
 
     def store(self) -> None:
         """Write what was encoded to the batch."""
-        self._write(self._records, 0, RECORDS_END)
-        self._write(self._answers, self._values[RECORDS_MAX], ANSWERS_END)
-        self._values[SEND_COUNT], self._values[MESSAGE_COUNT] = self._sends, self._count
+        self._write(self._records, 0, r.RECORDS_END)
+        self._write(self._answers, self._values[r.RECORDS_MAX], r.ANSWERS_END)
+        self._values[r.SEND_COUNT], self._values[r.MESSAGE_COUNT] = self._sends, self._count
 
     def _write(self, parts: Sequence[bytes], base: int, end: int) -> None:
         """Write records or responses behind those in the batch, whose number ``end`` moves on."""
@@ -149,7 +130,7 @@ class _Encoder:
 
     def _usual(self, command: Command) -> _UsualSend | None:
         """Check the send that a command asks for; None if it is not a usual one."""
-        if len(command.body) > self._values[BODY_LENGTH_MAX]:
+        if len(command.body) > self._values[r.BODY_LENGTH_MAX]:
             return None
         try:
             header = parse(SendHeaderV2, command.ext_fields)
@@ -159,13 +140,13 @@ class _Encoder:
         queue = self._batch.topics.numbers.get(header.topic, {}).get(header.queue_id, NO_QUEUE)
         if queue < 0 or self._next_offsets[queue] < 0 or header.sys_flag & TRANSACTION_MASK:
             return None
-        if not encoded.endswith(_END) or len(encoded) > self._values[PROPERTIES_LENGTH_MAX]:
+        if not encoded.endswith(_END) or len(encoded) > self._values[r.PROPERTIES_LENGTH_MAX]:
             return None
         named = properties.parse(header.properties)
         unique_key = named.get(UNIQ_KEY, "")
         if not (unique_key.isascii() and unique_key.isalnum()) or named.get(WAIT, "true") != "true":
             return None
-        if not RARE.isdisjoint(named):
+        if not r.RARE.isdisjoint(named):
             return None
         if header.batch or command.code == _BATCH_CODE:
             return _with_members(command, header, queue, unique_key)
@@ -177,8 +158,8 @@ class _Encoder:
         _, header, queue, _, messages, _ = send
         values, constants, entries = self._values, self._constants, self._batch.entries.data
         queue_offset = self._next_offsets[queue]
-        begin = physical_offset = values[BEGIN_OFFSET] + self._records_end
-        row_at = (values[FIRST_ROW] + self._count) * _ENTRY.size
+        begin = physical_offset = values[r.BEGIN_OFFSET] + self._records_end
+        row_at = (values[r.FIRST_ROW] + self._count) * _ENTRY.size
         records: list[bytes] = []
         ids: list[str] = []
         for body, stored_properties, flag, tags in messages:
@@ -193,7 +174,7 @@ class _Encoder:
                 header.sys_flag,
                 header.born_time,
                 born_host,
-                values[STORE_TIME],
+                values[r.STORE_TIME],
                 constants.store_host,
                 header.reconsume_times,
             )
@@ -213,10 +194,10 @@ def _with_members(command: Command, header: SendHeaderV2, queue: int, unique_key
         members = batches.decode(command.body)
     except CometMQError:
         return None
-    if len(members) > BATCH_COUNT_MAX:
+    if len(members) > r.BATCH_COUNT_MAX:
         return None
     named = [properties.decode(member.properties) for member in members]
-    is_rare = not all(map(RARE_IN_BATCHES.isdisjoint, named))
+    is_rare = not all(map(r.RARE_IN_BATCHES.isdisjoint, named))
     messages = [
         (body, stored, flag, one.get(TAGS)) for (body, stored, flag), one in zip(members, named, strict=True)
     ]

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from cometmq.format import properties
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import byte_at, inlined, int32, int64, uint32
+from cometmq.kernels.compiling.buffers import byte_at
+from cometmq.kernels.compiling.jit import inlined, int32, int64, uint32
 from cometmq.kernels.sends.rows import RARE, RARE_IN_BATCHES
 from cometmq.kernels.text.properties import next_property
 from cometmq.kernels.text.utf8 import hash_text

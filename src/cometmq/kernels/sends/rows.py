@@ -223,8 +223,13 @@ class SendBatch:
         self.entries: Longs = np.empty((0, ENTRY_COLUMNS), np.int64)
         self.run_ends = array("q", bytes(8 * READS_MAX))
         self.table = ArrayTable(
-            *(constants.data, self.numbers, self.send, self.room),
-            *(self.next_offsets, self.entries, np.frombuffer(self.run_ends, np.int64)),
+            constants.data,
+            self.numbers,
+            self.send,
+            self.room,
+            self.next_offsets,
+            self.entries,
+            np.frombuffer(self.run_ends, np.int64),
         )
 
     def begin(

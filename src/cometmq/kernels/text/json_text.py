@@ -3,16 +3,8 @@
 from typing import Any, Final
 
 from cometmq.kernels.arrays import Bytes
-from cometmq.kernels.compiling.jit import (
-    byte_at,
-    inlined,
-    int64,
-    lowest_bit,
-    put_word,
-    uint8,
-    uint64,
-    word_at,
-)
+from cometmq.kernels.compiling.buffers import byte_at, lowest_bit, put_word, word_at
+from cometmq.kernels.compiling.jit import inlined, int64, uint8, uint64
 from cometmq.kernels.text.utf8 import checked_size
 
 NOT_A_NUMBER: Final = -(2**63)

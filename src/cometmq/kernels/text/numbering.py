@@ -5,20 +5,9 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.kernels.arrays import Bytes, Ints, Longs
-from cometmq.kernels.compiling.jit import (
-    array_maker,
-    byte_at,
-    bytes_in,
-    doubled,
-    inlined,
-    int64,
-    ints_in,
-    ints_out,
-    kernel,
-    longs_in,
-    longs_out,
-    uint32,
-)
+from cometmq.kernels.compiling.buffers import byte_at, doubled
+from cometmq.kernels.compiling.jit import array_maker, inlined, int64, kernel, uint32
+from cometmq.kernels.compiling.signatures import bytes_in, ints_in, ints_out, longs_in, longs_out
 from cometmq.kernels.text.utf8 import hash_on
 
 _EMPTY: Final = -1

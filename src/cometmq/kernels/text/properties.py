@@ -6,23 +6,9 @@ import numpy as np
 
 from cometmq.format import properties
 from cometmq.kernels.arrays import Bytes, Ints, Longs
-from cometmq.kernels.compiling.jit import (
-    byte_at,
-    bytes_in,
-    inlined,
-    int64,
-    ints_in,
-    ints_out,
-    kernel,
-    longs_in,
-    longs_out,
-    lowest_bit,
-    none,
-    types,
-    uint32,
-    uint64,
-    word_at,
-)
+from cometmq.kernels.compiling.buffers import byte_at, lowest_bit, word_at
+from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint32, uint64
+from cometmq.kernels.compiling.signatures import bytes_in, ints_in, ints_out, longs_in, longs_out, none, types
 from cometmq.kernels.text.utf8 import MALFORMED, REPLACEMENT, code_point, hash_text
 
 _NAME_END: Final = ord(properties.NAME_END)

@@ -9,20 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.kernels.arrays import Bytes, Ints, Longs
-from cometmq.kernels.compiling.jit import (
-    byte_at,
-    bytes_in,
-    inlined,
-    int32,
-    int64,
-    ints_out,
-    kernel,
-    longs_in,
-    none,
-    uint32,
-    uint64,
-    word_at,
-)
+from cometmq.kernels.compiling.buffers import byte_at, word_at
+from cometmq.kernels.compiling.jit import inlined, int32, int64, kernel, uint32, uint64
+from cometmq.kernels.compiling.signatures import bytes_in, ints_out, longs_in, none
 from cometmq.message import Buffer
 
 REPLACEMENT: Final = 0xFFFD

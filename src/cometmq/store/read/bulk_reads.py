@@ -17,21 +17,10 @@ from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE
 from cometmq.io.files import FileMap
 from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.pulls import rows as r
 from cometmq.kernels.pulls.rows import (
     ANSWERS_SIZE_MAX,
     ASK_SIZE,
-    ENTRIES_END,
-    FILE_BEGIN,
-    FILE_END,
-    MISSING_AT,
-    MISSING_SIZE,
-    NEAR_OFFSET,
-    NO_CODES,
-    NO_LIMIT,
-    NO_NUMBER,
-    NO_TAGS,
-    OUTCOME,
-    PULLS_MAX,
     AnswerRoom,
     AnswerStop,
     Asks,
@@ -57,11 +46,11 @@ FILTERS_MAX: Final = 10_000
 
 _WORD: Final = np.dtype(">i4")
 _WORDS: Final = SIZE // _WORD.itemsize
-_ASKS_ROOM: Final = 2 * PULLS_MAX
+_ASKS_ROOM: Final = 2 * r.PULLS_MAX
 _ENTRIES_ROOM: Final = 1 << 17
 _SIZE_WORD: Final = 2
 """Place of the record's size among an entry's words: offset (two), size, tags code (two)."""
-_ANY: Final = 0, NO_CODES
+_ANY: Final = 0, r.NO_CODES
 
 
 class Answered(NamedTuple):
@@ -113,23 +102,23 @@ class BulkReads:
     def set_limits(self, limits: GetLimits) -> None:
         """Answer the reads of later batches within these limits; call it between two batches."""
         self._limits = limits
-        self._numbers = limits.numbers(NOWHERE, 0, NO_LIMIT, NO_LIMIT)
+        self._numbers = limits.numbers(NOWHERE, 0, r.NO_LIMIT, r.NO_LIMIT)
         most_size = max(limits.memory_size, limits.disk_size)
-        bytes_max = NO_LIMIT if most_size <= ANSWERS_SIZE_MAX else ANSWERS_SIZE_MAX
+        bytes_max = r.NO_LIMIT if most_size <= ANSWERS_SIZE_MAX else ANSWERS_SIZE_MAX
         self._ask_limits = np.array((limits.most_count, BYTES_MIN, bytes_max), np.int64)
         self._chosen = limits.room()
 
     def number_of(self, topic: str, queue_id: int) -> int:
         """Return a queue's number; NO_NUMBER if it never had a message."""
         queue = self._queues.find(topic, queue_id)
-        return NO_NUMBER if queue is None else queue.number
+        return r.NO_NUMBER if queue is None else queue.number
 
     def begin(self) -> PullOps:
         """Start a new batch; return the leaf operations to use for it."""
         self._asks.asked = self._asks.entries_end = 0
         self._first = 0  # the first read without an answer
         if len(self._code_places) >= FILTERS_MAX:
-            self._asks.codes, self._code_places = NO_TAGS, {}
+            self._asks.codes, self._code_places = r.NO_TAGS, {}
         self._ops = self._plain or kernels.loading.ops.pulls
         return self._ops
 
@@ -207,7 +196,7 @@ class BulkReads:
             self._first = self._answer_rows(AnswerRoom(self._answers, constants, self._chosen))
         else:
             self._first = asks.asked  # all stay LEFT
-        return list(map(_answered, asks.rows[first : self._first, OUTCOME:].tolist()))
+        return list(map(_answered, asks.rows[first : self._first, r.OUTCOME :].tolist()))
 
     @property
     def are_all_answered(self) -> bool:
@@ -261,21 +250,21 @@ class BulkReads:
                     continue
             elif stop is AnswerStop.MISSING and looked != first:
                 looked = first
-                places, sizes = self._chosen[MISSING_AT : MISSING_SIZE + 1, :missing_count]
+                places, sizes = self._chosen[r.MISSING_AT : r.MISSING_SIZE + 1, :missing_count]
                 if mapped is not None and are_ready(mapped, places, sizes):
                     continue
             first += 1  # it stays LEFT
 
     def _file_of(self, row: int) -> tuple[FileMap, LogBytes] | None:
         """Return the file of the log that holds the first record of ``row``, or of a row behind it."""
-        begin = int(self._asks.rows[row - 1, ENTRIES_END]) if row else 0
+        begin = int(self._asks.rows[row - 1, r.ENTRIES_END]) if row else 0
         return bytes_at(self._log, int.from_bytes(self._asks.entries[begin : begin + 8].tobytes(), "big"))
 
     def _set_file(self, file: LogBytes) -> None:
         """Set the bounds of the next records to those of one file."""
         numbers = self._numbers
-        numbers[FILE_BEGIN], numbers[FILE_END] = file.begin, file.end
-        numbers[NEAR_OFFSET] = self._log.written_offset - self._limits.memory_bytes
+        numbers[r.FILE_BEGIN], numbers[r.FILE_END] = file.begin, file.end
+        numbers[r.NEAR_OFFSET] = self._log.written_offset - self._limits.memory_bytes
 
     def _has_room(self, entries: Buffer, max_bytes: int) -> bool:
         """Check that the records of these entries fit into the buffer: otherwise choosing them is wasted."""

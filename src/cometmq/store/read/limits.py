@@ -41,13 +41,13 @@ class GetLimits(NamedTuple):
         )
 
     def numbers(self, file: LogBytes, written_offset: int, max_count: int, max_bytes: int) -> Longs:
-        """Return the bounds of such a read of one file, int64[7]: columns from ``pulls.FILE_BEGIN`` on."""
+        """Return the bounds of such a read of one file, int64[7]: see ``pulls.rows.FILE_BEGIN``."""
         near_offset, memory, disk = self.within(written_offset, max_count, max_bytes)
         numbers = array("q", (file.begin, file.end, near_offset, *memory, *disk))
         return np.frombuffer(numbers, np.int64)  # which takes half as long as numpy's own conversion
 
     def room(self) -> Longs:
-        """Return an empty array for the choice of a read, int64[CHOSEN_SIZE, n]: see ``pulls.RECORD_AT``."""
+        """Return room for the choice of a read, int64[CHOSEN_SIZE, n]: see ``pulls.rows.RECORD_AT``."""
         return np.empty((CHOSEN_SIZE, self.most_count), np.int64)
 
     @classmethod
