@@ -20,6 +20,7 @@ from tests.live import BROKER, Live, in_thread
 from cometmq.cli.main import main
 from cometmq.client import PullConsumer
 from cometmq.message import MessageQueue
+from cometmq.store import progress
 
 COMMAND = [sys.executable, "-m", "cometmq.cli.main"]
 PATIENCE_S = 60
@@ -51,7 +52,8 @@ Run = Callable[..., Ran]
 
 @pytest.fixture
 def cometmq(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command within this process; ``text`` is its standard input."""
+    """Runs a command within this process; ``text`` is its standard input. Long work shows no progress."""
+    monkeypatch.setattr(progress, "SILENT_MS", 3_600_000)
 
     def run(*arguments: str, text: str = "") -> Ran:
         out, err = io.StringIO(), io.StringIO()
