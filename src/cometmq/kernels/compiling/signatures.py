@@ -19,7 +19,6 @@ ints_out = types.Array(types.int32, 1, "C")
 longs_out = types.Array(types.int64, 1, "C")
 flags_out = types.Array(types.boolean, 1, "C")
 rows_out = types.Array(types.int64, 2, "C")
-places_out = types.Array(types.int32, 2, "C")
 
 
 def record_of(dtype: np.dtype[np.void]) -> Any:
