@@ -13,10 +13,14 @@ JUDGED = [pytest.param("rocketmq", marks=pytest.mark.interop_long), pytest.param
 """Products of a test that starts a broker of its own: that RocketMQ's passes judges the test, not CometMQ."""
 
 
-def in_group(parameter: Any, group: str) -> Any:
-    """Return a parameter of a shared fixture, with its group as its id: ``@group``."""
+def in_group(parameter: Any, group: str, *, is_long: bool = False) -> Any:
+    """Return a parameter of a shared fixture, with its group as its id: ``@group``.
+
+    Args:
+        is_long: whether its tests run in ``make interop-long`` only.
+    """
     name = f"{parameter}_{group}" if isinstance(parameter, str) else group
-    return pytest.param(parameter, id=f"@{name}")
+    return pytest.param(parameter, id=f"@{name}", marks=[pytest.mark.interop_long] if is_long else [])
 
 
 class OneProcessPerGroup(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed

@@ -24,7 +24,7 @@ SIZES: dict[str, object] = {
 Messages = dict[tuple[int, int], dict[str, Any]]
 
 
-@pytest.mark.parametrize("first", ["cometmq", "rocketmq"])
+@pytest.mark.parametrize("first", ["cometmq", pytest.param("rocketmq", marks=pytest.mark.interop_long)])
 def test_brokers_serve_what_is_left_of_a_store_that_was_cleaned(
     first: str, run_java: Run, tmp_path: Path
 ) -> None:

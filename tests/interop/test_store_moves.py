@@ -60,7 +60,7 @@ long = partial(pytest.param, marks=pytest.mark.interop_long)
         long("cometmq rocketmq cometmq", SPREAD, signal.SIGKILL, id="cometmq-first-spread-killed"),
         long("rocketmq cometmq rocketmq", SMALL, signal.SIGTERM, id="rocketmq-first-small"),
         pytest.param("cometmq rocketmq cometmq", DEFAULT, signal.SIGTERM, id="cometmq-first-default"),
-        pytest.param("cometmq rocketmq cometmq", SMALL, signal.SIGKILL, id="cometmq-first-killed"),
+        long("cometmq rocketmq cometmq", SMALL, signal.SIGKILL, id="cometmq-first-killed"),
         pytest.param("rocketmq cometmq", SMALL, signal.SIGKILL, id="rocketmq-first-killed"),
         long("rocketmq cometmq rocketmq", SEALED, signal.SIGTERM, id="rocketmq-first-sealed"),
         pytest.param("cometmq rocketmq cometmq", SEALED, signal.SIGKILL, id="cometmq-first-sealed-killed"),

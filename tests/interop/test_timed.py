@@ -102,7 +102,11 @@ class Moved(NamedTuple):
 @pytest.fixture(
     scope="module",
     params=[
-        in_group((*brokers, ended_by), f"{brokers[0]}_first_{ended_by.name}")
+        in_group(
+            (*brokers, ended_by),
+            f"{brokers[0]}_first_{ended_by.name}",
+            is_long=(brokers[0] == "cometmq") == (ended_by == signal.SIGTERM),
+        )
         for brokers in permutations(peers.START)
         for ended_by in (signal.SIGKILL, signal.SIGTERM)
     ],

@@ -52,7 +52,9 @@ def test_what_is_committed_comes_once_and_what_is_rolled_back_never(
 @pytest.mark.parametrize(
     ("brokers", "ended_by"),
     [
-        pytest.param("rocketmq cometmq", signal.SIGTERM, id="rocketmq-first"),
+        pytest.param(
+            *("rocketmq cometmq", signal.SIGTERM), id="rocketmq-first", marks=pytest.mark.interop_long
+        ),
         pytest.param("rocketmq cometmq", signal.SIGKILL, id="rocketmq-first-killed"),
         pytest.param("cometmq rocketmq", signal.SIGKILL, id="cometmq-first-killed"),
         pytest.param("cometmq cometmq", signal.SIGKILL, id="cometmq-alone-killed"),

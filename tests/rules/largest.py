@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from asyncio import events
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from cProfile import Profile
 from pathlib import Path
@@ -46,6 +46,8 @@ HEADER_SIZE: Final = 500_000
 FRAME_SIZE: Final = 16 * 1024 * 1024 - 2_000
 
 Item = Callable[[int], str]
+Sizes = Mapping[tuple[str, int], int]
+ALL: Final[Sizes] = {}
 
 
 class Largest(NamedTuple):
@@ -233,9 +235,10 @@ async def work_of(server: Server, data: bytes, *, stays: bool = False) -> int:
     return most
 
 
-async def largest(server: Server, code: int) -> Largest:
-    """Return the costliest request of a code."""
-    costs = [Largest(len(data), await work_of(server, data)) for data in frames(code)]
+async def largest(server: Server, code: int, size: int | None) -> Largest:
+    """Return the costliest request of a code: of all, or of those of a size."""
+    some = (data for data in frames(code) if size is None or len(data) == size)
+    costs = [Largest(len(data), await work_of(server, data)) for data in some]
     return max(costs, key=lambda cost: cost.work)
 
 
@@ -250,10 +253,13 @@ def rounded(work: int) -> int:
     return int(-(-work // unit) * unit)
 
 
-async def broker_rows(root: Path) -> AsyncIterator[tuple[str, int, Largest]]:
+async def broker_rows(root: Path, sizes: Sizes = ALL) -> AsyncIterator[tuple[str, int, Largest]]:
     """Measure a broker with many topics, groups, members and offsets, and queues as many as there can be.
 
     Members do not answer what it asks them: how long it waits for that is no work, so it does not wait long.
+
+    Args:
+        sizes: of the requests to measure, for each server and code; all of a code that is not there.
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(patch.object(client_calls, "ANSWER_S_MAX", 0.01))
@@ -273,7 +279,7 @@ async def broker_rows(root: Path) -> AsyncIterator[tuple[str, int, Largest]]:
             await parts.groups.settled()
             fill(bench, code)
             await parts.modes.settled()
-            yield "broker", code, await largest(server, code)
+            yield "broker", code, await largest(server, code, sizes.get(("broker", code)))
 
 
 def join(server: Server, group: str, count: int) -> None:
@@ -312,15 +318,16 @@ def pairs() -> Iterator[tuple[str, str]]:
         yield f"s{n}", "T"
 
 
-async def name_server_rows() -> AsyncIterator[tuple[str, int, Largest]]:
-    """Measure a name server that knows a broker with many topics."""
+async def name_server_rows(sizes: Sizes = ALL) -> AsyncIterator[tuple[str, int, Largest]]:
+    """Measure a name server that knows a broker with many topics: for ``sizes`` see ``broker_rows``."""
     name_server = NameServer(port=0)
     await name_server.start()
     register = frame(RequestCode.REGISTER_BROKER, REGISTER, filled(LIMITS.list_bytes, *TOPICS, MANY))
     await work_of(name_server._server, register, stays=True)
     codes = {*name_server._requests._answers, *CONFIG_CHANGES, RequestCode.REGISTER_BROKER}
     for code in sorted(codes):
-        yield "name server", code, await largest(name_server._server, code)
+        size = sizes.get(("name server", code))
+        yield "name server", code, await largest(name_server._server, code, size)
     for session in list(name_server._server.sessions):
         name_server._server.remove(session)
     await name_server.stop()
