@@ -141,7 +141,7 @@ class ResidentReads:
         )
 
     def _bounds_of(self, file: LogBytes, near_offset: int, max_count: int, max_bytes: int) -> Longs:
-        """Return the bounds of a read of one file: see ``GetLimits.numbers``."""
+        """Return the bounds of a read of one file: see ``GetLimits.bounds``."""
         if (max_count, max_bytes) != self._wanted:
             self._wanted = max_count, max_bytes
             self._set_bounds(self.limits.numbers(file, 0, max_count, max_bytes))
