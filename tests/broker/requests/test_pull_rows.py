@@ -18,6 +18,7 @@ from tests.broker.desk import (
     binary_frame,
     desk,
     json_frame,
+    served_by,
 )
 from tests.broker.desk import both as both_of
 from tests.kit.pull_frames import LITE, PULL, PUSH, VERSION, heartbeat, pull, send
@@ -345,6 +346,25 @@ async def test_a_group_hears_of_a_reset_though_its_pulls_go_as_rows() -> None:
         made.read(pull(1) + pull(2, consumerGroup="other") + pull(3))
         told = {answer.opaque: answer.remark for answer in answers(made)}
         assert told == {1: "OFFSET_RESET", 2: "FOUND", 3: "FOUND"}
+
+
+async def test_a_reset_is_told_though_the_answers_before_it_congest_its_connection() -> None:
+    with served_by(compiled=False), desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        made.read(heartbeat(*GROUPS) + 40 * send(body=bytes(2_900)))
+        await made.on_disk()
+        made.parts.offsets.reset("other", "TopicA", 0, 1)
+        answers(made)
+        write = made.wire.writelines
+
+        def write_to_a_peer_that_reads_nothing(data: Sequence[bytes]) -> None:
+            write(data)
+            made.session.pause_writing()
+
+        made.wire.writelines = write_to_a_peer_that_reads_nothing  # type: ignore[method-assign]
+        made.read(b"".join(pull(n) for n in range(16)) + pull(16, consumerGroup="other"))
+        told = {answer.opaque: answer.remark for answer in answers(made)}
+        assert 0 < list(told.values()).count("FOUND") < 16, "the others wait until it reads again"
+        assert told[16] == "OFFSET_RESET"
 
 
 async def test_a_read_of_more_pulls_than_are_taken_at_once_is_answered_whole() -> None:

@@ -70,6 +70,7 @@ CODES: Final = {
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
 _ASKED: Final = int(PullState.ASKED)
+_DECIDED: Final = int(PullState.DECIDED)
 _FOUND_SOME: Final = int(ReadOutcome.FOUND)
 _UNSURE: Final = (int(PullState.OUTSIDE), int(PullState.RARE))
 """States of a pull whose offset, and so its commit, may lie beyond the end of its queue."""
@@ -256,6 +257,9 @@ class PullRequests:
                     next_offset = one.next_offset
                     found += 1
                     delivered += one.record_count
+            elif state == _DECIDED and pull.answer is None:
+                self._reader.decide_reset(pull)  # only now: what is not concluded is read, or added, again
+                state = pull.state
             if next_offset < 0:
                 rest.append((pull, one))
             commit_offset, queue_id = pull.commit_offset, target.queue[1]

@@ -71,7 +71,7 @@ class PullRow:
         queue: topic and id of its queue; set when it is held.
         tags_codes: the hashes of the accepted tags, None for any; set when it is held.
         deadline_ms: the end of the hold, on the monotonic clock; 0 unless it is held.
-        answer: the response to it if its state is DECIDED.
+        answer: the response to it if its state is DECIDED; None before ``PullReader.decide_reset``.
         is_ahead: whether it is of a newer version of its group's subscription than is known.
     """
 
@@ -200,8 +200,8 @@ class PullReader:
     def add(self, pull: PullRow) -> None:
         """Add a pull to the store's bulk read, unless an offset reset answers it or it needs a reading."""
         target, session = pull.target, pull.session
-        if self._offsets.is_any_reset and (reset := self.reset_answer(pull)) is not None:
-            self._decide(pull, reset)
+        if self._offsets.has_reset(target.key, target.queue[1]):
+            pull.state = PullState.DECIDED  # see ``decide_reset``
         elif target.is_rare or session.congested or session.closed:
             pull.state = PullState.RARE
         else:
@@ -215,6 +215,14 @@ class PullReader:
                 pull.opaque,
                 pull.is_binary,
             )
+
+    def decide_reset(self, pull: PullRow) -> None:
+        """Tell a pull of the reset that ``add`` saw; if a pull before it was told, it needs a reading."""
+        reset = self.reset_answer(pull)
+        if reset is None:
+            pull.state = PullState.RARE
+        else:
+            self._decide(pull, reset)
 
     def reset_answer(self, pull: PullRow) -> Command | None:
         """Return the response with the new offset if it was reset, once for each reset; else None.
