@@ -151,8 +151,8 @@ class Counting:
         self.taken = 0
         self._door = door
 
-    def behind(self, guard: Any) -> "Counting":
-        self._door = self._door.behind(guard)
+    def guarded_by(self, guard: Any) -> "Counting":
+        self._door = self._door.guarded_by(guard)
         return self
 
     def take(self, reads: Sequence[Read]) -> None:

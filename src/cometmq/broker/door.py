@@ -44,8 +44,8 @@ class Door:
         self._frames = Frames(are_signed=guard is not None)
         self._check = None if guard is None else RowCheck(guard, self._frames)
 
-    def behind(self, guard: Guard) -> "Door":
-        """Return a door to the same takers behind a guard."""
+    def guarded_by(self, guard: Guard) -> "Door":
+        """Return a door to the same takers whose requests are checked by a guard."""
         return Door(self.takers, guard)
 
     def take(self, reads: Sequence[Read]) -> None:
@@ -147,16 +147,16 @@ class RowCheck:
         """Check all runs; return the kinds, as bits, of those of which anything is left."""
         kinds = 0
         for read, run in runs:
-            if run.kind and not self._is_passed(read, run):
-                run.kind = FrameKind.COMMAND
+            if run.kind:
+                self._cut_run(read, run)
             kinds |= 1 << run.kind
         return kinds
 
-    def _is_passed(self, read: Read, run: FrameRun) -> bool:
-        """Check a run, and cut it before the first frame that is refused; answer that if it is the first.
+    def _cut_run(self, read: Read, run: FrameRun) -> None:
+        """Check a run, and cut it before the first frame that is refused.
 
-        Returns:
-            Whether any frame is left of it.
+        If that is the first frame, it is answered and nobody takes the run; without a refusal the check has
+        failed: as a command it fails again, and is answered.
         """
         first = run.first
         if run.checked < first:
@@ -165,7 +165,8 @@ class RowCheck:
             attempt(read.session, (), self._check, read.session, run)
         run.last = min(run.last, run.checked)
         if run.last > first:
-            return True
+            return
+        run.kind = FrameKind.COMMAND
         run.last = run.left = first + 1
         refusal = self._refusals.pop(first, None)
         if refusal is not None:
@@ -174,7 +175,6 @@ class RowCheck:
             attempt(read.session, (command,), refuse, read.session, command, why, self._guard)
             if read.session.closed:
                 drop(read, run)
-        return False  # without a refusal the check has failed: as a command it fails again, and is answered
 
     def _check(self, session: Session, run: FrameRun) -> None:
         """Check the frames of a run up to the first one that is refused."""

@@ -69,4 +69,4 @@ def serve(server: Server, handler: RequestHandler, door: Door | None, guard: Gua
         server.handler, server.bulk = handler, door
     else:
         server.handler = Guarded(handler, guard)
-        server.bulk = None if door is None else door.behind(guard)
+        server.bulk = None if door is None else door.guarded_by(guard)

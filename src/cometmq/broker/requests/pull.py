@@ -20,7 +20,7 @@ messages that do not match.
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
@@ -77,6 +77,17 @@ _UNSURE: Final = (int(PullState.OUTSIDE), int(PullState.RARE))
 _EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
+class RunPulls(NamedTuple):
+    """A run whose pulls are in the bulk read.
+
+    Attributes:
+        end: the position behind its pulls among those of all runs; those of the next run begin there.
+    """
+
+    run: FrameRun
+    end: int
+
+
 class PullRequests:
     """Answers pulls, and holds those that wait.
 
@@ -124,7 +135,7 @@ class PullRequests:
     def take(self, ops: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
         """Answer or hold the pulls of a turn: see ``broker.requests.runs.Taker``."""
         pulls: list[PullRow] = []
-        begun: list[tuple[FrameRun, int]] = []
+        added: list[RunPulls] = []
         self._bulk.begin()
         for read, run in runs:
             if read.session.congested:
@@ -132,10 +143,10 @@ class PullRequests:
             elif len(pulls) < PULLS_MAX:  # else the next call reads them
                 count = self._reader.read(ops, frames, read.session, run.first, run.last, pulls)
                 if count:
-                    begun.append((run, len(pulls)))
+                    added.append(RunPulls(run, len(pulls)))
                 else:
                     run.left = run.first + 1
-        self._answer(pulls, begun)
+        self._answer(pulls, added)
 
     def handlers(self) -> Handlers:
         """Return the handler of each request code."""
@@ -217,11 +228,11 @@ class PullRequests:
                 allowed.append(pull)
         self._serve(allowed)
 
-    def _answer(self, pulls: list[PullRow], begun: Sequence[tuple[FrameRun, int]] = ()) -> list[PullRow]:
+    def _answer(self, pulls: list[PullRow], added: Sequence[RunPulls] = ()) -> list[PullRow]:
         """Answer or hold the pulls of the bulk read; return those left when a session becomes congested.
 
         Args:
-            begun: runs, each with the end of its pulls in ``pulls``, where those of the next one begin.
+            added: the runs that ``pulls`` are of; none if they are not of frames.
         """
         first = 0
         while first < len(pulls):
@@ -231,10 +242,10 @@ class PullRequests:
                 asked = [n for n in range(first, end) if pulls[n].state == _ASKED]
                 end = asked[len(answered)]
             begin = 0
-            for run, behind in begun:
-                if first < behind and begin < end:
-                    run.done = run.left = pulls[min(behind, end) - 1].frame + 1
-                begin = behind
+            for run, run_end in added:
+                if first < run_end and begin < end:
+                    run.done = run.left = pulls[min(run_end, end) - 1].frame + 1
+                begin = run_end
             self._conclude(pulls[first:end], answered)
             first = end
             if first < len(pulls) and any(pull.session.congested for pull in pulls[first:]):
@@ -282,9 +293,9 @@ class PullRequests:
                 if not (pull.is_ahead and self._put_off(pull)):
                     pull.session.send(pull.answer)
             else:
-                attempt(pull.session, (pull.command,), self._end, pull, one, now_ms)
+                attempt(pull.session, (pull.command,), self._hold_or_read, pull, one, now_ms)
 
-    def _end(self, pull: PullRow, one: Answered | None, now_ms: int) -> None:
+    def _hold_or_read(self, pull: PullRow, one: Answered | None, now_ms: int) -> None:
         """Hold, answer or read by a reading a pull for which the leaf operations have found nothing."""
         is_known = self._suggestions is None or not self._suggestions.are_made  # else how far behind, too
         if is_known and one is not None and one.outcome == ReadOutcome.NONE_WANTED:

@@ -27,7 +27,6 @@ from cometmq.kernels.pulls.rows import (
     Constants,
     KnownEntries,
     LogBytes,
-    PullOps,
     PullState,
     ReadOutcome,
 )
@@ -102,7 +101,7 @@ class BulkReads:
     def set_limits(self, limits: GetLimits) -> None:
         """Answer the reads of later batches within these limits; call it between two batches."""
         self._limits = limits
-        self._numbers = limits.numbers(NOWHERE, 0, r.NO_LIMIT, r.NO_LIMIT)
+        self._bounds = limits.bounds(NOWHERE, 0, r.NO_LIMIT, r.NO_LIMIT)
         most_size = max(limits.memory_size, limits.disk_size)
         bytes_max = r.NO_LIMIT if most_size <= ANSWERS_SIZE_MAX else ANSWERS_SIZE_MAX
         self._ask_limits = np.array((limits.most_count, BYTES_MIN, bytes_max), np.int64)
@@ -113,17 +112,20 @@ class BulkReads:
         queue = self._queues.find(topic, queue_id)
         return r.NO_NUMBER if queue is None else queue.number
 
-    def begin(self) -> PullOps:
-        """Start a new batch; return the leaf operations to use for it."""
+    def begin(self) -> None:
+        """Start a new batch."""
         self._asks.asked = self._asks.entries_end = 0
         self._first = 0  # the first read without an answer
         if len(self._code_places) >= FILTERS_MAX:
             self._asks.codes, self._code_places = r.NO_TAGS, {}
         self._ops = self._plain or kernels.loading.ops.pulls
-        return self._ops
 
     def add_known(self, pulls: NDArray[np.void], begin: int, targets: Longs) -> int:
-        """Add the reads of pulls from row ``begin`` on, up to the first whose queue's entries are not cached.
+        """Add the reads of pulls from row ``begin`` on, up to the first that is for ``add``.
+
+        A pull at the end of its queue is no such one: its state becomes AT_END, and nothing is read. For
+        ``add`` is one whose target or queue is not known, one that wants tags or an unusual number of bytes,
+        one whose entries are not cached, and one for which there is no room.
 
         Args:
             pulls: PULL[n], and ``targets``, int64[m, columns]: see ``PullOps.ask_known``.
@@ -238,9 +240,7 @@ class BulkReads:
         mapped, file = self._file_of(first) or (None, NOWHERE)
         self._set_file(file)
         while True:
-            first, at, stop, missing_count = self._ops.answer(
-                self._asks, room, file, self._numbers, first, at
-            )
+            first, at, stop, missing_count = self._ops.answer(self._asks, room, file, self._bounds, first, at)
             if stop is AnswerStop.DONE or (stop is AnswerStop.FULL and at):
                 return first
             if stop is AnswerStop.ELSEWHERE:
@@ -262,9 +262,9 @@ class BulkReads:
 
     def _set_file(self, file: LogBytes) -> None:
         """Set the bounds of the next records to those of one file."""
-        numbers = self._numbers
-        numbers[r.FILE_BEGIN], numbers[r.FILE_END] = file.begin, file.end
-        numbers[r.NEAR_OFFSET] = self._log.written_offset - self._limits.memory_bytes
+        bounds = self._bounds
+        bounds[r.FILE_BEGIN], bounds[r.FILE_END] = file.begin, file.end
+        bounds[r.NEAR_OFFSET] = self._log.written_offset - self._limits.memory_bytes
 
     def _has_room(self, entries: Buffer, max_bytes: int) -> bool:
         """Check that the records of these entries fit into the buffer: otherwise choosing them is wasted."""

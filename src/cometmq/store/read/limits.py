@@ -40,7 +40,7 @@ class GetLimits(NamedTuple):
             (min(max_count, self.disk_count), min(max_bytes, self.disk_size)),
         )
 
-    def numbers(self, file: LogBytes, written_offset: int, max_count: int, max_bytes: int) -> Longs:
+    def bounds(self, file: LogBytes, written_offset: int, max_count: int, max_bytes: int) -> Longs:
         """Return the bounds of such a read of one file, int64[7]: see ``pulls.rows.FILE_BEGIN``."""
         near_offset, memory, disk = self.within(written_offset, max_count, max_bytes)
         numbers = array("q", (file.begin, file.end, near_offset, *memory, *disk))

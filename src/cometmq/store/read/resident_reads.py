@@ -56,7 +56,7 @@ class ResidentReads:
         self._records = np.empty(copied_max, np.uint8)
         self._record_bytes = self._records.data
         self._wanted = 0, 0  # most records and most bytes for which the bounds are
-        self._set_bounds(limits.numbers(NOWHERE, 0, *self._wanted))
+        self._set_bounds(limits.bounds(NOWHERE, 0, *self._wanted))
 
     def read(
         self,
@@ -144,7 +144,7 @@ class ResidentReads:
         """Return the bounds of a read of one file: see ``GetLimits.bounds``."""
         if (max_count, max_bytes) != self._wanted:
             self._wanted = max_count, max_bytes
-            self._set_bounds(self.limits.numbers(file, 0, max_count, max_bytes))
+            self._set_bounds(self.limits.bounds(file, 0, max_count, max_bytes))
         words = self._words
         words[FILE_BEGIN], words[FILE_END], words[NEAR_OFFSET] = file.begin, file.end, near_offset
         return self._bounds
