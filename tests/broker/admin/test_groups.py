@@ -91,7 +91,7 @@ async def test_attributes_are_changed_by_their_signs_and_stay_otherwise(tmp_path
         ("lite.sub.reset.offset.exclusive", ("true", "false"), ("yes",)),
         ("lite.sub.reset.offset.unsubscribe", ("true", "false"), ("1",)),
         ("lite.sub.wildcard", ("*",), ("",)),
-        ("lite.bind.topic", ("T",), ("",)),
+        ("lite.bind.topic", ("T", "t" * 127), ("", "T,U")),
     ],
 )
 async def test_an_attribute_has_only_values_that_it_allows(
