@@ -255,7 +255,7 @@ def test_the_hashes_of_many_filters_do_not_stay(store: MessageStore) -> None:
 def test_a_log_that_is_checked_otherwise_has_the_plain_operations(store: MessageStore) -> None:
     store._log.crc = Crc.RECORD
     reads = BulkReads(store._log, store._queues, store.readings.bulk._limits, reads_later=False)
-    assert isinstance(reads.begin(), PlainPulls)
+    assert isinstance(reads._ops, PlainPulls)
     fill(store, 2)
     add(reads, 0, 0)
     assert answer(reads)[0].outcome == ReadOutcome.LEFT, "it lacks the property CRC"
