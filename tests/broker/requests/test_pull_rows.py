@@ -360,7 +360,7 @@ async def test_a_reset_is_told_though_the_answers_before_it_congest_its_connecti
             write(data)
             made.session.pause_writing()
 
-        made.wire.writelines = write_to_a_peer_that_reads_nothing  # type: ignore[method-assign]
+        made.wire.writelines = write_to_a_peer_that_reads_nothing  # type: ignore[method-assign]  # the far end
         made.read(b"".join(pull(n) for n in range(16)) + pull(16, consumerGroup="other"))
         told = {answer.opaque: answer.remark for answer in answers(made)}
         assert 0 < list(told.values()).count("FOUND") < 16, "the others wait until it reads again"

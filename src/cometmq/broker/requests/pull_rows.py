@@ -217,7 +217,7 @@ class PullReader:
             )
 
     def decide_reset(self, pull: PullRow) -> None:
-        """Tell a pull of the reset that ``add`` saw; if a pull before it was told, it needs a reading."""
+        """Decide a pull by the reset that ``add`` saw; if one before it was told, it needs a reading."""
         reset = self.reset_answer(pull)
         if reset is None:
             pull.state = PullState.RARE
