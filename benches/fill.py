@@ -111,13 +111,13 @@ class Fill:
         store, batch = self._store, self._batch
         run = frames.runs[0]
         self.count += store.appending.sends(ops.sends, batch, frames, sized_host(HOST))
-        if run.left > run.done:
+        if run.commands_end > run.done:
             name, queue = self.queues[0]
             store.append(
                 [NewMessage(name, queue, bytes(BODY_SIZE), b"", 0, HOST, HOST)]
             )  # makes the next file
             self.count += 1
-        frames.begin_run(run, run.left)
+        frames.begin_run(run, run.commands_end)
 
 
 def _frame(topic: str, queue_id: int, body: bytes) -> bytes:

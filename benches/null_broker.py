@@ -16,11 +16,12 @@ from cometmq.broker.requests.runs import ReadRun
 from cometmq.broker.requests.send import Sends
 from cometmq.cli.main import main as cometmq
 from cometmq.kernels.acks.rows import AckRows
-from cometmq.kernels.arrays import Bytes
+from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.compiling.buffers import copy_bytes, put_int
 from cometmq.kernels.compiling.jit import int64, kernel
-from cometmq.kernels.compiling.signatures import bytes_out, long, records_out
-from cometmq.kernels.frames.rows import FRAME, FRAMES_MAX, Frames
+from cometmq.kernels.compiling.signatures import bytes_out, long, longs_in
+from cometmq.kernels.frames.compiled import rows_of
+from cometmq.kernels.frames.rows import FRAMES_MAX, ROWS, Frames
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.answers import put_decimal, put_prefix
 from cometmq.net.server import Session
@@ -48,10 +49,10 @@ JSON_BEFORE, JSON_BEHIND = _answer_parts(SerializeType.JSON, str(OPAQUE).encode(
 BINARY_BEFORE, BINARY_BEHIND = _answer_parts(SerializeType.ROCKETMQ, OPAQUE.to_bytes(4, "big"))
 
 
-@kernel(long(records_out(FRAME), long, long, bytes_out))
-def answer_sends(rows: Any, first: int, last: int, answers: Bytes) -> Any:
+@kernel(long(longs_in, long, long, bytes_out))
+def answer_sends(frames: Longs, first: int, last: int, answers: Bytes) -> Any:
     """Answer the sends of some rows; return where the answers end."""
-    size = int64(0)
+    rows, size = rows_of(frames, ROWS), int64(0)
     for i in range(first, last):
         row = rows[i]
         if row.flag & ONEWAY_FLAG:
@@ -78,8 +79,8 @@ class NullSends(Sends):
     def take(self, _: Ops, frames: Frames, runs: Sequence[ReadRun]) -> None:
         """Answer the sends that come next."""
         for read, run in runs:
-            size = answer_sends(frames.array, run.first, run.last, self._room)
-            run.done = run.left = run.last
+            size = answer_sends(frames.table.numbers, run.first, run.last, self._room)
+            run.done = run.commands_end = run.last
             if size:
                 read.session.send(bytes(self._room.data[:size]))
 
@@ -95,7 +96,7 @@ class NullAcks:
         for read, run in runs:
             count = ops.acks.read(frames, run.first, run.last, self._rows)
             acks = int(self._rows.points[count - 1]["acks_end"]) if count else 0
-            run.done, run.left = run.first + acks, run.last
+            run.done, run.commands_end = run.first + acks, run.last
             if acks:
                 end = self._rows.acks[acks - 1]["answer_end"]
                 read.session.send_at_once(self._rows.answers[:end].tobytes())

@@ -52,15 +52,15 @@ def end_of(frames: Frames, row: int, start: int) -> int:
 def position_of(frames: Frames, row: int) -> int:
     """Return where the frame of a row begins, or where the read ends if there is none."""
     run = frames.runs[0]
-    if row < run.behind:
+    if row < run.end_row:
         return frames.rows[row].begin
-    position: int = run.end if run.is_cut else run.rows_end
+    position: int = run.end if run.has_rest else run.frames_end
     return position
 
 
 def others_end(frames: Frames, row: int, is_taken: Callable[[int], bool]) -> int:
     """Return where the frames from a row on end that nobody takes."""
-    while row < frames.runs[0].behind and not is_taken(row):
+    while row < frames.runs[0].end_row and not is_taken(row):
         row += 1
     return position_of(frames, row)
 

@@ -87,11 +87,11 @@ class Reader:
         frames = frames_in(self._ops, data, start)
         last = stretch(frames, FrameKind.SEND)
         run = frames.runs[0]
-        run.left = 0
+        run.commands_end = 0
         self._ops.sends.encode(self.batch, frames, sized_host(self._born_host))
         if run.kind == FrameKind.SEND:
             assert self.batch.run_ends[0] == len(self.batch.answers())
-        done, left = run.done, run.left
+        done, left = run.done, run.commands_end
         end = end_of(frames, done, start)
         if left < last:
             return end, position_of(frames, left)

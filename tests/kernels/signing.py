@@ -48,7 +48,7 @@ def read_signed(ops: Ops, data: bytes, begin: int = 0, into: Frames | None = Non
     frames.runs[0].begin = begin
     ops.frames.read(frames)
     found = []
-    for number in range(frames.runs[0].behind):
+    for number in range(frames.runs[0].end_row):
         if frames.rows[number].kind == FrameKind.COMMAND:
             break
         row = rows.Signed._make(frames.signed[number].item())

@@ -232,13 +232,6 @@ def found_in(ops: Ops, image: Bytes, entries: Bytes, query: QueryRows) -> list[i
     return query.found(0)
 
 
-@given(st.lists(st.binary(max_size=9) | st.text(max_size=9).map(str.encode)))
-def test_hash_any_texts_as_the_plain_ones_do(compiled: Ops, texts: list[bytes]) -> None:
-    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    hashes = (ops.java_hash_many(b"".join(texts), offsets) for ops in (compiled, plain))
-    assert_equal(*hashes)
-
-
 def assert_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
     """Compare two structs of arrays."""
     for mine, right in zip(found, expected, strict=True):

@@ -20,7 +20,7 @@ from cometmq import kernels
 from cometmq.access.guard import Guard
 from cometmq.broker.requests.runs import ReadRun, Taker
 from cometmq.kernels.frames.fields import FrameKind
-from cometmq.kernels.frames.rows import READS_MAX, FrameRun, Frames, Signed
+from cometmq.kernels.frames.rows import READS_MAX, Frames, ReadFrames, Signed
 from cometmq.net.boundary import attempt
 from cometmq.net.guarded import recognise, refuse
 from cometmq.net.session import Read, Session
@@ -89,7 +89,7 @@ class Door:
         kinds = 0
         for one in runs:
             read, run = one
-            if run.is_whole and run.done == run.behind:  # nearly always
+            if run.is_whole and run.done == run.end_row:  # nearly always
                 read.position = len(read.data)
                 run.kind = FrameKind.COMMAND
             elif self._has_more(read, run):
@@ -97,36 +97,36 @@ class Door:
                 kinds |= 1 << run.kind
         return more, kinds
 
-    def _has_more(self, read: Read, run: FrameRun) -> bool:
+    def _has_more(self, read: Read, run: ReadFrames) -> bool:
         """Handle the commands that a run has left, and begin the next one; return whether there is one.
 
         If not, the rest of the read is handled that is no whole frame.
         """
-        frames, rows, done, left = self._frames, self._frames.rows, run.done, run.left
+        frames, rows, done, left = self._frames, self._frames.rows, run.done, run.commands_end
         read.position = self._done_end(read, run)
         if left > done:
-            if left == run.last < run.behind and not rows[left].kind:
+            if left == run.last < run.end_row and not rows[left].kind:
                 left = rows[left].next
             data = frames.data[rows[done].begin : rows[left - 1].end]
             if not read.session.handle(read, data, frames.commands(done, left)):
                 drop(read, run)
                 return False
         frames.begin_run(run, left)
-        if left == run.behind and run.is_cut:
-            read.session.handle(read, frames.data[run.rows_end : run.end])
-        return left < run.behind
+        if left == run.end_row and run.has_rest:
+            read.session.handle(read, frames.data[run.frames_end : run.end])
+        return left < run.end_row
 
-    def _done_end(self, read: Read, run: FrameRun) -> int:
+    def _done_end(self, read: Read, run: ReadFrames) -> int:
         """Return the position in a read behind the frames of its run that are answered."""
         if run.done == run.first:
             return read.position
         return len(read.data) - (run.end - self._frames.rows[run.done - 1].end)
 
 
-def drop(read: Read, run: FrameRun) -> None:
+def drop(read: Read, run: ReadFrames) -> None:
     """Handle nothing more of a read."""
     read.position = len(read.data)
-    run.kind, run.done, run.is_whole = FrameKind.COMMAND, run.behind, True
+    run.kind, run.done, run.is_whole = FrameKind.COMMAND, run.end_row, True
 
 
 class RowCheck:
@@ -152,7 +152,7 @@ class RowCheck:
             kinds |= 1 << run.kind
         return kinds
 
-    def _cut_run(self, read: Read, run: FrameRun) -> None:
+    def _cut_run(self, read: Read, run: ReadFrames) -> None:
         """Check a run, and cut it before the first frame that is refused.
 
         If that is the first frame, it is answered and nobody takes the run; without a refusal the check has
@@ -167,7 +167,7 @@ class RowCheck:
         if run.last > first:
             return
         run.kind = FrameKind.COMMAND
-        run.last = run.left = first + 1
+        run.last = run.commands_end = first + 1
         refusal = self._refusals.pop(first, None)
         if refusal is not None:
             run.done = run.last
@@ -176,7 +176,7 @@ class RowCheck:
             if read.session.closed:
                 drop(read, run)
 
-    def _check(self, session: Session, run: FrameRun) -> None:
+    def _check(self, session: Session, run: ReadFrames) -> None:
         """Check the frames of a run up to the first one that is refused."""
         frames = self._frames
         address, is_known = session.peer[0], session.newcomers is None

@@ -18,7 +18,7 @@ PAGE_SIZE: Final = mmap.PAGESIZE
 class ArrayTable:
     """Arrays that an operation takes as one argument: the address and the length of each.
 
-    An array that is passed on its own costs a call 45 ns, and a send needs fifteen.
+    An array that is passed on its own costs a call 45 ns, and encoding sends takes thirteen.
 
     Attributes:
         numbers: int64[2 × arrays], address and length of each.

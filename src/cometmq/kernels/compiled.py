@@ -19,7 +19,6 @@ from cometmq.kernels.records.selection import select
 from cometmq.kernels.sends import compiled as sends
 from cometmq.kernels.sends.grouping import group_entries
 from cometmq.kernels.text import properties
-from cometmq.kernels.text.utf8 import java_hash_many
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ __all__ = [
     "gather",
     "group_entries",
     "index_insert",
-    "java_hash_many",
     "properties",
     "pulls",
     "queries",

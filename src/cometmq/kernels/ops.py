@@ -199,18 +199,6 @@ class Ops(Protocol):
         """Compute the CRC-32 of a buffer, as ``zlib.crc32`` does."""
         ...
 
-    def java_hash_many(self, blob: Buffer | Bytes, offsets: Longs) -> Ints:
-        """Compute Java's ``String.hashCode`` of many texts; malformed UTF-8 counts as U+FFFD.
-
-        Args:
-            blob: the UTF-8 bytes of all texts; text ``i`` is ``blob[offsets[i]:offsets[i + 1]]``.
-            offsets: int64[texts + 1].
-
-        Returns:
-            int32[texts].
-        """
-        ...
-
     def scan(
         self,
         buffer: Buffer | Bytes,

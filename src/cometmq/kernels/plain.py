@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Collection, Iterable
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,7 +11,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.dispatch import index_keys, queue_tags_code
 from cometmq.format.host import IPV4_SIZE
-from cometmq.format.java.java_hash import index_key_hash, java_hash
+from cometmq.format.java.java_hash import index_key_hash
 from cometmq.format.record import BORN_HOST_AT, STORE_HOST_AT, RecordHead
 from cometmq.format.scan import StopReason, check
 from cometmq.format.sys_flag import (
@@ -52,13 +51,6 @@ _INT_SIGN: Final = 2**31
 def crc32(buffer: Buffer | Bytes) -> int:
     """Compute the CRC-32 of a buffer: see ``ops.Ops.crc32``."""
     return zlib.crc32(_view(buffer))
-
-
-def java_hash_many(blob: Buffer | Bytes, offsets: Longs) -> Ints:
-    """Compute Java's hash of many texts: see ``ops.Ops.java_hash_many``."""
-    data, bounds = _view(blob), offsets.tolist()
-    texts = [str(data[begin:end], "utf-8", "replace") for begin, end in pairwise(bounds)]
-    return _ints(map(java_hash, texts))
 
 
 def scan(

@@ -16,7 +16,7 @@ from tests.kernels.signing import ANN
 
 from cometmq.kernels import plain
 from cometmq.kernels.frames.fields import KINDS, NAMES, FrameKind
-from cometmq.kernels.frames.rows import KEY_FIELDS, FrameRun, Frames
+from cometmq.kernels.frames.rows import FRAME, KEY_FIELDS, Frames, ReadFrames
 from cometmq.kernels.ops import Ops
 from cometmq.wire.acl import SIGNATURE, signed_fields
 
@@ -45,9 +45,9 @@ def came_of(ops: Ops, reads: list[bytes], *, are_signed: bool, count: int = 1000
     room = Frames(are_signed=are_signed, count=count)
     room.begin(reads)
     kinds = ops.frames.read(room)
-    runs = [[getattr(run, name) for name in FrameRun.__annotations__] for run in room.runs[: len(reads)]]
+    runs = [[getattr(run, name) for name in ReadFrames.__annotations__] for run in room.runs[: len(reads)]]
     found: list[Any] = [(kinds, runs)]
-    for number in range(room.runs[len(reads) - 1].behind):
+    for number in range(room.runs[len(reads) - 1].end_row):
         row = room.rows[number]
         found.append((row.begin, row.end, row.kind, row.next))
         if row.kind != FrameKind.COMMAND:
@@ -105,7 +105,8 @@ def test_threads_read_frames_at_the_same_time(compiled: Ops) -> None:
         room.begin([framed(b'{"code":%d,"extFields":{"b":"T","topic":"T"}}' % code, body) * len(room.rows)])
         for _ in range(300):
             compiled.frames.read(room)
-            if not (np.all(room.array["kind"] == kind) and np.all(room.array["code"] == code)):
+            rows = np.frombuffer(memoryview(room.rows).cast("B"), FRAME)
+            if not (np.all(rows["kind"] == kind) and np.all(rows["code"] == code)):
                 return False
         return True
 

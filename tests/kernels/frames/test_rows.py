@@ -26,13 +26,15 @@ def read(ops: Ops, *reads: bytes, count: int = 100) -> tuple[Frames, int]:
 
 def test_each_read_begins_with_its_first_run(ops: Ops) -> None:
     frames, kinds = read(ops, COMMAND + json_frame(), json_frame() * 2 + COMMAND, json_frame()[:-1])
-    runs = [(run.kind, run.first, run.last, run.done, run.left, run.behind) for run in frames.runs[:3]]
+    runs = [
+        (run.kind, run.first, run.last, run.done, run.commands_end, run.end_row) for run in frames.runs[:3]
+    ]
     assert runs == [
         (FrameKind.COMMAND, 0, 1, 0, 1, 2),  # commands are left at once
         (FrameKind.SEND, 2, 4, 2, 2, 5),
         (FrameKind.COMMAND, 5, 5, 5, 5, 5),
     ]
-    assert [(run.is_whole, run.is_cut) for run in frames.runs[:3]] == [(1, 0), (1, 0), (0, 1)]
+    assert [(run.is_whole, run.has_rest) for run in frames.runs[:3]] == [(1, 0), (1, 0), (0, 1)]
     assert kinds == 1 << FrameKind.COMMAND | 1 << FrameKind.SEND
 
 
@@ -41,7 +43,7 @@ def test_the_next_run_is_of_the_kind_of_its_first_frame(ops: Ops) -> None:
     run, found = frames.runs[0], []
     for first in (2, 3, 4):
         frames.begin_run(run, first)
-        found.append((run.kind, run.first, run.last, run.left))
+        found.append((run.kind, run.first, run.last, run.commands_end))
     assert found == [
         (FrameKind.COMMAND, 2, 3, 3),
         (FrameKind.SEND, 3, 4, 3),
@@ -52,7 +54,7 @@ def test_the_next_run_is_of_the_kind_of_its_first_frame(ops: Ops) -> None:
 def test_a_read_for_which_there_are_no_rows_is_neither_whole_nor_cut(ops: Ops) -> None:
     frames, _ = read(ops, json_frame() * 5, count=3)
     run = frames.runs[0]
-    assert (run.behind, run.rows_end, run.is_whole, run.is_cut) == (3, 3 * len(json_frame()), 0, 0)
+    assert (run.end_row, run.frames_end, run.is_whole, run.has_rest) == (3, 3 * len(json_frame()), 0, 0)
 
 
 @pytest.mark.parametrize("frame", [json_frame({"i": USUAL["i"] + 'k\x01\\"ü\x02'}), binary_frame()])

@@ -20,7 +20,7 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.requests.runs import ReadRun
 from cometmq.broker.state.rates import Rates
 from cometmq.format.dispatch import KeyKind
-from cometmq.kernels.frames.rows import FrameRun, Frames
+from cometmq.kernels.frames.rows import Frames, ReadFrames
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.queries.rows import (
     QUERIES_MAX,
@@ -61,7 +61,7 @@ class _QueriesOfRun(NamedTuple):
     """The queries of a run that are looked up: from which row to before which they are."""
 
     session: Session
-    run: FrameRun
+    run: ReadFrames
     begin: int
     end: int
 
@@ -84,12 +84,12 @@ class MessageQueries:
         for read, run in runs:
             begin = queries.count
             if read.session.congested:
-                run.left = run.last
+                run.commands_end = run.last
             elif begin < QUERIES_MAX:  # else its turn comes when these are answered
                 if count := ops.queries.read(frames, run.first, run.last, queries):
                     asked.append(_QueriesOfRun(read.session, run, begin, begin + count))
                 else:
-                    run.left = run.first + 1
+                    run.commands_end = run.first + 1
         if asked:
             self._rates.query_rows[ops.body] += queries.count
             self._answer(frames, asked)
@@ -134,7 +134,7 @@ class MessageQueries:
         begin, end = max(asked.begin, first), min(asked.end, first + len(states))
         if session.congested or run.done != rows[begin].frame:
             return  # the peer is to take its responses first: these queries are read again
-        run.done = run.left = rows[end - 1].frame + 1
+        run.done = run.commands_end = rows[end - 1].frame + 1
         sent = rows[begin - 1].answer_end if begin > first else 0
         others = states[begin - first : end - first]
         if others.count(_ANSWERED) == len(others):  # nearly always

@@ -35,7 +35,7 @@ from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.subscriptions import NotLatest, Subscriptions
 from cometmq.cluster.hold import PullHold
 from cometmq.cluster.route import MASTER
-from cometmq.kernels.frames.rows import FrameRun, Frames
+from cometmq.kernels.frames.rows import Frames, ReadFrames
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.pulls.plain import row_of
 from cometmq.kernels.pulls.rows import (
@@ -84,7 +84,7 @@ class RunPulls(NamedTuple):
         end: the position behind its pulls among those of all runs; those of the next run begin there.
     """
 
-    run: FrameRun
+    run: ReadFrames
     end: int
 
 
@@ -139,13 +139,13 @@ class PullRequests:
         self._bulk.begin()
         for read, run in runs:
             if read.session.congested:
-                run.left = run.last
+                run.commands_end = run.last
             elif len(pulls) < PULLS_MAX:  # else the next call reads them
                 count = self._reader.read(ops, frames, read.session, run.first, run.last, pulls)
                 if count:
                     added.append(RunPulls(run, len(pulls)))
                 else:
-                    run.left = run.first + 1
+                    run.commands_end = run.first + 1
         self._answer(pulls, added)
 
     def handlers(self) -> Handlers:
@@ -244,7 +244,7 @@ class PullRequests:
             begin = 0
             for run, run_end in added:
                 if first < run_end and begin < end:
-                    run.done = run.left = pulls[min(run_end, end) - 1].frame + 1
+                    run.done = run.commands_end = pulls[min(run_end, end) - 1].frame + 1
                 begin = run_end
             self._conclude(pulls[first:end], answered)
             first = end

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
-from cometmq.kernels.frames.rows import FrameRun, Frames
+from cometmq.kernels.frames.rows import Frames, ReadFrames
 from cometmq.kernels.ops import Ops
 from cometmq.net.session import Read
 
-ReadRun: TypeAlias = tuple[Read, FrameRun]
+ReadRun: TypeAlias = tuple[Read, ReadFrames]
 """A read, and the run that it goes on with."""
 
 
@@ -15,10 +15,11 @@ class Taker(Protocol):
     """Answers the frames of one kind."""
 
     def take(self, ops: Ops, frames: Frames, runs: Sequence[ReadRun], /) -> None:
-        """Answer the frames of each run, up to one that must become a command: set ``done`` and ``left``.
+        """Answer the frames of each run, up to one that must become a command.
 
-        A run whose ``left`` is ``first`` waits for the next call; at least one run must make progress. If it
-        raises, it must not have answered any frame from ``done`` on: they are answered with SYSTEM_ERROR.
+        ``done`` and ``commands_end`` are set. A run whose ``commands_end`` is ``first`` waits for the next
+        call; at least one run must make progress. If it raises, it must not have answered any frame from
+        ``done`` on: they are answered with SYSTEM_ERROR.
 
         Args:
             ops: the operations of the body that has read the frames.

@@ -263,7 +263,7 @@ class Sends:
 def _leave(runs: Sequence[ReadRun]) -> None:
     """Leave all sends of some runs to be commands."""
     for _, run in runs:
-        run.done, run.left = run.first, run.last
+        run.done, run.commands_end = run.first, run.last
 
 
 def _sender(session: Session, send: RareSend) -> Callable[[bytes], None]:

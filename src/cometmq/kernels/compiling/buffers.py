@@ -1,4 +1,4 @@
-"""How kernels read and write the arrays that they are given, and the big-endian numbers of the disk."""
+"""How kernels read and write the arrays that they are given, and the big-endian numbers of disk and wire."""
 
 from collections.abc import Callable
 from functools import partial

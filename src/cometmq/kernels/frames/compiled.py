@@ -78,7 +78,7 @@ _IS_FIELDS, _IS_CODE, _IS_FLAG, _IS_OPAQUE, _IS_VERSION, _IS_OTHER = range(6)
     _FLAG,
     _OPAQUE,
     _OTHERS,  # how many fields have no column
-    _ESCAPED,  # whether the properties have escapes or characters outside ASCII
+    _HAS_PROPERTIES,  # whether there are any, which may have escapes and characters outside ASCII
 ) = range(r.ABOUT_SIZE)
 
 _NO_FIELD: Final = -1
@@ -261,7 +261,7 @@ def _read_fields(data: Bytes, position: int, end: int, places: Any, about: Longs
             value, column = position + 1, _column_of(data, name, name_end)
         if column == _PROPERTIES:
             value_end = text_end(data, value, end)
-            about[_ESCAPED] = 1
+            about[_HAS_PROPERTIES] = 1
         else:
             value_end = plain_end(data, value, end)
         if value_end < 0 or not _put_place(places, column, value, value_end, about):
@@ -347,7 +347,7 @@ def _read_binary(data: Bytes, position: int, end: int, places: Any, about: Longs
             return False
         column = _column_of(data, name, name_end)
         if column == _PROPERTIES:
-            about[_ESCAPED] = 1
+            about[_HAS_PROPERTIES] = 1
         elif not is_plain(data, value, value_end):
             return False
         if not _put_place(places, column, value, value_end, about):
@@ -366,7 +366,7 @@ def _read_frame(data: Bytes, position: int, end: int, row: Any, places: Any, abo
     row.kind = _COMMAND
     places[:] = ABSENT
     about[_CODE] = about[_FLAG] = about[_OPAQUE] = NOT_A_NUMBER
-    about[_OTHERS] = about[_ESCAPED] = 0
+    about[_OTHERS] = about[_HAS_PROPERTIES] = 0
     if word >> 24:
         is_read = _read_binary(data, header, body, places, about)
     else:
@@ -380,7 +380,7 @@ def _read_frame(data: Bytes, position: int, end: int, row: Any, places: Any, abo
     if kind == _SEND:
         if body < end and not row.flag & ~_ONEWAY_FLAG:
             row.kind = kind
-    elif body == end and not row.flag and not about[_ESCAPED]:
+    elif body == end and not row.flag and not about[_HAS_PROPERTIES]:
         row.kind = kind
 
 
@@ -425,7 +425,7 @@ def _put_key(data: Bytes, row: Any, places: Any, texts: Bytes, at: int) -> Any:
 @inlined
 def _put_texts(data: Bytes, row: Any, places: Any, signed: Any, texts: Bytes, at: int) -> Any:
     """Write the texts of a signed request to ``texts[at:]``; return where they end, -1 if it is unusual."""
-    if places[2 * _UNSIGNED] != ABSENT or row.code == r.OF_STORED:
+    if places[2 * _UNSIGNED] != ABSENT or row.code == r.NEEDS_RECORD_CODE:
         return int64(-1)
     signature_at = _put_signed(data, row, places, texts, at)
     if signature_at < 0:
@@ -461,12 +461,12 @@ places_of = array_of(types.int32, 2 * FIELD_COUNT)
 @inlined
 def _begin_run(run: Any, rows: Any, first: int) -> Any:
     """Begin with a read's first run, see ``rows.Frames.begin_run``; return its kind."""
-    run.first, run.done, run.left, run.last, run.checked = first, first, first, first, first
+    run.first, run.done, run.commands_end, run.last, run.checked = first, first, first, first, first
     run.kind = _COMMAND
-    if first < run.behind:
+    if first < run.end_row:
         run.kind, run.last = rows[first].kind, rows[first].next
         if run.kind == _COMMAND:
-            run.left = run.last
+            run.commands_end = run.last
     return run.kind
 
 
@@ -480,11 +480,11 @@ def read_frames(data: Bytes, read_count: int, table: Longs, are_signed: bool) ->
     for i in range(read_count):
         run = runs[i]
         first, position = count, run.begin
-        run.is_cut = 0
+        run.has_rest = 0
         while count < len(rows):
             end = _frame_end(data, position, run.end)
             if end < 0:
-                run.is_cut = position < run.end
+                run.has_rest = position < run.end
                 break
             row = rows[count]
             _read_frame(data, position, end, row, places[count], about)
@@ -502,7 +502,7 @@ def read_frames(data: Bytes, read_count: int, table: Longs, are_signed: bool) ->
                         texts_end = put_end
             count += 1
             position = end
-        run.behind, run.rows_end, run.is_whole = count, position, position == run.end
+        run.end_row, run.frames_end, run.is_whole = count, position, position == run.end
         _link(rows, first, count)
         kinds |= int64(1) << _begin_run(run, rows, first)
     return kinds

@@ -8,7 +8,15 @@ import numpy as np
 
 from cometmq.errors import CometMQError
 from cometmq.kernels.frames.fields import KINDS, FrameKind
-from cometmq.kernels.frames.rows import KEY_FIELDS, NO_TEXT, OF_STORED, SPARE, UNSIGNED, Frames, Signed
+from cometmq.kernels.frames.rows import (
+    KEY_FIELDS,
+    NEEDS_RECORD_CODE,
+    NO_TEXT,
+    SPARE,
+    UNSIGNED,
+    Frames,
+    Signed,
+)
 from cometmq.wire.acl import SIGNATURE, signed_content
 from cometmq.wire.frame import (
     HEADER_LENGTH_MASK,
@@ -62,8 +70,8 @@ class PlainFrames:
                 decoded.append(command)
                 position = end
             _link(frames, first)
-            run.behind, run.checked = len(decoded), first
-            run.rows_end, run.is_cut, run.is_whole = position, is_cut, position == read_end
+            run.end_row, run.checked = len(decoded), first
+            run.frames_end, run.has_rest, run.is_whole = position, is_cut, position == read_end
             frames.begin_run(run, first)
             kinds |= 1 << run.kind
         return kinds
@@ -123,7 +131,7 @@ class _Texts:
     def put(self, number: int, command: Command, body_at: int, end: int) -> bool:
         """Write what is signed of a command, its signature and its key; return False if that is unusual."""
         fields, frames = command.ext_fields, self._frames
-        if not fields.keys() - {SIGNATURE} or UNSIGNED in fields or command.code == OF_STORED:
+        if not fields.keys() - {SIGNATURE} or UNSIGNED in fields or command.code == NEEDS_RECORD_CODE:
             return False
         key = [_NUMBER.pack(command.code), _NUMBER.pack(command.flag)]
         try:

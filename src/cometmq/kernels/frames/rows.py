@@ -35,8 +35,9 @@ NO_TEXT: Final = -1
 """The length in a key of a field that is missing."""
 UNSIGNED: Final = ADDED_AFTER_SIGNING
 """A request with this field is a command where signatures are checked: see ``wire.acl``."""
-OF_STORED: Final = int(RequestCode.VIEW_MESSAGE_BY_ID)
-"""So is this one: what it needs is known once its record is found, see ``broker.auth.stored_records``."""
+NEEDS_RECORD_CODE: Final = int(RequestCode.VIEW_MESSAGE_BY_ID)
+"""So is a request with this code: which permission it needs is known once its record is found, see
+``broker.auth.stored_records``."""
 
 
 class Frame(Structure):
@@ -46,13 +47,11 @@ class Frame(Structure):
 
     Attributes:
         begin, end: where it is in the bytes that were read.
-        body_at: where its body begins, which may be empty.
         kind: a ``fields.FrameKind``.
-        code: of a request whose kind is not COMMAND.
-        flag: the header's flag.
-        opaque: the header's opaque number.
-        is_binary: whether its header is a ROCKETMQ one, and so the response's.
         next: the row behind the last one of those of the same kind and read that follow it without a gap.
+        code, flag, opaque: the header's; like the next two they are worthless if the kind is COMMAND.
+        is_binary: whether its header is a ROCKETMQ one, and so the response's.
+        body_at: where its body begins, which may be empty.
     """
 
     begin: int
@@ -96,39 +95,43 @@ SIGNED: Final = np.dtype([(name, np.int64) for name in Signed._fields])
 """The dtype of a Signed."""
 
 
-class FrameRun(Structure):
+class ReadFrames(Structure):
     """A socket read among those that are read together, and its run: its next frames, all of one kind.
+
+    Who takes a run says how far it has come, and the read's next run begins there::
+
+        first ── answered ──► done ── as commands ──► commands_end ── the next run ──► end_row
 
     Attributes:
         begin, end: where the read's bytes are.
-        rows_end: where its frames that have rows end.
-        is_cut: whether it goes on there with a part of a frame, or with what is none.
+        frames_end: where its frames that have rows end.
+        has_rest: whether it goes on there with a part of a frame, or with what is none.
         is_whole: whether all its bytes are those of rows.
-        behind: the row behind its last one.
+        end_row: the row behind its last one.
         kind: the ``fields.FrameKind`` of the run.
         first, last: the rows of the run: from the first one to before the last one.
         done: the row before which they are answered.
-        left: the row before which those behind ``done`` are to be handled as commands.
+        commands_end: the row before which those from ``done`` on are handled as commands.
         checked: the row before which the read's frames are checked, where requests are.
     """
 
     begin: int
     end: int
-    rows_end: int
-    is_cut: int
+    frames_end: int
+    has_rest: int
     is_whole: int
-    behind: int
+    end_row: int
     kind: int
     first: int
     last: int
     done: int
-    left: int
+    commands_end: int
     checked: int
 
 
-FrameRun._fields_ = [(name, c_int64) for name in FrameRun.__annotations__]
-RUN: Final = np.dtype([(name, np.int64) for name in FrameRun.__annotations__])
-"""The dtype of a FrameRun."""
+ReadFrames._fields_ = [(name, c_int64) for name in ReadFrames.__annotations__]
+RUN: Final = np.dtype([(name, np.int64) for name in ReadFrames.__annotations__])
+"""The dtype of a ReadFrames."""
 
 RUNS, ROWS, PLACES, SIGNED_PLACES, TEXTS, ABOUT = range(6)
 """The arrays of ``Frames.table``; in the last one the compiled body notes what a header says."""
@@ -145,7 +148,6 @@ class Frames:
     Attributes:
         data: the bytes of all reads, one after another.
         rows: a row for each frame.
-        array: FRAME[], the same rows.
         places: int32[rows, 2 × FIELD_COUNT]: see ``fields``. Of commands they mean nothing.
         signed: SIGNED[], for each frame that is no command where its texts are, if signatures are read.
         texts: these texts, UTF-8.
@@ -160,17 +162,16 @@ class Frames:
         self.are_signed = are_signed
         self.data = b""
         self.rows = (Frame * count)()
-        self.array: NDArray[np.void] = np.frombuffer(memoryview(self.rows).cast("B"), FRAME)
         self.places: NDArray[np.int32] = np.empty((count, 2 * FIELD_COUNT), np.int32)
         self.signed: NDArray[np.void] = np.zeros(count if are_signed else 0, SIGNED)
         self.texts: Bytes = np.zeros(texts_size if are_signed else 0, np.uint8)
-        runs = (FrameRun * READS_MAX)()
+        runs = (ReadFrames * READS_MAX)()
         self.runs = list(runs)  # a structure that is taken from an array is made anew each time
         self.read_count = 0
         self.decoded: list[Command | None] = []
         self.table = ArrayTable(
             np.frombuffer(memoryview(runs).cast("B"), RUN),
-            self.array,
+            np.frombuffer(memoryview(self.rows).cast("B"), FRAME),
             self.places,
             self.signed,
             self.texts,
@@ -197,15 +198,15 @@ class Frames:
         found = [command for command in self.decoded[first:last] if command is not None]
         return found if len(found) == last - first else []
 
-    def begin_run(self, run: FrameRun, first: int) -> None:
-        """Begin with a read's next run at a row; commands are left at once."""
-        run.first = run.done = run.left = run.last = first
+    def begin_run(self, run: ReadFrames, first: int) -> None:
+        """Begin with a read's next run at a row; nobody takes commands, so they are marked at once."""
+        run.first = run.done = run.commands_end = run.last = first
         run.kind = FrameKind.COMMAND
-        if first < run.behind:
+        if first < run.end_row:
             row = self.rows[first]
             run.kind, run.last = row.kind, row.next
             if not run.kind:
-                run.left = run.last
+                run.commands_end = run.last
 
     def request(self, number: int) -> Command:
         """Return the request of a row that is no command, with the values that its places say."""
@@ -241,10 +242,11 @@ class FrameOps(Protocol):
 
         Each read's run is begun, see ``begin_run``. Returns which kinds the runs have, as bits: 1 << kind.
 
-        Only requests of ``fields.KINDS`` get another kind than COMMAND, in a usual spelling: their header has
-        no field twice, and its texts have neither escapes nor characters outside ASCII, except the properties
-        of sends. One that is no send has neither a body nor a flag; a send has a body. If signatures are
-        read, a request is a command, too, whose signed texts cannot be told from its places, and one that is
-        OF_STORED.
+        Only requests of ``fields.KINDS`` get another kind than COMMAND. One that is no send has neither a
+        body nor a flag, and its texts have neither escapes nor characters outside ASCII; a send has a body.
+        The compiled body takes a usual spelling only: no field twice, no escapes but in the properties of
+        sends. The plain one takes some that it leaves; as a command each has the same answer. If signatures
+        are read, a request is a command, too, whose signed texts cannot be told from its places, and one
+        with ``NEEDS_RECORD_CODE``.
         """
         ...

@@ -93,7 +93,8 @@ class EntryChoice:
         chosen: the records chosen so far.
         looked_at: how many entries are done with.
         last: the CommitLog offset of the last of them, -1 if there is none.
-        is_last_gone: whether the last record that was wanted is not in the log, and none is chosen.
+        gone_before: the CommitLog offset where the first file begins that may be there.
+        is_last_gone: while none is chosen, whether the last record that was wanted is not in the log.
     """
 
     __slots__ = (
@@ -117,7 +118,7 @@ class EntryChoice:
         self.chosen: list[ChosenRecord] = []
         self.looked_at = 0
         self.last = -1
-        self.gone_before = 0  # CommitLog offset where the first file begins that may be there
+        self.gone_before = 0
         self.is_last_gone = False
 
     def go_on(self, entries: Iterable[Entry]) -> None:

@@ -293,7 +293,7 @@ class AnswerRoom(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Which records a read gives; the numbers behind ``outcome`` are 0 of a choice that is LEFT.
+    """Which records a read gives; of a choice that is LEFT, the other numbers are the defaults.
 
     Attributes:
         record_count: how many records are chosen.
@@ -340,10 +340,14 @@ class PullOps(Protocol):
         limits: Longs,
         /,
     ) -> int:
-        """Ask for what pulls want from row ``begin`` on, up to the first whose queue's entries are not known.
+        """Ask for what pulls want from row ``begin`` on, up to the first that is not for this operation.
+
+        It stops at one whose target or whose queue's entries are not known, that wants messages by their
+        tags or an unusual number of bytes, or for which there is no room. One that begins where its queue
+        ends is AT_END, and passed over.
 
         Args:
-            pulls: PULL[], as ``read`` makes them; each that is asked for gets its state.
+            pulls: PULL[], as ``read`` makes them; each that is asked for or passed over gets its state.
             targets: int64, a row for each target: see ``QUEUE_NUMBER`` and the other.
             asks: gets rows and entries, while there is room.
             limits: int64, see ``ASK_COUNT_MAX`` and the others.
@@ -383,7 +387,7 @@ class PullOps(Protocol):
         """Answer what is asked in rows from ``first`` on, as far as it can be from one file.
 
         Args:
-            asks: its rows get OUTCOME, and if that is not LEFT, COUNT, NEXT_OFFSET and ANSWER_END.
+            asks: its rows get OUTCOME, COUNT and ANSWER_END, and unless they are LEFT, NEXT_OFFSET.
             out: gets the answers from ``at`` on, one frame behind the other; none where nothing is found.
             limits: int64, as for ``choose``.
 

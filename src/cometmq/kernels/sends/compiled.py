@@ -87,25 +87,25 @@ def encode_sends(
         if run.kind != _SEND:
             continue
         host_at = run_count * SIZED_HOST_SIZE
-        run.done, run.left = run.first, run.last
+        run.done, run.commands_end = run.first, run.last
         for i in range(run.first, run.last):
             if numbers[r.MESSAGE_COUNT] >= r.SENDS_MAX:
-                run.left = run.done
+                run.commands_end = run.done
                 break
             if not read_send(
                 data, rows[i], places[i], send, texts, names, slots, cells, next_offsets, numbers
             ):
                 continue
             if i > run.done:  # others lie between
-                run.left = i
+                run.commands_end = i
                 break
             records_end = numbers[r.RECORDS_END] + records_size(send, int64(byte_at(hosts, host_at)), bounds)
             if records_end + END_FILE_MIN_BLANK > numbers[r.FILE_ROOM]:
-                run.left = i + 1
+                run.commands_end = i + 1
                 break
             answers_end = numbers[r.ANSWERS_END] + answer_size(send, constants, bounds)
             if records_end > len(records) or answers_end > len(answers):
-                run.left = run.done if numbers[r.MESSAGE_COUNT] else i + 1
+                run.commands_end = run.done if numbers[r.MESSAGE_COUNT] else i + 1
                 break
             records_end = _put_messages(
                 send, texts, constants, numbers, next_offsets, entries, data, hosts, host_at, records

@@ -19,7 +19,7 @@ from cometmq.format.properties import (
 from cometmq.format.record import END_FILE_MIN_BLANK, encode_fields
 from cometmq.format.sys_flag import TRANSACTION_MASK
 from cometmq.kernels.frames.fields import FrameKind
-from cometmq.kernels.frames.rows import FrameRun, Frames
+from cometmq.kernels.frames.rows import Frames, ReadFrames
 from cometmq.kernels.sends import rows as r
 from cometmq.kernels.sends.rows import SendBatch
 from cometmq.kernels.sends.topic_table import NO_QUEUE
@@ -77,29 +77,29 @@ class _Encoder:
         self._answer_size = r.ANSWER_SIZE_MAX + len(constants.data)
         self._id_size = len(constants.host_id) + r.OFFSET_DIGITS + 1
 
-    def encode(self, frames: Frames, run: FrameRun, born_host: bytes) -> None:
+    def encode(self, frames: Frames, run: ReadFrames, born_host: bytes) -> None:
         """Encode the usual sends of a run; set where they end, and those behind them that are left."""
         values = self._values
-        run.done, run.left = run.first, run.last
+        run.done, run.commands_end = run.first, run.last
         for number in range(run.first, run.last):
             if self._count >= r.SENDS_MAX:
-                run.left = run.done
+                run.commands_end = run.done
                 return
             send = self._usual(frames.request(number))
             if send is None:
                 continue
             if number > run.done:  # others lie between
-                run.left = number
+                run.commands_end = number
                 return
             records, ids, size = self._encoded(send, born_host)
             records_end = self._records_end + size
             if records_end + END_FILE_MIN_BLANK > values[r.FILE_ROOM]:
-                run.left = number + 1
+                run.commands_end = number + 1
                 return
             command, header, queue, unique_key, _, is_rare = send
             answer_size = self._answer_size + len(unique_key) + len(ids) * self._id_size
             if records_end > values[r.RECORDS_MAX] or self.answers_end + answer_size > values[r.ANSWERS_MAX]:
-                run.left = run.done if self._count else number + 1
+                run.commands_end = run.done if self._count else number + 1
                 return
             if is_rare:
                 continue

@@ -168,7 +168,7 @@ def constants_of(template: ResponseTemplate, added: bytes, store_host: bytes) ->
 
 
 class SendBatch:
-    """The usual sends of one turn of the event loop; reused for each turn.
+    """The usual sends that are encoded together; reused for the next ones.
 
     Args:
         topics: the topics that sends may go to.
@@ -241,7 +241,7 @@ class SendBatch:
         file_room: int,
         store_time: int,
     ) -> None:
-        """Begin a turn without sends: where those go that are encoded next.
+        """Begin without sends: where those go that are encoded next.
 
         Args:
             next_offsets: as the attribute.
@@ -273,7 +273,7 @@ class SendBatch:
 
     @property
     def records(self) -> memoryview:
-        """The records, one after another; valid until the next turn."""
+        """The records, one after another; valid until the next ``begin``."""
         return self._room[: self.values[RECORDS_END]]
 
     def answers(self, begin: int = 0, end: int | None = None) -> bytes:
@@ -295,10 +295,10 @@ class SendOps(Protocol):
     def encode(self, batch: SendBatch, frames: Frames, hosts: bytes, /) -> None:
         """Encode the usual sends of each run of sends, up to the first other one, into a batch.
 
-        Each run's ``done`` and ``left`` are set, and in the batch where its responses end. Also a send that
-        does not fit into the log's file is left; where there is no more room in the batch, nothing is. A
-        SEND_BATCH_MESSAGE is encoded whole or not at all. A send in an unusual spelling may be left like one
-        that is rare: what is made of it as a command is the same.
+        Each run's ``done`` and ``commands_end`` are set, and in the batch where its responses end. Also a
+        send that does not fit into the log's file is left; where there is no more room in the batch, nothing
+        is. A SEND_BATCH_MESSAGE is encoded whole or not at all. A send in an unusual spelling may be left
+        like one that is rare: what is made of it as a command is the same.
 
         Args:
             batch: its topics say where sends may go.

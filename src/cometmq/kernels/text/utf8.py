@@ -6,28 +6,15 @@ cannot be completed is one U+FFFD.
 
 from typing import Any, Final
 
-import numpy as np
-
-from cometmq.kernels.arrays import Bytes, Ints, Longs
+from cometmq.kernels.arrays import Bytes
 from cometmq.kernels.compiling.buffers import byte_at, word_at
-from cometmq.kernels.compiling.jit import inlined, int32, int64, kernel, uint32, uint64
-from cometmq.kernels.compiling.signatures import bytes_in, ints_out, longs_in, none
-from cometmq.message import Buffer
+from cometmq.kernels.compiling.jit import inlined, int64, uint32, uint64
 
 REPLACEMENT: Final = 0xFFFD
 MALFORMED: Final = -1
 _HIGHS: Final = uint64(0x8080808080808080)
 """The highest bit of each of eight bytes, which no ASCII character has set."""
 _POWERS: Final = tuple(31**i & 0xFFFFFFFF for i in range(9))
-
-
-def java_hash_many(blob: Buffer | Bytes, offsets: Longs) -> Ints:
-    """Compute Java's hash of many texts: see ``ops.Ops.java_hash_many``."""
-    data = np.frombuffer(blob, np.uint8)
-    assert len(offsets) > 0 and offsets[0] >= 0 and offsets[-1] <= len(data)
-    hashes = np.empty(len(offsets) - 1, np.int32)
-    _java_hash_many(data, offsets, hashes)
-    return hashes
 
 
 @inlined
@@ -105,12 +92,6 @@ def hash_text(value: Any, buffer: Bytes, position: int, end: int) -> Any:
             value = hash_on(value, code)
         position += size
     return value
-
-
-@kernel(none(bytes_in, longs_in, ints_out))
-def _java_hash_many(blob: Bytes, offsets: Longs, hashes: Ints) -> None:
-    for i in range(len(hashes)):
-        hashes[i] = int32(hash_text(uint32(0), blob, offsets[i], offsets[i + 1]))
 
 
 @inlined

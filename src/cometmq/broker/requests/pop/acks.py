@@ -50,7 +50,7 @@ from cometmq.format.pop.check_point import PopKey
 from cometmq.format.pop.names import RetryFlag, retry_topic
 from cometmq.format.pop.receipt import parse_receipt
 from cometmq.kernels.acks.rows import AckRows
-from cometmq.kernels.frames.rows import FrameRun, Frames
+from cometmq.kernels.frames.rows import Frames, ReadFrames
 from cometmq.kernels.ops import Ops
 from cometmq.logs import get_logger
 from cometmq.net.server import Session
@@ -126,10 +126,10 @@ class Acks:
         self._store_joined(joined)
         for _, run, (count, _) in joined_runs:
             run.done = run.first + count
-            run.left = run.done if run.done == run.last else run.done + 1
+            run.commands_end = run.done if run.done == run.last else run.done + 1
         self._answers.send_all([(session, answers) for session, _, (_, answers) in joined_runs if answers])
 
-    def _join(self, ops: Ops, frames: Frames, run: FrameRun, joined: _Joined) -> tuple[int, bytes]:
+    def _join(self, ops: Ops, frames: Frames, run: ReadFrames, joined: _Joined) -> tuple[int, bytes]:
         """Add the offsets of a run's rows to those of their check points.
 
         Returns how many are taken, and the responses to them.
