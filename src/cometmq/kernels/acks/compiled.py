@@ -15,9 +15,9 @@ from cometmq.kernels.acks.rows import (
     AckRows,
 )
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.buffers import array_of, byte_at, copy_bytes
+from cometmq.kernels.compiling.buffers import array_of, byte_at, bytes_of, copy_bytes
 from cometmq.kernels.compiling.jit import inlined, int64, kernel
-from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of, types
+from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of
 from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
 from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.frames.rows import PLACES, ROWS, Frames
@@ -75,15 +75,14 @@ def _put_answer(number: int, before: Bytes, behind: Bytes, out: Bytes, begin: in
 
 _acks_of = array_of(record_of(ACK))
 _points_of = array_of(record_of(ACK_POINT))
-_bytes_of = array_of(types.uint8)
 
 
 @kernel(long(bytes_object, longs_in, long, long, longs_in))
 def read_acks(data: Bytes, frames: Longs, first: int, last: int, into: Longs) -> Any:
     """Read the acknowledgements of some frames: see ``rows.AckOps.read``."""
     rows, all_places = rows_of(frames, ROWS), places_of(frames, PLACES)
-    acks, points, texts = _acks_of(into, ACKS), _points_of(into, POINTS), _bytes_of(into, TEXTS)
-    answers, before, behind = _bytes_of(into, ANSWERS), _bytes_of(into, BEFORE), _bytes_of(into, BEHIND)
+    acks, points, texts = _acks_of(into, ACKS), _points_of(into, POINTS), bytes_of(into, TEXTS)
+    answers, before, behind = bytes_of(into, ANSWERS), bytes_of(into, BEFORE), bytes_of(into, BEHIND)
     texts_end, point_end = int64(0), int64(0)
     count, answers_end = int64(0), int64(0)
     for i in range(min(last - first, len(acks))):

@@ -3,8 +3,8 @@
 from typing import Final
 
 from cometmq.kernels.arrays import Bytes, Ints, Longs
-from cometmq.kernels.compiling.buffers import byte_at
-from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint8, uintp
+from cometmq.kernels.compiling.buffers import byte_at, copy_bytes
+from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint8
 from cometmq.kernels.compiling.signatures import (
     bytes_in,
     bytes_out,
@@ -40,12 +40,6 @@ def _text_size(buffer: Bytes, position: int, end: int) -> int:
     return size
 
 
-@inlined
-def _copy(buffer: Bytes, position: int, end: int, data: Bytes, to: int) -> None:
-    for i in range(end - position):
-        data[uintp(to + i)] = byte_at(buffer, position + i)
-
-
 @kernel(long(bytes_in, longs_in, longs_in, types.boolean, ints_out))
 def set_offsets(buffer: Bytes, begins: Longs, ends: Longs, is_text: bool, offsets: Ints) -> int:
     """Compute where each piece will begin in a column; return the size of all pieces in bytes.
@@ -77,7 +71,7 @@ def copy_pieces(buffer: Bytes, begins: Longs, ends: Longs, is_text: bool, offset
     for i in range(len(begins)):
         position, end, to = begins[i], ends[i], int64(offsets[i])
         if not is_text or _is_ascii(buffer, position, end):
-            _copy(buffer, position, end, data, to)
+            copy_bytes(buffer, position, end, data, to)
             continue
         while position < end:
             code, length = code_point(buffer, position, end)
@@ -86,8 +80,7 @@ def copy_pieces(buffer: Bytes, begins: Longs, ends: Longs, is_text: bool, offset
                     data[to + k] = _REPLACEMENT[k]
                 to += len(_REPLACEMENT)
             else:
-                _copy(buffer, position, position + length, data, to)
-                to += length
+                to = copy_bytes(buffer, position, position + length, data, to)
             position += length
 
 

@@ -47,6 +47,10 @@ def array_of(element: Any, columns: int = 0) -> Callable[[Longs, int], Any]:
     return made
 
 
+bytes_of = array_of(types.uint8)
+longs_of = array_of(types.int64)
+
+
 @intrinsic
 def lowest_bit(_: Any, number: Any) -> Any:
     """Return the position of the lowest bit that is set in a number other than 0: one instruction."""

@@ -9,8 +9,10 @@ from cometmq.kernels.arrays import Bytes, Longs
 from cometmq.kernels.compiling.buffers import (
     array_of,
     byte_at,
+    bytes_of,
     copy_bytes,
     int_at,
+    longs_of,
     put_int,
     short_at,
     word_at,
@@ -452,8 +454,6 @@ def _link(rows: Any, first: int, last: int) -> None:
 
 runs_of = array_of(record_of(r.RUN))
 _signed_of = array_of(record_of(r.SIGNED))
-_texts_of = array_of(types.uint8)
-_about_of = array_of(types.int64)
 rows_of = array_of(record_of(r.FRAME))
 places_of = array_of(types.int32, 2 * FIELD_COUNT)
 
@@ -474,8 +474,8 @@ def _begin_run(run: Any, rows: Any, first: int) -> Any:
 def read_frames(data: Bytes, read_count: int, table: Longs, are_signed: bool) -> Any:
     """Read the frames of all reads: see ``rows.FrameOps.read``."""
     runs, rows, places = runs_of(table, r.RUNS), rows_of(table, r.ROWS), places_of(table, r.PLACES)
-    signed, texts = _signed_of(table, r.SIGNED_PLACES), _texts_of(table, r.TEXTS)
-    about = _about_of(table, r.ABOUT)
+    signed, texts = _signed_of(table, r.SIGNED_PLACES), bytes_of(table, r.TEXTS)
+    about = longs_of(table, r.ABOUT)
     count, texts_end, kinds = int64(0), int64(0), int64(0)
     for i in range(read_count):
         run = runs[i]

@@ -3,9 +3,18 @@
 from typing import Any, Final
 
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.buffers import array_of, copy_bytes, put_int, put_long, put_word, word_at
+from cometmq.kernels.compiling.buffers import (
+    array_of,
+    bytes_of,
+    copy_bytes,
+    longs_of,
+    put_int,
+    put_long,
+    put_word,
+    word_at,
+)
 from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint64
-from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of, types
+from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of
 from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
 from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.frames.rows import PLACES, ROWS
@@ -148,16 +157,14 @@ def _read_pull(data: Bytes, number: int, frame: Any, places: Any, pull: Any) -> 
 
 
 _pulls_of = array_of(record_of(PULL))
-_bytes_of = array_of(types.uint8)
-_longs_of = array_of(types.int64)
 
 
 @kernel(long(bytes_object, longs_in, long, long, longs_in, longs_in))
 def read(data: Bytes, frames: Longs, first: int, last: int, into: Longs, table: Longs) -> Any:
     """Read the pulls of some frames: see ``rows.PullOps.read``."""
     frame_rows, places = rows_of(frames, ROWS), places_of(frames, PLACES)
-    pulls, unknown = _pulls_of(into, PULLS), _bytes_of(into, NEW_KEYS)
-    keys, rows, slots = _bytes_of(table, KEYS), _longs_of(table, KEY_ROWS), _longs_of(table, SLOTS)
+    pulls, unknown = _pulls_of(into, PULLS), bytes_of(into, NEW_KEYS)
+    keys, rows, slots = bytes_of(table, KEYS), longs_of(table, KEY_ROWS), longs_of(table, SLOTS)
     unknown_end = int64(0)
     for i in range(first, last):
         pull = pulls[i - first]

@@ -5,7 +5,7 @@ from typing import Any, Final
 from cometmq.format.host import SIZED_HOST_SIZE
 from cometmq.format.record import END_FILE_MIN_BLANK
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.buffers import array_of, byte_at
+from cometmq.kernels.compiling.buffers import array_of, byte_at, bytes_of, longs_of
 from cometmq.kernels.compiling.jit import inlined, int64, kernel
 from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, none, record_of, types
 from cometmq.kernels.frames.compiled import places_of, rows_of, runs_of
@@ -24,8 +24,6 @@ __all__ = ["encode"]
 _SEND: Final = int(FrameKind.SEND)
 
 
-_bytes_of = array_of(types.uint8)
-_longs_of = array_of(types.int64)
 _sends_of = array_of(record_of(r.SEND))
 _entries_of = array_of(types.int64, r.ENTRY_COLUMNS)
 _slots_of = array_of(types.int64, SLOT_SIZE)
@@ -71,11 +69,11 @@ def encode_sends(
 ) -> None:
     """Encode the usual sends of all runs: see ``encode``."""
     runs, rows, places = runs_of(frames, RUNS), rows_of(frames, ROWS), places_of(frames, PLACES)
-    constants, numbers = _bytes_of(batch, r.CONSTANTS), _longs_of(batch, r.NUMBERS)
-    sends, room = _sends_of(batch, r.SENDS), _bytes_of(batch, r.ROOM)
-    next_offsets, entries = _longs_of(batch, r.NEXT_OFFSETS), _entries_of(batch, r.ENTRIES)
-    run_ends = _longs_of(batch, r.RUN_ENDS)
-    names, slots, cells = _bytes_of(topics, NAMES), _slots_of(topics, SLOTS), _longs_of(topics, CELLS)
+    constants, numbers = bytes_of(batch, r.CONSTANTS), longs_of(batch, r.NUMBERS)
+    sends, room = _sends_of(batch, r.SENDS), bytes_of(batch, r.ROOM)
+    next_offsets, entries = longs_of(batch, r.NEXT_OFFSETS), _entries_of(batch, r.ENTRIES)
+    run_ends = longs_of(batch, r.RUN_ENDS)
+    names, slots, cells = bytes_of(topics, NAMES), _slots_of(topics, SLOTS), longs_of(topics, CELLS)
     answers_at = numbers[r.RECORDS_MAX]
     texts_at = answers_at + numbers[r.ANSWERS_MAX]
     records, answers, texts = room[:answers_at], room[answers_at:texts_at], room[texts_at:]
