@@ -14,6 +14,7 @@ from cometmq.kernels.pulls.rows import (
     RECORD_SIZE,
     RUN_AT,
     RUN_SIZE,
+    AnswerRoom,
     LogBytes,
     PullOps,
 )
@@ -61,19 +62,17 @@ class Chosen:
         pages = np.frombuffer(resident or b"\1" * (len(data) // PAGE_SIZE + 1), np.uint8)
         file = LogBytes(np.frombuffer(data, np.uint8), pages, BEGIN, BEGIN + len(data))
         bounds = file.begin, file.end, near_offset, counts[0], sizes[0], counts[1], sizes[1]
-        self.room = np.full((CHOSEN_SIZE, ROOM), -1, np.int64)
+        self.room = np.full((ROOM, CHOSEN_SIZE), -1, np.int64)
         self.records = np.zeros(records_room, np.uint8)
         self.choice = ops.choose(
             np.frombuffer(b"".join(pack(*entry) for entry in entries), np.uint8),
             None if codes is None else np.array(codes, np.int64),
             file,
-            np.array(bounds, np.int64),
             queue_offset,
-            self.room,
-            self.records,
+            AnswerRoom(self.records, self.room, np.array(bounds, np.int64)),
         )
         self.outcome, self.count, self.looked_at, self.last, run_count, missing_count, size = self.choice
-        self.sizes = self.room[RECORD_SIZE, : self.count].tolist()
-        self.runs = list(zip(*self.room[RUN_AT : RUN_SIZE + 1, :run_count].tolist(), strict=True))
-        self.missing = list(zip(*self.room[MISSING_AT:, :missing_count].tolist(), strict=True))
+        self.sizes = self.room[: self.count, RECORD_SIZE].tolist()
+        self.runs = list(map(tuple, self.room[:run_count, RUN_AT : RUN_SIZE + 1].tolist()))
+        self.missing = list(map(tuple, self.room[:missing_count, MISSING_AT:].tolist()))
         assert size == sum(size for _, size in self.runs)

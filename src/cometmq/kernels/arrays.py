@@ -31,7 +31,7 @@ class ArrayTable:
             self.put(number, array)
 
     def put(self, number: int, array: NDArray[Any]) -> None:
-        """Replace an array; its memory stays as long as it is in the table."""
+        """Put an array in the place of another; its memory stays as long as it is in the table."""
         assert array.flags.c_contiguous
         self._arrays[number] = array
         self.numbers[2 * number] = array.ctypes.data

@@ -41,14 +41,13 @@ def test_answers_are_those_of_the_template(
         rows[n, :8] = opaque, kind, 0, count, 1 << 20, 0, NO_CODES, (n + 1) * len(packed)
         rows[n, MAX_OFFSET] = 7
     all_entries = np.frombuffer(packed * len(asked) or b"\0", np.uint8)
-    asks = Asks(rows, all_entries)
+    asks = Asks(rows, all_entries, np.zeros(3, np.int64))
     asks.asked, asks.entries_end = len(asked), len(packed) * len(asked)
-    room = AnswerRoom(
-        np.empty(1 << 16, np.uint8), constants_of(TEMPLATE), np.empty((CHOSEN_SIZE, 5), np.int64)
-    )
     file = LogBytes(np.frombuffer(data, np.uint8), np.ones(1, np.uint8), BEGIN, BEGIN + len(data))
     limits = np.array((file.begin, file.end, 0, 5, 1 << 20, 5, 1 << 20), np.int64)
-    done, end, stop, _ = pull_ops.answer(asks, room, file, limits, 0, 0)
+    chosen = np.empty((5, CHOSEN_SIZE), np.int64)
+    room = AnswerRoom(np.empty(1 << 16, np.uint8), chosen, limits, constants_of(TEMPLATE))
+    done, end, stop, _ = pull_ops.answer(asks, room, file, 0, 0)
     assert (done, stop) == (len(asked), AnswerStop.DONE)
     assert set(rows[:, OUTCOME].tolist()) <= {ReadOutcome.FOUND}
     assert rows[:, COUNT].tolist() == rows[:, NEXT_OFFSET].tolist() == [count for *_, count in asked]

@@ -11,13 +11,13 @@ from cometmq.kernels.pulls.rows import (
     NO_CODES,
     NO_LIMIT,
     NO_NUMBER,
-    PULL,
     QUEUE_NUMBER,
     TARGET_SIZE,
     WINDOW_SIZE,
     Asks,
     KnownEntries,
     PullOps,
+    PullRows,
     PullState,
 )
 
@@ -31,7 +31,8 @@ class Asked:
     """Pulls by target 0, of queue 2: its entries from 10 to before 25 are known, its first offset is 11."""
 
     def __init__(self, *offsets: int, count: int = 3) -> None:
-        self.pulls = np.zeros(len(offsets), PULL)
+        self.rows = PullRows(len(offsets))
+        self.pulls = self.rows.array
         self.pulls["state"] = -1
         self.pulls["opaque"] = np.arange(len(offsets)) + 100
         self.pulls["queue_offset"] = offsets
@@ -46,9 +47,8 @@ class Asked:
 
     def run(self, ops: PullOps, begin: int = 0) -> tuple[int, int, int]:
         known = KnownEntries(ENDS, self.windows, np.frombuffer(bytes(SIZE) + ENTRIES, np.uint8))
-        asks = Asks(self.asks, self.entries)
-        limits = np.array((COUNT_MAX, 100, NO_LIMIT), np.int64)
-        done = ops.ask_known(self.pulls, begin, self.targets, known, asks, limits)
+        asks = Asks(self.asks, self.entries, np.array((COUNT_MAX, 100, NO_LIMIT), np.int64))
+        done = ops.ask_known(self.rows, begin, len(self.pulls), self.targets, known, asks)
         return done, asks.asked, asks.entries_end
 
     def is_known(self, ops: PullOps) -> bool:

@@ -25,7 +25,6 @@ from cometmq.kernels.pulls.rows import (
     NO_CODES,
     NO_LIMIT,
     NO_NUMBER,
-    PULL,
     TARGET_SIZE,
     WINDOW_SIZE,
     AnswerRoom,
@@ -33,6 +32,7 @@ from cometmq.kernels.pulls.rows import (
     KnownEntries,
     LogBytes,
     Pull,
+    PullRows,
     ReadOutcome,
     constants_of,
 )
@@ -125,7 +125,8 @@ def test_pulls_are_asked_for_the_same(
 ) -> None:
     results = []
     for ops in (plain.pulls, compiled.pulls):
-        rows = np.zeros(len(pulls), PULL)
+        into = PullRows()
+        rows = into.array[: len(pulls)]
         for number, (offset, count, size, target) in enumerate(pulls):
             rows[number] = (0, 7, 1, offset, count, size, 3, 0, 0, target, 0, 0, 0, 2)
         targets = np.array([(2, 0), (2, 1), (NO_NUMBER, 0), (1, 0)], np.int64)
@@ -134,10 +135,10 @@ def test_pulls_are_asked_for_the_same(
         windows[2] = 10, 25, SIZE, 11
         entries = b"".join(pack(1000 + n, 100, n) for n in range(9, 25))
         known = KnownEntries(np.array([0, -1, 30]), windows, np.frombuffer(entries, np.uint8))
-        asks = Asks(np.zeros((4, ASK_SIZE), np.int64), np.zeros(entries_room * SIZE, np.uint8))
-        asks.asked = asked
         limits = np.array((8, 100, 5_000), np.int64)
-        done = ops.ask_known(rows, min(begin, len(rows)), targets, known, asks, limits)
+        asks = Asks(np.zeros((4, ASK_SIZE), np.int64), np.zeros(entries_room * SIZE, np.uint8), limits)
+        asks.asked = asked
+        done = ops.ask_known(into, min(begin, len(rows)), len(rows), targets, known, asks)
         results.append(
             (done, asks.asked, asks.entries_end, rows.tolist(), asks.rows.tolist(), asks.entries.tolist())
         )
@@ -259,13 +260,13 @@ def test_pulls_are_answered_the_same(
             entries += b"".join(pack(*entry) for entry in own)
             row[:8] = opaque, is_binary, offset, count, size, *codes, len(entries)
             row[-3:-1] = 3, 9
-        asks = Asks(rows, np.frombuffer(entries or b"\0", np.uint8), np.array([1, 0, 2]))
+        no_limits, all_entries = np.zeros(3, np.int64), np.frombuffer(entries or b"\0", np.uint8)
+        asks = Asks(rows, all_entries, no_limits, np.array([1, 0, 2]))
         asks.asked = len(asked)
-        out = AnswerRoom(
-            np.zeros(room + ANSWER_SIZE_MAX, np.uint8), CONSTANTS, np.zeros((CHOSEN_SIZE, ROOM), np.int64)
-        )
         bounds = np.array((file.begin, file.end, BEGIN + 400, 4, 2_000, 3, 1_000), np.int64)
-        result = ops.answer(asks, out, file, bounds, min(first, len(asked)), 5)
+        answers, chosen = np.zeros(room + ANSWER_SIZE_MAX, np.uint8), np.zeros((ROOM, CHOSEN_SIZE), np.int64)
+        out = AnswerRoom(answers, chosen, bounds, CONSTANTS)
+        result = ops.answer(asks, out, file, min(first, len(asked)), 5)
         event(result[2].name)
         results.append((result, rows.tolist(), out.data[: result[1]].tolist()))
     assert results[0] == results[1]

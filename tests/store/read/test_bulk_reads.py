@@ -15,9 +15,9 @@ from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.kernels.pulls.rows import (
     ANSWERS_SIZE_MAX,
     NO_NUMBER,
-    PULL,
     QUEUE_NUMBER,
     TARGET_SIZE,
+    PullRows,
     PullState,
     ReadOutcome,
     constants_of,
@@ -71,13 +71,14 @@ def add(
 
 def add_known(reads: BulkReads, *pulls: tuple[int, int, int], count: int = 32) -> int:
     """Add pulls, each by queue's number, offset and opaque number; tell how many were added."""
-    rows, targets = np.zeros(len(pulls), PULL), np.zeros((len(pulls), TARGET_SIZE), np.int64)
+    into, targets = PullRows(), np.zeros((len(pulls), TARGET_SIZE), np.int64)
+    rows = into.array[: len(pulls)]
     targets[:, QUEUE_NUMBER] = [number for number, *_ in pulls]
     rows["queue_offset"] = [offset for _, offset, _ in pulls]
     rows["opaque"] = [opaque for _, _, opaque in pulls]
     rows["target"] = range(len(pulls))
     rows["max_count"], rows["max_bytes"] = count, 1 << 18
-    return reads.add_known(rows, 0, targets)
+    return reads.add_known(into, 0, len(pulls), targets)
 
 
 def answer(reads: BulkReads) -> list[Answered]:

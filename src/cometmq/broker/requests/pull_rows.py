@@ -156,15 +156,15 @@ class PullReader:
         last = min(last, first + PULLS_MAX)
         count = ops.pulls.read(frames, first, last, self._rows, targets.table)
         self._rates.pull_rows[ops.body] += count
-        rows, by_number, known, at = self._rows.array[:count], targets.by_number, targets.known, 0
+        rows, by_number, known, at = self._rows, targets.by_number, targets.known, 0
         while at < count:
             end_known = at
             if not self._offsets.is_any_reset:
-                end_known = self._reads.add_known(rows, at, known)
-                numbers = self._rows.numbers[at:end_known].tolist()
+                end_known = self._reads.add_known(rows, at, count, known)
+                numbers = rows.numbers[at:end_known].tolist()
                 pulls += [PullRow(session, by_number[row[TARGET]], row) for row in numbers]
             if end_known < count:
-                row = Pull._make(rows[end_known].item())
+                row = Pull._make(rows.array[end_known].item())
                 number = row.target
                 target = UNCACHED if number == NO_TARGET else by_number[number]
                 pulls.append(pull := PullRow(session, target, row))

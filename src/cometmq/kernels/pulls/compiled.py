@@ -2,24 +2,21 @@
 
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
-from cometmq.kernels.compiling.buffers import copy_bytes, fetch_soon, int_at, long_at
-from cometmq.kernels.compiling.jit import inlined, int64, kernel
-from cometmq.kernels.compiling.signatures import (
-    bytes_in,
-    bytes_out,
-    long,
-    longs_in,
-    records_out,
-    rows_out,
-    types,
+from cometmq.kernels.compiling.buffers import (
+    array_of,
+    bytes_of,
+    copy_bytes,
+    fetch_soon,
+    int_at,
+    long_at,
+    longs_of,
 )
+from cometmq.kernels.compiling.jit import inlined, int64, kernel
+from cometmq.kernels.compiling.signatures import bytes_in, long, longs_in, rows_out, types
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls import frames as pull_frames
 from cometmq.kernels.pulls import rows as r
@@ -57,6 +54,10 @@ _NOT_KNOWN: Final = -1
 _ASKED: Final = int(PullState.ASKED)
 _AT_END: Final = int(PullState.AT_END)
 
+_asks_of = array_of(types.int64, r.ASK_SIZE)
+_windows_of = array_of(types.int64, r.WINDOW_SIZE)
+_chosen_of = array_of(types.int64, r.CHOSEN_SIZE)
+
 
 @inlined
 def _known_end(window: Longs, offset: int, count: int, queue_end: int) -> Any:
@@ -78,38 +79,23 @@ def _put_ask(pull: Any, row: Longs, count: int, window: Longs, queue_end: int, e
     return int64(0)
 
 
-@kernel(
-    types.UniTuple(long, 3)(
-        records_out(r.PULL),
-        long,
-        rows_out,
-        longs_in,
-        rows_out,
-        bytes_in,
-        rows_out,
-        bytes_out,
-        long,
-        long,
-        longs_in,
-    )
-)
+@kernel(types.UniTuple(long, 3)(longs_in, long, long, rows_out, longs_in, longs_in, long, long))
 def ask_for_known(
-    pulls: Any,
+    into: Longs,
     begin: int,
+    end: int,
     targets: Any,
-    ends: Longs,
-    windows: Any,
-    known: Bytes,
-    asks: Any,
-    entries: Bytes,
+    known: Longs,
+    table: Longs,
     asked: int,
     entries_end: int,
-    limits: Longs,
 ) -> Any:
     """Ask for what pulls want: see ``rows.PullOps.ask_known``."""
+    pulls, ends = pull_frames.pulls_of(into, r.PULLS), longs_of(known, r.ENDS)
+    windows, known_entries = _windows_of(known, r.WINDOWS), bytes_of(known, r.KNOWN)
+    asks, entries, limits = _asks_of(table, r.ASKS), bytes_of(table, r.ENTRIES), longs_of(table, r.ASK_LIMITS)
     asked, entries_end = int64(asked), int64(entries_end)
-    count_max = limits[r.ASK_COUNT_MAX]
-    for i in range(begin, len(pulls)):
+    for i in range(begin, end):
         pull = pulls[i]
         if pull.target == NO_TARGET:
             return int64(i), asked, entries_end
@@ -125,16 +111,16 @@ def ask_for_known(
         if not limits[r.ASK_BYTES_MIN] <= pull.max_bytes <= limits[r.ASK_BYTES_MAX]:
             return int64(i), asked, entries_end
         window, wanted = windows[number], max(pull.max_count, 1)
-        end = _known_end(window, offset, min(wanted, count_max), ends[number])
-        size = (end - offset) * SIZE
-        if end == _NOT_KNOWN or asked == len(asks) or entries_end + size > len(entries):
+        known_end = _known_end(window, offset, min(wanted, limits[r.ASK_COUNT_MAX]), ends[number])
+        size = (known_end - offset) * SIZE
+        if known_end == _NOT_KNOWN or asked == len(asks) or entries_end + size > len(entries):
             return int64(i), asked, entries_end
         at = window[r.WINDOW_AT] + (offset - window[r.FIRST]) * SIZE
-        entries_end = copy_bytes(known, at, at + size, entries, entries_end)
+        entries_end = copy_bytes(known_entries, at, at + size, entries, entries_end)
         _put_ask(pull, asks[asked], wanted, window, ends[number], entries_end)
         pull.state = _ASKED
         asked += 1
-    return int64(len(pulls)), asked, entries_end
+    return int64(end), asked, entries_end
 
 
 @inlined
@@ -147,30 +133,26 @@ def _has(codes: Longs, code: int) -> bool:
 
 
 @inlined
-def _choose(
-    entries: Bytes,
-    entries_at: int,
-    entries_end: int,
-    codes: Longs,
-    is_filtered: bool,
-    file: Bytes,
-    resident: Bytes,
-    limits: Longs,
-    most_count: int,
-    most_size: int,
-    queue_offset: int,
-    chosen: Any,
+def _put_wanted(
+    entries: Bytes, codes: Longs, is_filtered: bool, file: Bytes, limits: Longs, asked: Any, chosen: Any
 ) -> Any:
-    """Choose records and check them; returns the numbers of a ``rows.Choice``."""
+    """Choose records by their entries.
+
+    Args:
+        asked: the most records, their most bytes, and the queue offset of the first entry.
+
+    Returns:
+        How many are chosen, how many bytes they are, how many entries are done with, and the last one's
+        offset in the log; -1 records if the choice is not for a leaf operation.
+    """
+    most_count, most_size, queue_offset = asked
     begin, end, near_offset = limits[r.FILE_BEGIN], limits[r.FILE_END], limits[r.NEAR_OFFSET]
     memory_count, memory_size = min(most_count, limits[r.MEMORY_COUNT]), min(most_size, limits[r.MEMORY_SIZE])
     disk_count, disk_size = min(most_count, limits[r.DISK_COUNT]), min(most_size, limits[r.DISK_SIZE])
-    places, sizes, numbers = chosen[r.RECORD_AT], chosen[r.RECORD_SIZE], chosen[r.RECORD_NUMBER]
-    zero = int64(0)
-    left = int64(_LEFT), zero, zero, int64(-1), zero, zero
+    left = int64(-1), int64(0), int64(0), int64(-1)
     count, total, looked_at, last = int64(0), int64(0), int64(0), int64(-1)
-    for i in range((entries_end - entries_at) // SIZE):
-        at = entries_at + i * SIZE
+    for i in range(len(entries) // SIZE):
+        at = i * SIZE
         offset, size, code = long_at(entries, at), int64(int_at(entries, at + 8)), long_at(entries, at + 12)
         if count:
             is_near = offset >= near_offset
@@ -186,158 +168,139 @@ def _choose(
         last = offset
         if is_filtered and not _has(codes, code):
             continue
-        if count == len(places) or size < MIN_SIZE or not begin <= offset <= end - size:
+        if count == len(chosen) or size < MIN_SIZE or not begin <= offset <= end - size:
             return left
-        places[count] = offset - begin
-        sizes[count] = size
+        record = chosen[count]
+        record[r.RECORD_AT], record[r.RECORD_SIZE] = offset - begin, size
+        record[r.RECORD_NUMBER] = queue_offset + i
         for line in range(0, min(size, PAGE_SIZE), _CACHE_LINE):
             fetch_soon(file, offset - begin + line)
-        numbers[count] = queue_offset + i
         count += 1
         total += size
-    if not count:
-        return int64(_NONE_WANTED), zero, looked_at, last, zero, zero
-    missing = zero
+    return count, total, looked_at, last
+
+
+@inlined
+def _put_missing(chosen: Any, count: int, resident: Bytes) -> Any:
+    """Note which of the chosen records are not known to be in memory; return how many."""
+    missing = int64(0)
     for i in range(count):
-        for page in range(places[i] // PAGE_SIZE, (places[i] + sizes[i] - 1) // PAGE_SIZE + 1):
+        place, size = chosen[i, r.RECORD_AT], chosen[i, r.RECORD_SIZE]
+        for page in range(place // PAGE_SIZE, (place + size - 1) // PAGE_SIZE + 1):
             if not resident[page]:
-                chosen[r.MISSING_AT, missing] = places[i]
-                chosen[r.MISSING_SIZE, missing] = sizes[i]
+                chosen[missing, r.MISSING_AT], chosen[missing, r.MISSING_SIZE] = place, size
                 missing += 1
                 break
-    if missing:
-        return int64(_MISSING), count, looked_at, last, zero, missing
+    return missing
+
+
+@inlined
+def _are_messages(file: Bytes, begin: int, chosen: Any, count: int) -> bool:
+    """Check that the chosen records are what their entries say."""
     for i in range(count):
-        if not is_message(file, places[i], sizes[i], begin + places[i], numbers[i]):
-            return left
-    runs, end_of_run = zero, int64(-1)
+        record = chosen[i]
+        place = record[r.RECORD_AT]
+        if not is_message(file, place, record[r.RECORD_SIZE], begin + place, record[r.RECORD_NUMBER]):
+            return False
+    return True
+
+
+@inlined
+def _put_runs(chosen: Any, count: int) -> Any:
+    """Join chosen records that lie side by side; return how many runs they are."""
+    runs, end_of_run = int64(0), int64(-1)
     for i in range(count):
-        place = places[i]
+        place, size = chosen[i, r.RECORD_AT], chosen[i, r.RECORD_SIZE]
         if place == end_of_run:
-            chosen[r.RUN_SIZE, runs - 1] += sizes[i]
+            chosen[runs - 1, r.RUN_SIZE] += size
         else:
-            chosen[r.RUN_AT, runs] = place
-            chosen[r.RUN_SIZE, runs] = sizes[i]
+            chosen[runs, r.RUN_AT], chosen[runs, r.RUN_SIZE] = place, size
             runs += 1
-        end_of_run = place + sizes[i]
-    return int64(_FOUND), count, looked_at, last, runs, zero
+        end_of_run = place + size
+    return runs
 
 
 @inlined
-def _copy_runs(file: Bytes, chosen: Any, run_count: int, out: Bytes, at: int) -> Any:
-    """Copy the chosen records to ``out[at:]``; return where they end."""
-    for run in range(run_count):
-        place = chosen[r.RUN_AT, run]
-        at = copy_bytes(file, place, place + chosen[r.RUN_SIZE, run], out, at)
-    return at
-
-
-@inlined
-def _size_of_runs(chosen: Any, run_count: int) -> Any:
-    size = int64(0)
-    for run in range(run_count):
-        size += chosen[r.RUN_SIZE, run]
-    return size
-
-
-@kernel(
-    types.UniTuple(long, 7)(
-        bytes_in,
-        longs_in,
-        types.boolean,
-        bytes_in,
-        bytes_in,
-        longs_in,
-        long,
-        rows_out,
-        bytes_out,
-    )
-)
-def choose_records(
+def _choose(
     entries: Bytes,
     codes: Longs,
     is_filtered: bool,
     file: Bytes,
     resident: Bytes,
     limits: Longs,
-    queue_offset: int,
+    asked: Any,
     chosen: Any,
-    records: Bytes,
 ) -> Any:
-    """Choose records, check and copy them: see ``choose``."""
-    outcome, count, looked_at, last, run_count, missing_count = _choose(
-        entries,
-        0,
-        len(entries),
-        codes,
-        is_filtered,
-        file,
-        resident,
-        limits,
-        int64(r.NO_LIMIT),
-        int64(r.NO_LIMIT),
-        queue_offset,
-        chosen,
-    )
-    size = _size_of_runs(chosen, run_count)
-    if size <= len(records):
-        _copy_runs(file, chosen, run_count, records, int64(0))
-    return outcome, count, looked_at, last, run_count, missing_count, size
+    """Choose records and check them; return the numbers of a ``rows.Choice``."""
+    zero = int64(0)
+    left = int64(_LEFT), zero, zero, int64(-1), zero, zero, zero
+    count, size, looked_at, last = _put_wanted(entries, codes, is_filtered, file, limits, asked, chosen)
+    if count < 0:
+        return left
+    if not count:
+        return int64(_NONE_WANTED), zero, looked_at, last, zero, zero, zero
+    missing = _put_missing(chosen, count, resident)
+    if missing:
+        return int64(_MISSING), count, looked_at, last, zero, missing, zero
+    if not _are_messages(file, limits[r.FILE_BEGIN], chosen, count):
+        return left
+    return int64(_FOUND), count, looked_at, last, _put_runs(chosen, count), zero, size
 
 
-@kernel(
-    types.UniTuple(long, 4)(
-        bytes_in,
-        longs_in,
-        longs_in,
-        rows_out,
-        bytes_out,
-        rows_out,
-        bytes_in,
-        longs_in,
-        bytes_in,
-        bytes_in,
-        long,
-        long,
-    )
-)
-def answer_asks(
-    constants: Bytes,
-    bounds: Longs,
-    codes: Longs,
-    chosen: Any,
-    answers: Bytes,
-    asks: Any,
+@inlined
+def _copy_runs(file: Bytes, chosen: Any, run_count: int, out: Bytes, at: int) -> Any:
+    """Copy the chosen records to ``out[at:]``; return where they end."""
+    for run in range(run_count):
+        place = chosen[run, r.RUN_AT]
+        at = copy_bytes(file, place, place + chosen[run, r.RUN_SIZE], out, at)
+    return at
+
+
+@kernel(types.UniTuple(long, 7)(bytes_in, longs_in, types.boolean, bytes_in, bytes_in, long, longs_in))
+def choose_records(
     entries: Bytes,
-    limits: Longs,
+    codes: Longs,
+    is_filtered: bool,
     file: Bytes,
     resident: Bytes,
-    first: int,
-    at: int,
+    queue_offset: int,
+    room: Longs,
+) -> Any:
+    """Choose records, check and copy them: see ``choose``."""
+    records, chosen, limits = bytes_of(room, r.DATA), _chosen_of(room, r.CHOSEN), longs_of(room, r.LIMITS)
+    asked = int64(r.NO_LIMIT), int64(r.NO_LIMIT), queue_offset
+    choice = _choose(entries, codes, is_filtered, file, resident, limits, asked, chosen)
+    _, _, _, _, run_count, _, size = choice
+    if size <= len(records):
+        _copy_runs(file, chosen, run_count, records, int64(0))
+    return choice
+
+
+@kernel(types.UniTuple(long, 4)(longs_in, long, longs_in, bytes_in, bytes_in, long, long))
+def answer_asks(
+    table: Longs, asked: int, room: Longs, file: Bytes, resident: Bytes, first: int, at: int
 ) -> Any:
     """Answer pulls: see ``answer``."""
+    asks, entries, codes = _asks_of(table, r.ASKS), bytes_of(table, r.ENTRIES), longs_of(table, r.CODES)
+    answers, chosen, limits = bytes_of(room, r.DATA), _chosen_of(room, r.CHOSEN), longs_of(room, r.LIMITS)
+    constants, bounds = bytes_of(room, r.CONSTANTS), longs_of(room, r.BOUNDS)
     at = int64(at)
-    begin, end = limits[r.FILE_BEGIN], limits[r.FILE_END]
-    for i in range(first, len(asks)):
+    for i in range(first, asked):
         ask = asks[i]
         entries_at = asks[i - 1, r.ENTRIES_END] if i else int64(0)
         ask[r.OUTCOME], ask[r.COUNT], ask[r.ANSWER_END] = _LEFT, 0, at
         if entries_at == ask[r.ENTRIES_END]:
             continue
-        if not begin <= long_at(entries, entries_at) < end:
+        if not limits[r.FILE_BEGIN] <= long_at(entries, entries_at) < limits[r.FILE_END]:
             return int64(i), at, int64(_STOP_ELSEWHERE), int64(0)
-        outcome, count, looked_at, _, run_count, missing_count = _choose(
-            entries,
-            entries_at,
-            ask[r.ENTRIES_END],
+        outcome, count, looked_at, _, run_count, missing_count, size = _choose(
+            entries[entries_at : ask[r.ENTRIES_END]],
             codes[ask[r.CODES_AT] : max(ask[r.CODES_END], 0)],
             ask[r.CODES_END] != r.NO_CODES,
             file,
             resident,
             limits,
-            ask[r.ASK_COUNT],
-            ask[r.ASK_BYTES],
-            ask[r.ASK_OFFSET],
+            (ask[r.ASK_COUNT], ask[r.ASK_BYTES], ask[r.ASK_OFFSET]),
             chosen,
         )
         if outcome == _MISSING:
@@ -346,14 +309,13 @@ def answer_asks(
             continue
         next_offset = ask[r.ASK_OFFSET] + looked_at
         if count:
-            size = _size_of_runs(chosen, run_count)
             if at + size + len(constants) + r.ANSWER_SIZE_MAX > len(answers):
                 return int64(i), at, int64(_STOP_FULL), int64(0)
             ask[r.NEXT_OFFSET] = next_offset
             at = put_header(ask, size, constants, bounds, answers, at)
             at = _copy_runs(file, chosen, run_count, answers, at)
         ask[r.OUTCOME], ask[r.COUNT], ask[r.NEXT_OFFSET], ask[r.ANSWER_END] = outcome, count, next_offset, at
-    return int64(len(asks)), at, int64(_STOP_DONE), int64(0)
+    return int64(asked), at, int64(_STOP_DONE), int64(0)
 
 
 def read(frames: Frames, first: int, last: int, into: PullRows, table: PullTable, /) -> int:
@@ -365,69 +327,39 @@ def read(frames: Frames, first: int, last: int, into: PullRows, table: PullTable
 
 
 def ask_known(
-    pulls: NDArray[np.void], begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
+    pulls: PullRows, begin: int, end: int, targets: Longs, known: KnownEntries, asks: Asks, /
 ) -> int:
     """Ask for what is known: see ``rows.PullOps.ask_known``."""
-    ends, windows, entries = known
     done: int
     done, asks.asked, asks.entries_end = ask_for_known(
-        pulls,
+        pulls.table.numbers,
         begin,
+        end,
         targets,
-        ends,
-        windows,
-        entries,
-        asks.rows,
-        asks.entries,
+        known.table.numbers,
+        asks.table.numbers,
         asks.asked,
         asks.entries_end,
-        limits,
     )
     return done
 
 
 def choose(
-    entries: Bytes,
-    codes: Longs | None,
-    file: LogBytes,
-    limits: Longs,
-    queue_offset: int,
-    chosen: Longs,
-    records: Bytes,
-    /,
+    entries: Bytes, codes: Longs | None, file: LogBytes, queue_offset: int, out: AnswerRoom, /
 ) -> Choice:
     """Choose records, check and copy them: see ``rows.PullOps.choose``."""
-    is_filtered = codes is not None
+    wanted = r.NO_TAGS if codes is None else codes
     outcome, *numbers = choose_records(
-        entries,
-        r.NO_TAGS if codes is None else codes,
-        is_filtered,
-        file.data,
-        file.resident,
-        limits,
-        queue_offset,
-        chosen,
-        records,
+        entries, wanted, codes is not None, file.data, file.resident, queue_offset, out.table.numbers
     )
     return tuple.__new__(Choice, (_OUTCOMES[outcome], *numbers))  # in half the time of Choice(…)
 
 
 def answer(
-    asks: Asks, out: AnswerRoom, file: LogBytes, limits: Longs, first: int, at: int, /
+    asks: Asks, out: AnswerRoom, file: LogBytes, first: int, at: int, /
 ) -> tuple[int, int, AnswerStop, int]:
     """Answer pulls: see ``rows.PullOps.answer``."""
     row, end, stop, missing_count = answer_asks(
-        out.constants.data,
-        out.constants.bounds,
-        asks.codes,
-        out.chosen,
-        out.data,
-        asks.rows[: asks.asked],
-        asks.entries,
-        limits,
-        file.data,
-        file.resident,
-        first,
-        at,
+        asks.table.numbers, asks.asked, out.table.numbers, file.data, file.resident, first, at
     )
     return row, end, _STOPS[stop], missing_count

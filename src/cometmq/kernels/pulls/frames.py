@@ -156,14 +156,14 @@ def _read_pull(data: Bytes, number: int, frame: Any, places: Any, pull: Any) -> 
     return bool(is_read)
 
 
-_pulls_of = array_of(record_of(PULL))
+pulls_of = array_of(record_of(PULL))
 
 
 @kernel(long(bytes_object, longs_in, long, long, longs_in, longs_in))
 def read(data: Bytes, frames: Longs, first: int, last: int, into: Longs, table: Longs) -> Any:
     """Read the pulls of some frames: see ``rows.PullOps.read``."""
     frame_rows, places = rows_of(frames, ROWS), places_of(frames, PLACES)
-    pulls, unknown = _pulls_of(into, PULLS), bytes_of(into, NEW_KEYS)
+    pulls, unknown = pulls_of(into, PULLS), bytes_of(into, NEW_KEYS)
     keys, rows, slots = bytes_of(table, KEYS), longs_of(table, KEY_ROWS), longs_of(table, SLOTS)
     unknown_end = int64(0)
     for i in range(first, last):

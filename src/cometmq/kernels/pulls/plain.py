@@ -10,7 +10,6 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cometmq.errors import CometMQError
 from cometmq.format.checksum import Crc
@@ -274,19 +273,12 @@ class PlainPulls:
         return last - first
 
     def ask_known(
-        self,
-        pulls: NDArray[np.void],
-        begin: int,
-        targets: Longs,
-        known: KnownEntries,
-        asks: Asks,
-        limits: Longs,
-        /,
+        self, pulls: PullRows, begin: int, end: int, targets: Longs, known: KnownEntries, asks: Asks, /
     ) -> int:
         """Ask for what is known: see ``rows.PullOps.ask_known``."""
-        count_max, bytes_min, bytes_max = limits.tolist()
-        states = pulls["state"]
-        for number, pull in enumerate(map(Pull._make, pulls[begin:].tolist()), begin):
+        count_max, bytes_min, bytes_max = asks.limits.tolist()
+        states = pulls.array["state"]
+        for number, pull in enumerate(map(Pull._make, pulls.array[begin:end].tolist()), begin):
             if pull.target == NO_TARGET:
                 return number
             queue, is_filtered = targets[pull.target].tolist()
@@ -300,11 +292,11 @@ class PlainPulls:
             if is_filtered or not bytes_min <= size <= bytes_max or queue >= len(known.windows):
                 return number
             window, wanted = known.windows[queue].tolist(), max(pull.max_count, 1)
-            end = min(offset + min(wanted, count_max), queue_end)
+            known_end = min(offset + min(wanted, count_max), queue_end)
             first = max(window[r.FIRST], window[r.WINDOW_MIN_OFFSET])
-            if not first <= offset < end <= window[r.KNOWN_END]:
+            if not first <= offset < known_end <= window[r.KNOWN_END]:
                 return number
-            begin_at, entries_size = asks.entries_end, (end - offset) * SIZE
+            begin_at, entries_size = asks.entries_end, (known_end - offset) * SIZE
             if asks.asked == len(asks.rows) or begin_at + entries_size > len(asks.entries):
                 return number
             at = window[r.WINDOW_AT] + (offset - window[r.FIRST]) * SIZE
@@ -315,29 +307,21 @@ class PlainPulls:
             _ASK.pack_into(asks.rows.data, asks.asked * _ASK.size, *asked, *answered)
             asks.asked += 1
             states[number] = PullState.ASKED
-        return len(pulls)
+        return end
 
     def choose(
-        self,
-        entries: Bytes,
-        codes: Longs | None,
-        file: LogBytes,
-        limits: Longs,
-        queue_offset: int,
-        chosen: Longs,
-        records: Bytes,
-        /,
+        self, entries: Bytes, codes: Longs | None, file: LogBytes, queue_offset: int, out: AnswerRoom, /
     ) -> Choice:
         """Choose records, check and copy them: see ``rows.PullOps.choose``."""
+        chosen, records = out.chosen, out.data
         wanted = None if codes is None else frozenset(codes.tolist())
-        within = _within(limits.tolist(), r.NO_LIMIT, r.NO_LIMIT)
+        within = _within(out.limits.tolist(), r.NO_LIMIT, r.NO_LIMIT)
         found = choose(entries.data, wanted, file, within, queue_offset, self._crc)
-        for number, record in enumerate(found.chosen):
-            chosen[r.RECORD_AT : r.RECORD_NUMBER + 1, number] = (
-                *(record.offset - file.begin, record.size, queue_offset + record.number),
-            )
-        for number, run in enumerate(found.runs):
-            chosen[r.RUN_AT : r.RUN_SIZE + 1, number] = run
+        for row, record in zip(chosen, found.chosen, strict=False):
+            place, number = record.offset - file.begin, queue_offset + record.number
+            row[r.RECORD_AT : r.RECORD_NUMBER + 1] = place, record.size, number
+        for row, run in zip(chosen, found.runs, strict=False):
+            row[r.RUN_AT : r.RUN_SIZE + 1] = run
         _put_missing(found, file, chosen)
         size = sum([size for _, size in found.runs])
         if size <= len(records):
@@ -347,10 +331,10 @@ class PlainPulls:
         return Choice(found.outcome, len(found.chosen), found.looked_at, found.last, *counts)
 
     def answer(
-        self, asks: Asks, out: AnswerRoom, file: LogBytes, limits: Longs, first: int, at: int, /
+        self, asks: Asks, out: AnswerRoom, file: LogBytes, first: int, at: int, /
     ) -> tuple[int, int, AnswerStop, int]:
         """Answer pulls: see ``rows.PullOps.answer``."""
-        bounds, answers, data, entries = limits.tolist(), out.data.data, file.data.data, asks.entries.data
+        bounds, answers, data, entries = out.limits.tolist(), out.data.data, file.data.data, asks.entries.data
         room = len(answers) - r.ANSWER_SIZE_MAX - len(out.constants.data)
         begin = int(asks.rows[first - 1, r.ENTRIES_END]) if first else 0
         rows, row, stop, missing_count = asks.rows[first : asks.asked].tolist(), first, _DONE, 0
@@ -396,8 +380,8 @@ def _put(out: memoryview, at: int, data: bytes) -> int:
 
 
 def _put_missing(found: LeafChoice, file: LogBytes, chosen: Longs) -> None:
-    for number, record in enumerate(found.missing):
-        chosen[r.MISSING_AT : r.MISSING_SIZE + 1, number] = record.offset - file.begin, record.size
+    for row, record in zip(chosen, found.missing, strict=False):
+        row[r.MISSING_AT : r.MISSING_SIZE + 1] = record.offset - file.begin, record.size
 
 
 def row_of(command: Command, header: PullHeader) -> Pull:
@@ -458,5 +442,6 @@ def _within(bounds: list[int], most_count: int, most_bytes: int) -> ReadLimits:
 
 def _answer_start(ask: list[int], body_size: int, constants: Constants) -> bytes:
     """Return the frame that answers what was asked, up to its body: see ``rows.Constants``."""
+    assert constants.template is not None
     numbers = SUGGESTED_BROKER, ask[r.NEXT_OFFSET], ask[r.MIN_OFFSET], ask[r.MAX_OFFSET]
     return constants.template.start(ask[r.ASK_NUMBER], numbers, body_size, is_binary=ask[r.ASK_IS_BINARY])

@@ -142,7 +142,7 @@ class AnswerStop(IntEnum):
     """Some of the next one's records are not known to be in memory."""
 
 
-# The rows of the arrays that a choice fills: a column for each record, run, or record that is missing.
+# The columns of what a choice fills: a row for each record, run, or record that is missing.
 (
     RECORD_AT,  # position in the file
     RECORD_SIZE,
@@ -175,6 +175,15 @@ LIMITS_SIZE: Final = 7
 
 NO_TAGS: Final[Longs] = np.empty(0, np.int64)
 """No hashes of tags."""
+
+PULLS, NEW_KEYS = range(2)
+"""The arrays of ``PullRows.table``."""
+ENDS, WINDOWS, KNOWN = range(3)
+"""The arrays of ``KnownEntries.table``."""
+ASKS, ENTRIES, CODES, ASK_LIMITS = range(4)
+"""The arrays of ``Asks.table``."""
+DATA, CHOSEN, LIMITS, CONSTANTS, BOUNDS = range(5)
+"""The arrays of ``AnswerRoom.table``."""
 
 # Which constants there are.
 JSON_PIECES: Final = 0
@@ -214,7 +223,11 @@ class Constants(NamedTuple):
 
     data: Bytes
     bounds: Longs
-    template: NumbersTemplate
+    template: NumbersTemplate | None
+
+
+NO_CONSTANTS: Final = Constants(np.empty(0, np.uint8), np.zeros(1, np.int64), None)
+"""Those of a room for records without answers."""
 
 
 def constants_of(template: NumbersTemplate) -> Constants:
@@ -223,10 +236,6 @@ def constants_of(template: NumbersTemplate) -> Constants:
     assert len(pieces) == PIECE_COUNT
     bounds = np.array([0, *accumulate(map(len, pieces))])
     return Constants(np.frombuffer(b"".join(pieces), np.uint8), bounds, template)
-
-
-PULLS, NEW_KEYS = range(2)
-"""The arrays of ``PullRows.table``."""
 
 
 class PullRows:
@@ -246,18 +255,23 @@ class PullRows:
         self.table = ArrayTable(self.array, self.keys)
 
 
-class KnownEntries(NamedTuple):
+class KnownEntries:
     """What is known of queues without a look at them.
 
     Attributes:
         ends: int64, where the messages of queues end, by the queues' numbers.
         windows: int64, a row for each queue's number: see ``FIRST`` and the others.
         entries: the entries that ``windows`` are of.
+        table: these arrays: see ``ENDS`` and the others.
     """
 
-    ends: Longs
-    windows: Longs
-    entries: Bytes
+    __slots__ = ("ends", "entries", "table", "windows")
+
+    def __init__(self, ends: Longs, windows: Longs, entries: Bytes) -> None:
+        self.ends = ends
+        self.windows = windows
+        self.entries = entries
+        self.table = ArrayTable(ends, windows, entries)
 
 
 class Asks:
@@ -266,30 +280,58 @@ class Asks:
     Attributes:
         rows: int64, see ``ASK_NUMBER`` and the others; those from ``asked`` on are room.
         entries: the queue entries of all rows, up to ``entries_end``; the others are room.
+        limits: int64, see ``ASK_COUNT_MAX`` and the others.
         codes: int64, hashes of tags, those of each row side by side.
+        table: these arrays: see ``ASKS`` and the others.
     """
 
-    __slots__ = ("asked", "codes", "entries", "entries_end", "rows")
+    __slots__ = ("asked", "codes", "entries", "entries_end", "limits", "rows", "table")
 
-    def __init__(self, rows: Longs, entries: Bytes, codes: Longs = NO_TAGS) -> None:
-        self.rows = rows
-        self.entries = entries
-        self.codes = codes
+    def __init__(self, rows: Longs, entries: Bytes, limits: Longs, codes: Longs = NO_TAGS) -> None:
+        self.table = ArrayTable(rows, entries, codes, limits)
+        self.limits = limits
+        self.set_rows(rows)
+        self.set_entries(entries)
+        self.set_codes(codes)
         self.asked = self.entries_end = 0
 
+    def set_rows(self, rows: Longs) -> None:
+        """Replace the rows."""
+        self.rows = rows
+        self.table.put(ASKS, rows)
 
-class AnswerRoom(NamedTuple):
-    """Room for answers.
+    def set_entries(self, entries: Bytes) -> None:
+        """Replace the entries."""
+        self.entries = entries
+        self.table.put(ENTRIES, entries)
+
+    def set_codes(self, codes: Longs) -> None:
+        """Replace the hashes of tags."""
+        self.codes = codes
+        self.table.put(CODES, codes)
+
+
+class AnswerRoom:
+    """Room for answers, or for records without one, and what bounds the choice of records.
 
     Attributes:
-        data: the bytes of the answers.
-        constants: what is the same in all.
-        chosen: int64, room for a choice: see ``RECORD_AT`` and the others.
+        data: gets answers or records.
+        chosen: int64[most records, CHOSEN_SIZE], room for a choice: see ``RECORD_AT`` and the others.
+        limits: int64, see ``FILE_BEGIN`` and the others.
+        constants: what is the same in all answers.
+        table: these arrays: see ``DATA`` and the others.
     """
 
-    data: Bytes
-    constants: Constants
-    chosen: Longs
+    __slots__ = ("chosen", "constants", "data", "limits", "table")
+
+    def __init__(
+        self, data: Bytes, chosen: Longs, limits: Longs, constants: Constants = NO_CONSTANTS
+    ) -> None:
+        self.data = data
+        self.chosen = chosen
+        self.limits = limits
+        self.constants = constants
+        self.table = ArrayTable(data, chosen, limits, constants.data, constants.bounds)
 
 
 class Choice(NamedTuple):
@@ -331,29 +373,21 @@ class PullOps(Protocol):
         ...
 
     def ask_known(
-        self,
-        pulls: NDArray[np.void],
-        begin: int,
-        targets: Longs,
-        known: KnownEntries,
-        asks: Asks,
-        limits: Longs,
-        /,
+        self, pulls: PullRows, begin: int, end: int, targets: Longs, known: KnownEntries, asks: Asks, /
     ) -> int:
-        """Ask for what pulls want from row ``begin`` on, up to the first that is not for this operation.
+        """Ask for what pulls want from row ``begin`` to ``end``, up to the first that it leaves.
 
-        It stops at one whose target or whose queue's entries are not known, that wants messages by their
-        tags or an unusual number of bytes, or for which there is no room. One that begins where its queue
+        It leaves one whose target or whose queue's entries are not known, that wants messages by their tags
+        or an unusual number of bytes, or for which there is no room. One that begins where its queue
         ends is AT_END, and passed over.
 
         Args:
-            pulls: PULL[], as ``read`` makes them; each that is asked for or passed over gets its state.
+            pulls: as ``read`` makes them; each that is asked for or passed over gets its state.
             targets: int64, a row for each target: see ``QUEUE_NUMBER`` and the other.
             asks: gets rows and entries, while there is room.
-            limits: int64, see ``ASK_COUNT_MAX`` and the others.
 
         Returns:
-            Which one that is; how many there are if none.
+            Which one that is, ``end`` if there is none.
         """
         ...
 
@@ -362,10 +396,8 @@ class PullOps(Protocol):
         entries: Bytes,
         codes: Longs | None,
         file: LogBytes,
-        limits: Longs,
         queue_offset: int,
-        chosen: Longs,
-        records: Bytes,
+        out: AnswerRoom,
         /,
     ) -> Choice:
         """Choose records by their queue entries until a limit is reached, check each, and copy them.
@@ -374,22 +406,19 @@ class PullOps(Protocol):
             entries: those from ``queue_offset`` on, 20 bytes each.
             codes: int64, the hashes of the wanted tags; None for any.
             file: where the records are; pages not known to be in memory are not touched.
-            limits: int64, see ``FILE_BEGIN`` and the others.
-            chosen: int64, (CHOSEN_SIZE, most records), see ``RECORD_AT`` and the others: gets the runs, or
-                what is missing.
-            records: gets the records, one behind the other, if it has room for all.
+            out: gets the runs, or what is missing; and the records, one behind the other, if it has room for
+                all.
         """
         ...
 
     def answer(
-        self, asks: Asks, out: AnswerRoom, file: LogBytes, limits: Longs, first: int, at: int, /
+        self, asks: Asks, out: AnswerRoom, file: LogBytes, first: int, at: int, /
     ) -> tuple[int, int, AnswerStop, int]:
         """Answer what is asked in rows from ``first`` on, as far as it can be from one file.
 
         Args:
             asks: its rows get OUTCOME, COUNT and ANSWER_END, and unless they are LEFT, NEXT_OFFSET.
             out: gets the answers from ``at`` on, one frame behind the other; none where nothing is found.
-            limits: int64, as for ``choose``.
 
         Returns:
             The first row that is not answered; where the answers end; why it stopped; and how many records

@@ -10,13 +10,12 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE
 from cometmq.io.files import FileMap
-from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.arrays import Longs
 from cometmq.kernels.pulls import rows as r
 from cometmq.kernels.pulls.rows import (
     ANSWERS_SIZE_MAX,
@@ -27,6 +26,7 @@ from cometmq.kernels.pulls.rows import (
     Constants,
     KnownEntries,
     LogBytes,
+    PullRows,
     PullState,
     ReadOutcome,
 )
@@ -90,22 +90,22 @@ class BulkReads:
         self._plain = None if commit_log.crc is Crc.BODY else kernels.pulls_for(commit_log.crc)
         self._queues = queues
         self._reads_later = reads_later
-        self.set_limits(limits)
-        self._answers: Bytes = np.empty(0, np.uint8)
         self._numbers_asked = array("q")
-        self._asks = Asks(np.empty((0, ASK_SIZE), np.int64), np.empty(_ENTRIES_ROOM, np.uint8))
+        rows, entries = np.empty((0, ASK_SIZE), np.int64), np.empty(_ENTRIES_ROOM, np.uint8)
+        self._asks = Asks(rows, entries, np.zeros(3, np.int64))
         self._reserve_rows(_ASKS_ROOM)
+        self._known = KnownEntries(queues.next_offsets.longs, queues.ahead.windows, queues.ahead.entries)
+        self.set_limits(limits)
         self._code_places: dict[frozenset[int], tuple[int, int]] = {}
         self.begin()
 
     def set_limits(self, limits: GetLimits) -> None:
         """Answer the reads of later batches within these limits; call it between two batches."""
         self._limits = limits
-        self._bounds = limits.bounds(NOWHERE, 0, r.NO_LIMIT, r.NO_LIMIT)
         most_size = max(limits.memory_size, limits.disk_size)
         bytes_max = r.NO_LIMIT if most_size <= ANSWERS_SIZE_MAX else ANSWERS_SIZE_MAX
-        self._ask_limits = np.array((limits.most_count, BYTES_MIN, bytes_max), np.int64)
-        self._chosen = limits.room()
+        self._asks.limits[:] = limits.most_count, BYTES_MIN, bytes_max
+        self._room: AnswerRoom | None = None
 
     def number_of(self, topic: str, queue_id: int) -> int:
         """Return a queue's number; NO_NUMBER if it never had a message."""
@@ -117,27 +117,22 @@ class BulkReads:
         self._asks.asked = self._asks.entries_end = 0
         self._first = 0  # the first read without an answer
         if len(self._code_places) >= FILTERS_MAX:
-            self._asks.codes, self._code_places = r.NO_TAGS, {}
+            self._asks.set_codes(r.NO_TAGS)
+            self._code_places = {}
         self._ops = self._plain or kernels.loading.ops.pulls
 
-    def add_known(self, pulls: NDArray[np.void], begin: int, targets: Longs) -> int:
-        """Add the reads of pulls from row ``begin`` on, up to the first that is for ``add``.
-
-        A pull at the end of its queue is no such one: its state becomes AT_END, and nothing is read. For
-        ``add`` is one whose target or queue is not known, one that wants tags or an unusual number of bytes,
-        one whose entries are not cached, and one for which there is no room.
-
-        Args:
-            pulls: PULL[n], and ``targets``, int64[m, columns]: see ``PullOps.ask_known``.
-
-        Returns:
-            The row of that pull, n if there is none.
-        """
+    def add_known(self, pulls: PullRows, begin: int, end: int, targets: Longs) -> int:
+        """Add the reads of pulls by what is cached: see ``PullOps.ask_known``, also for what is returned."""
         if self._reads_later:
             return begin
-        ahead = self._queues.ahead
-        known = KnownEntries(self._queues.next_offsets.longs, ahead.windows, ahead.entries)
-        return self._ops.ask_known(pulls, begin, targets, known, self._asks, self._ask_limits)
+        queues, ahead, known = self._queues, self._queues.ahead, self._known
+        if not (
+            known.ends is queues.next_offsets.longs
+            and known.windows is ahead.windows
+            and known.entries is ahead.entries
+        ):  # they have grown
+            known = self._known = KnownEntries(queues.next_offsets.longs, ahead.windows, ahead.entries)
+        return self._ops.ask_known(pulls, begin, end, targets, known, self._asks)
 
     def add(
         self,
@@ -192,10 +187,10 @@ class BulkReads:
         asks, first = self._asks, self._first
         if not asks.asked:
             return []
-        if not len(self._answers):
-            self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
         if asks.entries_end:
-            self._first = self._answer_rows(AnswerRoom(self._answers, constants, self._chosen))
+            if self._room is None or self._room.constants is not constants:
+                self._room = self._room_for(constants)
+            self._first = self._answer_rows(self._room)
         else:
             self._first = asks.asked  # all stay LEFT
         return list(map(_answered, asks.rows[first : self._first, r.OUTCOME :].tolist()))
@@ -207,7 +202,12 @@ class BulkReads:
 
     def answers(self, begin: int, end: int) -> bytes:
         """Return the bytes of the answer buffer from ``begin`` to ``end``."""
-        return bytes(self._answers.data[begin:end])
+        return b"" if self._room is None else bytes(self._room.data.data[begin:end])
+
+    def _room_for(self, constants: Constants) -> AnswerRoom:
+        limits = self._limits
+        bounds = limits.bounds(NOWHERE, 0, r.NO_LIMIT, r.NO_LIMIT)
+        return AnswerRoom(np.empty(ANSWERS_SIZE_MAX, np.uint8), limits.room(), bounds, constants)
 
     def _codes_range(self, tags_codes: frozenset[int]) -> tuple[int, int]:
         """Return begin and end of tag hashes in ``Asks.codes``, after adding them if they are missing."""
@@ -215,7 +215,7 @@ class BulkReads:
         if place is None:
             asks = self._asks
             begin = len(asks.codes)
-            asks.codes = np.append(asks.codes, np.array(sorted(tags_codes), np.int64))
+            asks.set_codes(np.append(asks.codes, np.array(sorted(tags_codes), np.int64)))
             place = self._code_places[tags_codes] = begin, len(asks.codes)
         return place
 
@@ -225,33 +225,33 @@ class BulkReads:
         if asks.entries_end > len(asks.entries):
             longer = np.empty(2 * asks.entries_end, np.uint8)
             longer[:begin] = asks.entries[:begin]
-            asks.entries = longer
+            asks.set_entries(longer)
         asks.entries.data[begin : asks.entries_end] = entries
 
     def _reserve_rows(self, count: int) -> None:
         """Grow the rows to ``count``."""
         more = count * ASK_SIZE - len(self._numbers_asked)
         self._numbers_asked = self._numbers_asked + array("q", bytes(8 * more))
-        self._asks.rows = np.frombuffer(self._numbers_asked, np.int64).reshape(-1, ASK_SIZE)
+        self._asks.set_rows(np.frombuffer(self._numbers_asked, np.int64).reshape(-1, ASK_SIZE))
 
     def _answer_rows(self, room: AnswerRoom) -> int:
         """Answer rows from the first without an answer on, file by file; return the row behind the last."""
         first, at, looked = self._first, 0, -1
         mapped, file = self._file_of(first) or (None, NOWHERE)
-        self._set_file(file)
+        self._set_file(room.limits, file)
         while True:
-            first, at, stop, missing_count = self._ops.answer(self._asks, room, file, self._bounds, first, at)
+            first, at, stop, missing_count = self._ops.answer(self._asks, room, file, first, at)
             if stop is AnswerStop.DONE or (stop is AnswerStop.FULL and at):
                 return first
             if stop is AnswerStop.ELSEWHERE:
                 if (opened := self._file_of(first)) is not None:
                     mapped, file = opened
-                    self._set_file(file)
+                    self._set_file(room.limits, file)
                     continue
             elif stop is AnswerStop.MISSING and looked != first:
                 looked = first
-                places, sizes = self._chosen[r.MISSING_AT : r.MISSING_SIZE + 1, :missing_count]
-                if mapped is not None and are_ready(mapped, places, sizes):
+                missing = room.chosen[:missing_count, r.MISSING_AT : r.MISSING_SIZE + 1]
+                if mapped is not None and are_ready(mapped, *missing.T):
                     continue
             first += 1  # it stays LEFT
 
@@ -260,9 +260,8 @@ class BulkReads:
         begin = int(self._asks.rows[row - 1, r.ENTRIES_END]) if row else 0
         return bytes_at(self._log, int.from_bytes(self._asks.entries[begin : begin + 8].tobytes(), "big"))
 
-    def _set_file(self, file: LogBytes) -> None:
+    def _set_file(self, bounds: Longs, file: LogBytes) -> None:
         """Set the bounds of the next records to those of one file."""
-        bounds = self._bounds
         bounds[r.FILE_BEGIN], bounds[r.FILE_END] = file.begin, file.end
         bounds[r.NEAR_OFFSET] = self._log.written_offset - self._limits.memory_bytes
 

@@ -47,8 +47,8 @@ class GetLimits(NamedTuple):
         return np.frombuffer(numbers, np.int64)  # which takes half as long as numpy's own conversion
 
     def room(self) -> Longs:
-        """Return room for the choice of a read, int64[CHOSEN_SIZE, n]: see ``pulls.rows.RECORD_AT``."""
-        return np.empty((CHOSEN_SIZE, self.most_count), np.int64)
+        """Return room for the choice of a read, int64[n, CHOSEN_SIZE]: see ``pulls.rows.RECORD_AT``."""
+        return np.empty((self.most_count, CHOSEN_SIZE), np.int64)
 
     @classmethod
     def of(cls, settings: StoreSettings) -> Self:

@@ -14,20 +14,8 @@ from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE, unpack_tuples
 from cometmq.format.scan import is_message
 from cometmq.kernels.arrays import Longs
-from cometmq.kernels.pulls.rows import (
-    ANSWERS_SIZE_MAX,
-    FILE_BEGIN,
-    FILE_END,
-    MISSING_AT,
-    MISSING_SIZE,
-    NEAR_OFFSET,
-    RECORD_SIZE,
-    RUN_AT,
-    RUN_SIZE,
-    Choice,
-    LogBytes,
-    ReadOutcome,
-)
+from cometmq.kernels.pulls import rows as r
+from cometmq.kernels.pulls.rows import AnswerRoom, Choice, LogBytes, ReadOutcome
 from cometmq.message import Buffer
 from cometmq.store.files.residency import are_ready
 from cometmq.store.log.commit_log import CommitLog
@@ -49,14 +37,16 @@ class ResidentReads:
         limits: most records and bytes of a read.
     """
 
-    def __init__(self, commit_log: CommitLog, limits: GetLimits, copied_max: int = ANSWERS_SIZE_MAX) -> None:
+    def __init__(
+        self, commit_log: CommitLog, limits: GetLimits, copied_max: int = r.ANSWERS_SIZE_MAX
+    ) -> None:
         self.log = commit_log
         self.limits = limits
-        self._chosen = limits.room()
-        self._records = np.empty(copied_max, np.uint8)
-        self._record_bytes = self._records.data
         self._wanted = 0, 0  # most records and most bytes for which the bounds are
-        self._set_bounds(limits.bounds(NOWHERE, 0, *self._wanted))
+        bounds = limits.bounds(NOWHERE, 0, *self._wanted)
+        self._room = AnswerRoom(np.empty(copied_max, np.uint8), limits.room(), bounds)
+        self._record_bytes = self._room.data.data
+        self._bounds = bounds.data  # numbers are written to a memoryview twice as fast as to an array
 
     def read(
         self,
@@ -71,8 +61,8 @@ class ResidentReads:
         Returns a step that loads the records if some are not in memory; None if another way of reading must
         be used.
         """
-        log, limits, chosen, codes = self.log, self.limits, self._chosen, None
-        records = self._records
+        log, limits, room, codes = self.log, self.limits, self._room, None
+        chosen = room.chosen
         if tags_codes is not None:
             if not isinstance(tags_codes, frozenset) or not tags_codes:
                 return None
@@ -86,22 +76,22 @@ class ResidentReads:
             return None
         mapped, file = found
         near_offset = log.written_offset - limits.memory_bytes
-        within = self._bounds_of(file, near_offset, max_count, max_bytes)
+        self._set_bounds(file, near_offset, max_count, max_bytes)
         ops, entries = kernels.pulls_for(log.crc), np.frombuffer(bytes(data), np.uint8)
-        choice = ops.choose(entries, codes, file, within, queue_offset, chosen, records)
+        choice = ops.choose(entries, codes, file, queue_offset, room)
         if choice.outcome is ReadOutcome.MISSING:
-            missing = chosen[MISSING_AT : MISSING_SIZE + 1, : choice.missing_count]
-            if not are_ready(mapped, *missing):
-                stretches = list(zip(*missing.tolist(), strict=True))
+            missing = chosen[: choice.missing_count, r.MISSING_AT : r.MISSING_SIZE + 1]
+            if not are_ready(mapped, *missing.T):
+                stretches = list(map(tuple, missing.tolist()))
                 return ReadStep(log.chain.files, log.chain.path(file.begin), stretches)
-            choice = ops.choose(entries, codes, file, within, queue_offset, chosen, records)
+            choice = ops.choose(entries, codes, file, queue_offset, room)
         if choice.outcome is ReadOutcome.FOUND:
             status, runs = GetStatus.FOUND, self._runs(mapped.view, choice)
         elif choice.outcome is ReadOutcome.NONE_WANTED:
             status, runs = GetStatus.NO_MATCHED_MESSAGE, []
         else:
             return None
-        sizes = chosen[RECORD_SIZE, : choice.record_count].tolist()
+        sizes = chosen[: choice.record_count, r.RECORD_SIZE].tolist()
         where = queue_offset + choice.looked_at, queue.min_offset, queue.max_offset
         result = status, *where, runs, sizes, choice.last < near_offset, None
         return tuple.__new__(GetResult, result)  # in half the time of GetResult(…)
@@ -110,8 +100,8 @@ class ResidentReads:
         """Return the records of a choice: as one piece, unless there was no room to copy them."""
         if choice.size <= len(self._record_bytes):
             return [bytes(self._record_bytes[: choice.size])]
-        places, sizes = self._chosen[RUN_AT : RUN_SIZE + 1, : choice.run_count].tolist()
-        return [file[place : place + size] for place, size in zip(places, sizes, strict=True)]
+        runs = self._room.chosen[: choice.run_count, r.RUN_AT : r.RUN_SIZE + 1].tolist()
+        return [file[place : place + size] for place, size in runs]
 
     def _read_one(
         self, queue: ConsumeQueue, queue_offset: int, entry: Buffer, tags_codes: Container[int] | None
@@ -140,18 +130,13 @@ class ResidentReads:
             is_far_behind,
         )
 
-    def _bounds_of(self, file: LogBytes, near_offset: int, max_count: int, max_bytes: int) -> Longs:
-        """Return the bounds of a read of one file: see ``GetLimits.bounds``."""
+    def _set_bounds(self, file: LogBytes, near_offset: int, max_count: int, max_bytes: int) -> None:
+        """Set the bounds of a read of one file: see ``GetLimits.bounds``."""
+        bounds = self._bounds
         if (max_count, max_bytes) != self._wanted:
             self._wanted = max_count, max_bytes
-            self._set_bounds(self.limits.bounds(file, 0, max_count, max_bytes))
-        words = self._words
-        words[FILE_BEGIN], words[FILE_END], words[NEAR_OFFSET] = file.begin, file.end, near_offset
-        return self._bounds
-
-    def _set_bounds(self, bounds: Longs) -> None:
-        self._bounds = bounds
-        self._words = bounds.data  # numbers are written to a memoryview twice as fast as to an array
+            bounds[:] = self.limits.bounds(file, 0, max_count, max_bytes).data
+        bounds[r.FILE_BEGIN], bounds[r.FILE_END], bounds[r.NEAR_OFFSET] = file.begin, file.end, near_offset
 
 
 @lru_cache(1024)
