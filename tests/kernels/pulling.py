@@ -8,8 +8,8 @@ from tests.kernels.reading import end_of, framed, frames_in, java_header, others
 
 from cometmq.kernels.frames.fields import FrameKind
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.pulls.pull_table import PullTable
 from cometmq.kernels.pulls.rows import Pull, PullRows
+from cometmq.kernels.text.key_table import KeyTable
 
 USUAL: Final = {
     "queueId": "3",
@@ -40,7 +40,7 @@ class Reader:
     def __init__(self, ops: Ops) -> None:
         self._ops = ops
         self.rows: list[Pull] = []
-        self.table = PullTable()
+        self.table = KeyTable()
         self._room = PullRows(ROOM)
 
     def read(self, data: bytes, start: int = 0, end: int | None = None) -> tuple[int, int]:
@@ -67,8 +67,7 @@ class Reader:
 
     def learn(self, number: int = 0) -> int:
         """Add the key of one that was read to the table."""
-        row = self.rows[number]
-        return self.table.put(self._room.keys[row.key_at : row.key_end], row.key_hash)
+        return self.table.put(self.key(number))
 
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from cometmq.kernels.sends.rows import (
     SendBatch,
     constants_of,
 )
-from cometmq.kernels.sends.topic_table import TopicHashTable
+from cometmq.kernels.sends.topic_table import TopicTable
 from cometmq.wire.template import ResponseTemplate
 
 ADDED: Final = b"CLUSTER\x01c\x02"
@@ -64,8 +64,8 @@ class Reader:
         records_max: int = RECORDS_SIZE_MAX,
         answers_max: int = ANSWERS_SIZE_MAX,
     ) -> None:
-        self.topics = TopicHashTable[str]()
-        self.topics.put("T", "T", 4)
+        self.topics = TopicTable[str]()
+        self.topics.put_topic("T", "T", 4)
         for queue_id in range(4):
             self.topics.put_queue("T", queue_id, queue_id)
         self.next_offsets = np.array(next_offsets)

@@ -9,7 +9,7 @@ from cometmq import kernels
 from cometmq.format.host import sized_host
 from cometmq.format.record import decode_many
 from cometmq.kernels.sends.rows import SendBatch, constants_of
-from cometmq.kernels.sends.topic_table import TopicHashTable
+from cometmq.kernels.sends.topic_table import TopicTable
 from cometmq.store import MessageStore, NewMessage
 
 
@@ -18,9 +18,9 @@ def append(store: MessageStore, messages: Sequence[NewMessage], queue_count: int
 
     Raises StoreNotWritable.
     """
-    table = TopicHashTable[None]()
+    table = TopicTable[None]()
     for message in messages:
-        table.put(message.topic, None, queue_count)
+        table.put_topic(message.topic, None, queue_count)
         number = store.appending.queue_number(message.topic, message.queue_id)
         table.put_queue(message.topic, message.queue_id, number)
     host = messages[0].store_host

@@ -12,7 +12,6 @@ from cometmq.broker.requests.pull_targets import UNCACHED, PullTargets
 from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
 from cometmq.errors import CometMQError, HeaderError
 from cometmq.kernels.pulls.plain import key_of, row_of
-from cometmq.kernels.pulls.pull_table import hash_of
 from cometmq.kernels.pulls.rows import IS_FILTERED, NO_NUMBER, QUEUE_NUMBER
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -60,7 +59,7 @@ def cache(targets: PullTargets, topic: str) -> int:
     request = Command(PULL, ext_fields=fields(header))
     key = key_of(request.code, header)
     assert key is not None
-    row = row_of(request, header)._replace(key_hash=hash_of(key), key_at=0, key_end=len(key))
+    row = row_of(request, header)._replace(key_at=0, key_end=len(key))
     try:
         targets.check_new(request, row, np.frombuffer(key, np.uint8))
     except CometMQError:
@@ -72,8 +71,8 @@ def test_a_target_is_cached_by_its_number(targets: PullTargets) -> None:
     assert [cache(targets, topic) for topic in ("A", "Tagged", "A")] == [0, 1, 0]
     assert [target.queue for target in targets.by_number] == [("A", 3), ("Tagged", 3)]
     assert [target.tags_codes for target in targets.by_number] == [None, frozenset({7})]
-    assert targets.known[:2, QUEUE_NUMBER].tolist() == [NO_NUMBER, NO_NUMBER]
-    assert targets.known[:2, IS_FILTERED].tolist() == [False, True]
+    assert targets.table.rows[:2, QUEUE_NUMBER].tolist() == [NO_NUMBER, NO_NUMBER]
+    assert targets.table.rows[:2, IS_FILTERED].tolist() == [False, True]
 
 
 def test_what_is_refused_or_rare_is_checked_each_time(targets: PullTargets) -> None:
@@ -84,7 +83,7 @@ def test_what_is_refused_or_rare_is_checked_each_time(targets: PullTargets) -> N
 
 def test_there_is_room_for_any_number_of_targets(targets: PullTargets) -> None:
     assert [cache(targets, f"T{n}") for n in range(300)] == list(range(300))
-    assert len(targets.known) >= 300 and len(targets.by_number) == 300
+    assert len(targets.table) == len(targets.by_number) == 300
 
 
 def test_all_is_dropped_when_the_state_changes_or_too_much_is_cached(
@@ -92,7 +91,7 @@ def test_all_is_dropped_when_the_state_changes_or_too_much_is_cached(
 ) -> None:
     cache(targets, "A")
     checks.changed()
-    assert targets.by_number == [] and targets.table.count == 0
+    assert targets.by_number == [] and len(targets.table) == 0
     monkeypatch.setattr(pull_targets, "TARGETS_MAX", 3)
     assert [cache(targets, f"T{n}") for n in range(5)] == [0, 1, 2, 0, 1]
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from cometmq.format.queue_entry import SIZE, pack
-from cometmq.kernels.pulls.pull_table import NO_TARGET
 from cometmq.kernels.pulls.rows import (
     ASK_SIZE,
     IS_FILTERED,
@@ -12,7 +11,6 @@ from cometmq.kernels.pulls.rows import (
     NO_LIMIT,
     NO_NUMBER,
     QUEUE_NUMBER,
-    TARGET_SIZE,
     WINDOW_SIZE,
     Asks,
     KnownEntries,
@@ -20,6 +18,7 @@ from cometmq.kernels.pulls.rows import (
     PullRows,
     PullState,
 )
+from cometmq.kernels.text.key_table import NO_ROW, KeyTable
 
 QUEUE = 2
 ENDS = np.array([0, -1, 30], np.int64)  # queue 1 is gone
@@ -38,7 +37,8 @@ class Asked:
         self.pulls["queue_offset"] = offsets
         self.pulls["max_count"] = count
         self.pulls["max_bytes"] = 5_000
-        self.targets = np.zeros((1, TARGET_SIZE), np.int64)
+        self.table = KeyTable()
+        self.targets = self.table.rows
         self.targets[0, QUEUE_NUMBER] = QUEUE
         self.windows = np.zeros((3, WINDOW_SIZE), np.int64)
         self.windows[QUEUE] = 10, 25, SIZE, 11
@@ -48,7 +48,7 @@ class Asked:
     def run(self, ops: PullOps, begin: int = 0) -> tuple[int, int, int]:
         known = KnownEntries(ENDS, self.windows, np.frombuffer(bytes(SIZE) + ENTRIES, np.uint8))
         asks = Asks(self.asks, self.entries, np.array((COUNT_MAX, 100, NO_LIMIT), np.int64))
-        done = ops.ask_known(self.rows, begin, len(self.pulls), self.targets, known, asks)
+        done = ops.ask_known(self.rows, begin, len(self.pulls), self.table, known, asks)
         return done, asks.asked, asks.entries_end
 
     def is_known(self, ops: PullOps) -> bool:
@@ -103,7 +103,7 @@ def test_queues_that_are_empty_gone_or_not_known_are_left(pull_ops: PullOps, num
 
 def test_pulls_of_unknown_targets_by_tags_or_of_unusual_sizes_are_left(pull_ops: PullOps) -> None:
     unknown, by_tags, small = Asked(11), Asked(11), Asked(11)
-    unknown.pulls[0]["target"] = NO_TARGET
+    unknown.pulls[0]["target"] = NO_ROW
     by_tags.targets[0, IS_FILTERED] = 1
     small.pulls[0]["max_bytes"] = 99
     assert not (unknown.is_known(pull_ops) or by_tags.is_known(pull_ops) or small.is_known(pull_ops))

@@ -17,15 +17,15 @@ from cometmq.format.queue_entry import SIZE, pack
 from cometmq.kernels import plain
 from cometmq.kernels.arrays import PAGE_SIZE
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.pulls.pull_table import NO_TARGET
 from cometmq.kernels.pulls.rows import (
     ANSWER_SIZE_MAX,
     ASK_SIZE,
     CHOSEN_SIZE,
+    IS_FILTERED,
     NO_CODES,
     NO_LIMIT,
     NO_NUMBER,
-    TARGET_SIZE,
+    QUEUE_NUMBER,
     WINDOW_SIZE,
     AnswerRoom,
     Asks,
@@ -36,6 +36,7 @@ from cometmq.kernels.pulls.rows import (
     ReadOutcome,
     constants_of,
 )
+from cometmq.kernels.text.key_table import NO_ROW, KeyTable
 from cometmq.wire.template import NumbersTemplate
 
 CONSTANTS = constants_of(NumbersTemplate("FOUND", ("a", "b", "c", "d")))
@@ -84,22 +85,22 @@ def test_pulls_are_read_the_same(compiled: Ops, drawn: list[tuple[bytes, bool]],
         if plainly is compiledly:
             kept.append(frame)
         if compiledly:
-            assert [without_hash(row) for row in readers[0].rows] == [
-                without_hash(row) for row in readers[1].rows
+            assert [without_place(row) for row in readers[0].rows] == [
+                without_place(row) for row in readers[1].rows
             ]
-            if readers[0].rows[0].target == NO_TARGET:
+            if readers[0].rows[0].target == NO_ROW:
                 assert readers[0].rows == readers[1].rows and readers[0].key() == readers[1].key()
                 if is_learned:
                     assert readers[0].learn() == readers[1].learn()
     data = b"".join(kept)
     data = data[: len(data) - cut]
     assert readers[0].read(data) == readers[1].read(data)
-    assert list(map(without_hash, readers[0].rows)) == list(map(without_hash, readers[1].rows))
+    assert list(map(without_place, readers[0].rows)) == list(map(without_place, readers[1].rows))
 
 
-def without_hash(row: Pull) -> Pull:
-    """Return what of a row is to be the same: of a known target its hash, and where its key was, are not."""
-    return row if row.target == NO_TARGET else row._replace(key_hash=0, key_at=0, key_end=0)
+def without_place(row: Pull) -> Pull:
+    """Return what of a row is to be the same: of a known target the place of its key is not."""
+    return row if row.target == NO_ROW else row._replace(key_at=0, key_end=0)
 
 
 offsets = st.sampled_from([-1, 0, 5, 9, 10, 11, 12, 20, 24, 25, 29, 30, 31, 2**62])
@@ -112,7 +113,7 @@ offsets = st.sampled_from([-1, 0, 5, 9, 10, 11, 12, 20, 24, 25, 29, 30, 31, 2**6
             offsets,
             st.sampled_from([-7, 0, 1, 3, 8, 40, NO_LIMIT]),
             st.sampled_from([99, 100, 5_000, NO_LIMIT]),
-            st.sampled_from([NO_TARGET, 0, 1, 2, 3]),
+            st.sampled_from([NO_ROW, 0, 1, 2, 3]),
         ),
         max_size=8,
     ),
@@ -128,9 +129,10 @@ def test_pulls_are_asked_for_the_same(
         into = PullRows()
         rows = into.array[: len(pulls)]
         for number, (offset, count, size, target) in enumerate(pulls):
-            rows[number] = (0, 7, 1, offset, count, size, 3, 0, 0, target, 0, 0, 0, 2)
-        targets = np.array([(2, 0), (2, 1), (NO_NUMBER, 0), (1, 0)], np.int64)
-        assert targets.shape[1] == TARGET_SIZE
+            rows[number] = (0, 7, 1, offset, count, size, 3, 0, 0, 2, target, 0, 0)
+        table = KeyTable()
+        table.rows[:4, QUEUE_NUMBER] = 2, 2, NO_NUMBER, 1
+        table.rows[1, IS_FILTERED] = True
         windows = np.zeros((3, WINDOW_SIZE), np.int64)
         windows[2] = 10, 25, SIZE, 11
         entries = b"".join(pack(1000 + n, 100, n) for n in range(9, 25))
@@ -138,7 +140,7 @@ def test_pulls_are_asked_for_the_same(
         limits = np.array((8, 100, 5_000), np.int64)
         asks = Asks(np.zeros((4, ASK_SIZE), np.int64), np.zeros(entries_room * SIZE, np.uint8), limits)
         asks.asked = asked
-        done = ops.ask_known(into, min(begin, len(rows)), len(rows), targets, known, asks)
+        done = ops.ask_known(into, min(begin, len(rows)), len(rows), table, known, asks)
         results.append(
             (done, asks.asked, asks.entries_end, rows.tolist(), asks.rows.tolist(), asks.entries.tolist())
         )

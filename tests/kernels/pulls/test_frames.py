@@ -7,8 +7,8 @@ from tests.kernels.pulling import USUAL, Reader, binary_frame, header, json_fram
 from tests.kernels.reading import framed
 
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, NO_TARGET
-from cometmq.kernels.pulls.rows import NO_LIMIT, NOTHING_TO_COMMIT, PullState
+from cometmq.kernels.pulls.rows import KEY_SIZE_MAX, NO_LIMIT, NOTHING_TO_COMMIT, PullState
+from cometmq.kernels.text.key_table import NO_ROW
 from cometmq.wire.codes import RequestCode
 
 FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
@@ -30,7 +30,7 @@ def test_a_pull_becomes_numbers(reader: Reader, frame: Callable[..., bytes]) -> 
     assert reader.read(b"x" + data, 1) == (1 + len(data), 1 + len(data))
     (row,) = reader.rows
     assert row[:9] == (0, 5, frame is binary_frame, 17, 32, 262144, 3, 16, 15000)
-    assert (row.target, row.key_at, row.state) == (NO_TARGET, 0, PullState.ASKED)
+    assert (row.target, row.key_at, row.state) == (NO_ROW, 0, PullState.ASKED)
 
 
 def test_an_offset_is_committed_only_if_the_flag_says_so(reader: Reader) -> None:
@@ -82,9 +82,9 @@ def test_who_asks_for_the_same_is_known(reader: Reader) -> None:
     for frame in frames:
         assert reader.reads(frame)
         known = reader.rows[0].target
-        numbers.append(reader.learn() if known == NO_TARGET else known)
+        numbers.append(reader.learn() if known == NO_ROW else known)
     assert numbers == [n // 2 for n in range(20)] + list(range(10, 20))
-    assert reader.table.count == 20
+    assert len(reader.table) == 20
 
 
 @pytest.mark.parametrize(

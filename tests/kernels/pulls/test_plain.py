@@ -9,8 +9,7 @@ from tests.kernels.reading import framed
 
 from cometmq.kernels import plain
 from cometmq.kernels.pulls.plain import key_of, row_of
-from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, hash_of
-from cometmq.kernels.pulls.rows import NO_LIMIT, NOTHING_TO_COMMIT
+from cometmq.kernels.pulls.rows import KEY_SIZE_MAX, NO_LIMIT, NOTHING_TO_COMMIT
 from cometmq.wire.frame import decode
 from cometmq.wire.headers import PullHeader, parse
 
@@ -50,7 +49,7 @@ def test_a_row_of_a_command_is_that_of_its_frame(reader: Reader) -> None:
     pull = parse(PullHeader, command.ext_fields)
     row, read = row_of(command, pull), reader.rows[0]
     assert row[:10] == read[:10]
-    assert key_of(command.code, pull) == reader.key() and hash_of(reader.key()) == read.key_hash
+    assert key_of(command.code, pull) == reader.key()
 
 
 def test_what_is_absent_has_a_number_in_its_place() -> None:

@@ -65,7 +65,7 @@ def test_what_was_numbered_before_something_fails_can_be_taken_back(monkeypatch:
     reader = Reader(plain)
 
     find = MagicMock(side_effect=[1, KeyError("a mistake")])
-    monkeypatch.setitem(reader.topics.numbers, "T", MagicMock(get=find))
+    monkeypatch.setitem(reader.topics.queues, "T", MagicMock(get=find))
     with pytest.raises(KeyError):
         reader.read(json_frame() * 2)
     assert reader.next_offsets.tolist() == [0, 11, 20, 30]

@@ -1,49 +1,30 @@
 import numpy as np
 import pytest
 
-from cometmq.format.java.java_hash import java_hash
-from cometmq.kernels.sends.topic_table import (
-    CELLS_AT,
-    NAME_AT,
-    NAME_LENGTH,
-    NO_NAME,
-    QUEUE_COUNT,
-    TopicHashTable,
-    slot_of,
-)
+from cometmq.kernels.sends.topic_table import CELLS_AT, QUEUE_COUNT, TopicTable
 
 
-def find(table: TopicHashTable[str], topic: str) -> int | None:
-    """Find a topic's slot as a kernel does."""
-    slot = slot_of(java_hash(topic), len(table.slots))
-    while (at := int(table.slots[slot, NAME_AT])) != NO_NAME:
-        if bytes(table.names[at : at + int(table.slots[slot, NAME_LENGTH])]) == topic.encode():
-            return slot
-        slot = (slot + 1) % len(table.slots)
-    return None
-
-
-def put(table: TopicHashTable[str], topic: str, queue_count: int, queue_id: int, number: int) -> None:
-    table.put(topic, topic.upper(), queue_count)
+def put(table: TopicTable[str], topic: str, queue_count: int, queue_id: int, number: int) -> None:
+    table.put_topic(topic, topic.upper(), queue_count)
     table.put_queue(topic, queue_id, number)
 
 
 @pytest.mark.parametrize("count", [1, 32, 33, 500])
 def test_every_topic_is_found_with_its_queues(count: int) -> None:
-    table = TopicHashTable[str]()
+    table = TopicTable[str]()
     topics = [f"topic-{number}" * (1 + number % 9) for number in range(count)]
     for number, topic in enumerate(topics):
         put(table, topic, 4, 1, number)
     for number, topic in enumerate(topics):
         assert queues(table, topic) == [-1, number, -1, -1]
         assert table.find(topic) == topic.upper()
-        assert table.numbers[topic] == {1: number}
-    assert find(table, "another") is None and table.find("another") is None
-    assert "another" not in table.numbers
+        assert table.queues[topic] == {1: number}
+    assert table.find("another") is None
+    assert "another" not in table.queues
 
 
 def test_a_queue_that_is_put_again_has_its_new_number() -> None:
-    table = TopicHashTable[str]()
+    table = TopicTable[str]()
     put(table, "T", 2, 0, 7)
     put(table, "T", 2, 1, 8)
     put(table, "T", 2, 0, 9)
@@ -52,34 +33,32 @@ def test_a_queue_that_is_put_again_has_its_new_number() -> None:
 
 
 def test_what_is_cleared_is_gone() -> None:
-    table = TopicHashTable[str]()
+    table = TopicTable[str]()
     put(table, "T", 2, 0, 7)
     table.clear()
-    assert find(table, "T") is None
     assert table.find("T") is None and len(table) == 0 and np.all(table.cells == -1)
 
 
-def queues(table: TopicHashTable[str], topic: str) -> list[int]:
+def queues(table: TopicTable[str], topic: str) -> list[int]:
     """The numbers of a topic's queues."""
-    slot = find(table, topic)
-    assert slot is not None
-    begin, count = (int(table.slots[slot, part]) for part in (CELLS_AT, QUEUE_COUNT))
+    row = table.rows[table.numbers[topic.encode()]]
+    begin, count = int(row[CELLS_AT]), int(row[QUEUE_COUNT])
     return [int(number) for number in table.cells[begin : begin + count]]
 
 
 def test_a_topic_that_is_forgotten_has_no_queues_and_the_others_keep_theirs() -> None:
-    table = TopicHashTable[str]()
+    table = TopicTable[str]()
     put(table, "A", 2, 0, 7)
     put(table, "B", 2, 1, 8)
     table.forget("A")
     table.forget("unknown")
     assert (queues(table, "A"), queues(table, "B")) == ([], [-1, 8])
-    assert (table.find("A"), table.find("B"), table.numbers["A"]) == (None, "B", {})
+    assert (table.find("A"), table.find("B"), table.queues["A"]) == (None, "B", {})
 
 
 @pytest.mark.parametrize("queue_count", [1, 2, 5])
 def test_a_topic_that_comes_again_begins_anew(queue_count: int) -> None:
-    table = TopicHashTable[str]()
+    table = TopicTable[str]()
     put(table, "A", 2, 0, 7)
     put(table, "A", 2, 1, 8)
     put(table, "B", 2, 1, 9)
@@ -90,7 +69,7 @@ def test_a_topic_that_comes_again_begins_anew(queue_count: int) -> None:
 
 
 def test_a_topic_that_changes_again_and_again_takes_no_more_room() -> None:
-    table = TopicHashTable[str]()
+    table = TopicTable[str]()
     for number in range(10_000):
         put(table, "A", 8 - number % 2, 0, number)
         table.forget("A")

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import MagicMock
 
-import numpy as np
 import pytest
 from tests.store.conftest import new_message
 
@@ -16,12 +15,12 @@ from cometmq.kernels.pulls.rows import (
     ANSWERS_SIZE_MAX,
     NO_NUMBER,
     QUEUE_NUMBER,
-    TARGET_SIZE,
     PullRows,
     PullState,
     ReadOutcome,
     constants_of,
 )
+from cometmq.kernels.text.key_table import KeyTable
 from cometmq.store.read.bulk_reads import FILTERS_MAX, Answered, BulkReads
 from cometmq.store.read.get_result import GetStatus
 from cometmq.store.settings import FlushDiskType, StoreSettings
@@ -71,14 +70,14 @@ def add(
 
 def add_known(reads: BulkReads, *pulls: tuple[int, int, int], count: int = 32) -> int:
     """Add pulls, each by queue's number, offset and opaque number; tell how many were added."""
-    into, targets = PullRows(), np.zeros((len(pulls), TARGET_SIZE), np.int64)
+    into, table = PullRows(), KeyTable()
     rows = into.array[: len(pulls)]
-    targets[:, QUEUE_NUMBER] = [number for number, *_ in pulls]
+    table.rows[: len(pulls), QUEUE_NUMBER] = [number for number, *_ in pulls]
     rows["queue_offset"] = [offset for _, offset, _ in pulls]
     rows["opaque"] = [opaque for _, _, opaque in pulls]
     rows["target"] = range(len(pulls))
     rows["max_count"], rows["max_bytes"] = count, 1 << 18
-    return reads.add_known(into, 0, len(pulls), targets)
+    return reads.add_known(into, 0, len(pulls), table)
 
 
 def answer(reads: BulkReads) -> list[Answered]:

@@ -12,7 +12,6 @@ from cometmq.broker.state.subscriptions import NotLatest
 from cometmq.errors import CometMQError
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.pulls.pull_table import NO_TARGET
 from cometmq.kernels.pulls.rows import (
     NOTHING_TO_COMMIT,
     PULLS_MAX,
@@ -22,6 +21,7 @@ from cometmq.kernels.pulls.rows import (
     PullRows,
     PullState,
 )
+from cometmq.kernels.text.key_table import NO_ROW
 from cometmq.net.server import Session
 from cometmq.store.read.bulk_reads import BYTES_MIN
 from cometmq.store.read.get_result import GetStatus
@@ -100,8 +100,7 @@ class PullRow:
             self.commit_offset,
             self.suspend_ms,
             self.state,
-            _,  # the number of its target, and the key
-            _,
+            _,  # the number of its target, and where the key is
             _,
             _,
         ) = row
@@ -152,27 +151,27 @@ class PullReader:
         self, ops: Ops, frames: Frames, session: Session, first: int, last: int, pulls: list[PullRow]
     ) -> int:
         """Read the pulls of one session's frames, and add them to the bulk read; return how many."""
-        targets = self._targets
+        targets, table = self._targets, self._targets.table
         last = min(last, first + PULLS_MAX)
-        count = ops.pulls.read(frames, first, last, self._rows, targets.table)
+        count = ops.pulls.read(frames, first, last, self._rows, table)
         self._rates.pull_rows[ops.body] += count
-        rows, by_number, known, at = self._rows, targets.by_number, targets.known, 0
+        rows, by_number, at = self._rows, targets.by_number, 0
         while at < count:
             end_known = at
             if not self._offsets.is_any_reset:
-                end_known = self._reads.add_known(rows, at, count, known)
+                end_known = self._reads.add_known(rows, at, count, table)
                 numbers = rows.numbers[at:end_known].tolist()
                 pulls += [PullRow(session, by_number[row[TARGET]], row) for row in numbers]
             if end_known < count:
                 row = Pull._make(rows.array[end_known].item())
                 number = row.target
-                target = UNCACHED if number == NO_TARGET else by_number[number]
+                target = UNCACHED if number == NO_ROW else by_number[number]
                 pulls.append(pull := PullRow(session, target, row))
                 if target is UNCACHED:
                     self._check(pull, row, frames)
                 else:
                     self.add(pull)
-                    known[number, QUEUE_NUMBER] = self._reads.number_of(*target.queue)
+                    table.rows[number, QUEUE_NUMBER] = self._reads.number_of(*target.queue)
             at = end_known + 1
         return count
 
@@ -180,7 +179,7 @@ class PullReader:
         """Check a pull whose target is not cached; refuse it, or add it to the bulk read."""
         command = frames.request(row.frame)
         try:
-            if row.target == NO_TARGET:
+            if row.target == NO_ROW:
                 pull.target = self._targets.check_new(command, row, self._rows.keys)
             else:
                 pull.target = self._targets.check_request(command)

@@ -1,34 +1,29 @@
 """The cache of checked pulls: which queue and filter a pull has, until topics, groups or consumers change.
 
 ``Subscriptions`` checks pulls. Its results are cached by the group, topic and filter in a pull, in a table
-that the leaf operations search: see ``kernels.pulls.pull_table``.
+that the leaf operations search: see ``kernels.pulls.rows.QUEUE_NUMBER``.
 """
 
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.offsets import key_of
 from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
-from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.pulls.pull_table import PullTable
+from cometmq.kernels.arrays import Bytes
 from cometmq.kernels.pulls.rows import (
     IS_FILTERED,
     NO_NUMBER,
     QUEUE_NUMBER,
-    TARGET_SIZE,
     Pull,
 )
+from cometmq.kernels.text.key_table import KeyTable
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import PullHeader, parse
 
 TARGETS_MAX: Final = 100_000
 """Most targets that are cached."""
-
-_TARGETS_ROOM: Final = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -73,25 +68,19 @@ class PullTargets:
 
     Attributes:
         by_number: the cached targets, ``UNCACHED`` for those that are checked each time.
-        table: the numbers of cached targets.
-        known: ``int64[n, TARGET_SIZE]``, a row for each number: see ``kernels.pulls.rows.QUEUE_NUMBER`` and
-            ``IS_FILTERED``.
+        table: the numbers of cached targets; another one each time that they are dropped.
     """
-
-    known: Longs
 
     def __init__(self, subscriptions: Subscriptions, *, lite_pull: bool) -> None:
         self._subscriptions = subscriptions
         self._lite_pull = lite_pull
-        self.table = PullTable()
         subscriptions.when_changed(self.clear)
         self.clear()
 
     def clear(self, *_: object) -> None:
         """Drop all cached targets: topics, groups or consumers have changed."""
-        self.table.clear()
+        self.table = KeyTable()
         self.by_number: list[PullTarget] = []
-        self.known = np.empty((_TARGETS_ROOM, TARGET_SIZE), np.int64)
 
     def check(self, code: int, header: PullHeader) -> PullTarget:
         """Check a pull and return its target. Raises CometMQError if it must be refused."""
@@ -117,23 +106,21 @@ class PullTargets:
             pull: the row of the request.
             keys: the keys that the table did not have, ``uint8[n]``.
         """
-        key = keys[pull.key_at : pull.key_end]
+        key = keys[pull.key_at : pull.key_end].tobytes()
         target = UNCACHED
         try:
             target = self.check_request(command)  # it may create a group, which clears the cache
         finally:
-            self._add(key, pull.key_hash, UNCACHED if target.is_rare else target)
+            self._add(key, UNCACHED if target.is_rare else target)
         return target
 
-    def _add(self, key: Bytes, key_hash: int, target: PullTarget) -> None:
-        if self.table.count >= TARGETS_MAX:
+    def _add(self, key: bytes, target: PullTarget) -> None:
+        if len(self.table) >= TARGETS_MAX:
             self.clear()
-        if (number := self.table.put(key, key_hash)) == len(self.by_number):
+        if (number := self.table.put(key)) == len(self.by_number):
             self.by_number.append(target)
-            if number == len(self.known):
-                self.known = np.concatenate((self.known, np.empty_like(self.known)))
-            self.known[number, QUEUE_NUMBER] = NO_NUMBER
-            self.known[number, IS_FILTERED] = target.tags_codes is not None
+            row = self.table.rows[number]
+            row[QUEUE_NUMBER], row[IS_FILTERED] = NO_NUMBER, target.tags_codes is not None
 
     def _check_target(self, code: int, header: PullHeader) -> PullTarget:
         pull_filter = self._subscriptions.check_pull(header)

@@ -201,7 +201,7 @@ class Sends:
         table, appending = self._targets.table, self._store.appending
         next_offsets = appending.next_offsets.values
         for topic, queue_id in {(message.topic, message.queue_id) for message in messages}:
-            number = table.numbers.get(topic, {}).get(queue_id, NO_QUEUE)
+            number = table.queues.get(topic, {}).get(queue_id, NO_QUEUE)
             if number == NO_QUEUE or next_offsets[number] == GONE:
                 self._targets.learn(topic, queue_id, appending.queue_number(topic, queue_id))
 

@@ -16,12 +16,11 @@ from cometmq.kernels.compiling.buffers import (
     longs_of,
 )
 from cometmq.kernels.compiling.jit import inlined, int64, kernel
-from cometmq.kernels.compiling.signatures import bytes_in, long, longs_in, rows_out, types
+from cometmq.kernels.compiling.signatures import bytes_in, long, longs_in, types
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls import frames as pull_frames
 from cometmq.kernels.pulls import rows as r
 from cometmq.kernels.pulls.answers import put_header
-from cometmq.kernels.pulls.pull_table import NO_TARGET, PullTable
 from cometmq.kernels.pulls.rows import (
     AnswerRoom,
     AnswerStop,
@@ -34,6 +33,8 @@ from cometmq.kernels.pulls.rows import (
     ReadOutcome,
 )
 from cometmq.kernels.records.walk import is_message
+from cometmq.kernels.text.key_search import key_rows_of
+from cometmq.kernels.text.key_table import NO_ROW, ROWS, KeyTable
 
 __all__ = ["answer", "ask_known", "choose", "read"]
 
@@ -79,25 +80,26 @@ def _put_ask(pull: Any, row: Longs, count: int, window: Longs, queue_end: int, e
     return int64(0)
 
 
-@kernel(types.UniTuple(long, 3)(longs_in, long, long, rows_out, longs_in, longs_in, long, long))
+@kernel(types.UniTuple(long, 3)(longs_in, long, long, longs_in, longs_in, longs_in, long, long))
 def ask_for_known(
     into: Longs,
     begin: int,
     end: int,
-    targets: Any,
-    known: Longs,
     table: Longs,
+    known: Longs,
+    into_asks: Longs,
     asked: int,
     entries_end: int,
 ) -> Any:
     """Ask for what pulls want: see ``rows.PullOps.ask_known``."""
     pulls, ends = pull_frames.pulls_of(into, r.PULLS), longs_of(known, r.ENDS)
     windows, known_entries = _windows_of(known, r.WINDOWS), bytes_of(known, r.KNOWN)
-    asks, entries, limits = _asks_of(table, r.ASKS), bytes_of(table, r.ENTRIES), longs_of(table, r.ASK_LIMITS)
+    asks, entries = _asks_of(into_asks, r.ASKS), bytes_of(into_asks, r.ENTRIES)
+    limits, targets = longs_of(into_asks, r.ASK_LIMITS), key_rows_of(table, ROWS)
     asked, entries_end = int64(asked), int64(entries_end)
     for i in range(begin, end):
         pull = pulls[i]
-        if pull.target == NO_TARGET:
+        if pull.target == NO_ROW:
             return int64(i), asked, entries_end
         target = targets[pull.target]
         number, offset = target[r.QUEUE_NUMBER], pull.queue_offset
@@ -318,7 +320,7 @@ def answer_asks(
     return int64(asked), at, int64(_STOP_DONE), int64(0)
 
 
-def read(frames: Frames, first: int, last: int, into: PullRows, table: PullTable, /) -> int:
+def read(frames: Frames, first: int, last: int, into: PullRows, table: KeyTable, /) -> int:
     """Read pulls: see ``rows.PullOps.read``."""
     count: int = _read(
         frames.data, frames.table.numbers, first, last, into.table.numbers, table.table.numbers
@@ -327,7 +329,7 @@ def read(frames: Frames, first: int, last: int, into: PullRows, table: PullTable
 
 
 def ask_known(
-    pulls: PullRows, begin: int, end: int, targets: Longs, known: KnownEntries, asks: Asks, /
+    pulls: PullRows, begin: int, end: int, table: KeyTable, known: KnownEntries, asks: Asks, /
 ) -> int:
     """Ask for what is known: see ``rows.PullOps.ask_known``."""
     done: int
@@ -335,7 +337,7 @@ def ask_known(
         pulls.table.numbers,
         begin,
         end,
-        targets,
+        table.table.numbers,
         known.table.numbers,
         asks.table.numbers,
         asks.asked,

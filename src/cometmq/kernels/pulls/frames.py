@@ -3,34 +3,24 @@
 from typing import Any, Final
 
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.buffers import (
-    array_of,
-    bytes_of,
-    copy_bytes,
-    longs_of,
-    put_int,
-    put_long,
-    put_word,
-    word_at,
-)
-from cometmq.kernels.compiling.jit import inlined, int64, kernel, uint64
+from cometmq.kernels.compiling.buffers import array_of, bytes_of, copy_bytes, put_int, put_long
+from cometmq.kernels.compiling.jit import inlined, int64, kernel
 from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of
 from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
 from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.frames.rows import PLACES, ROWS
-from cometmq.kernels.pulls.pull_table import (
-    KEY_AT,
-    KEY_ROWS,
-    KEY_SIZE,
+from cometmq.kernels.pulls.rows import (
     KEY_SIZE_MAX,
-    KEYS,
-    MIX,
-    NO_TARGET,
-    ROW_SIZE,
-    SLOTS,
+    NEW_KEYS,
+    NO_LIMIT,
+    NOTHING_TO_COMMIT,
+    PULL,
+    PULLS,
+    PullState,
 )
-from cometmq.kernels.pulls.rows import NEW_KEYS, NO_LIMIT, NOTHING_TO_COMMIT, PULL, PULLS, PullState
 from cometmq.kernels.text.json_text import NOT_A_NUMBER
+from cometmq.kernels.text.key_search import find_key
+from cometmq.kernels.text.key_table import NO_ROW
 from cometmq.wire.headers import PullFlag
 
 _REQUIRED: Final = columns(
@@ -70,10 +60,10 @@ def _put_text(data: Bytes, places: Any, column: int, out: Bytes, at: int) -> Any
 
 @inlined
 def _put_key(data: Bytes, frame: Any, places: Any, pull: Any, out: Bytes, at: int) -> Any:
-    """Write the key of a pull's target in the ``PullTable``; return its end, -1 if it is too long.
+    """Write the key of a pull's target; return its end, -1 if it is too long.
 
     The key is made of the request code, queue, group and topic, and of the filter that the pull carries, or
-    else the version of the group's subscription. It is padded with zeros to whole words of 8 bytes.
+    else the version of the group's subscription.
     """
     group, topic = _length(places, _GROUP), _length(places, _TOPIC)
     filter_length, type_length = int64(_ABSENT), int64(_ABSENT)
@@ -95,36 +85,7 @@ def _put_key(data: Bytes, frame: Any, places: Any, pull: Any, out: Bytes, at: in
     if is_sent_along:
         end = _put_text(data, places, _SUBSCRIPTION, out, end)
         end = _put_text(data, places, _TYPE, out, end)
-    put_word(out, end, uint64(0))
-    return at + (end - at + 7) // 8 * 8
-
-
-@inlined
-def _hash(data: Bytes, begin: int, end: int) -> Any:
-    value = uint64(0)
-    for at in range(begin, end, 8):
-        value = (value ^ word_at(data, at)) * uint64(MIX)
-        value ^= value >> uint64(29)
-    return int64(value)
-
-
-@inlined
-def _find(data: Bytes, begin: int, end: int, value: int, keys: Bytes, rows: Longs, slots: Longs) -> Any:
-    """Return the row of a key in the ``PullTable``, NO_TARGET if it has none."""
-    mask = len(slots) - 1
-    slot = value & mask
-    while slots[slot] >= 0:
-        row = slots[slot]
-        if rows[row * ROW_SIZE + KEY_SIZE] == end - begin:
-            at, same = rows[row * ROW_SIZE + KEY_AT], True
-            for i in range(0, end - begin, 8):
-                if word_at(keys, at + i) != word_at(data, begin + i):
-                    same = False
-                    break
-            if same:
-                return row
-        slot = slot + 1 & mask
-    return int64(NO_TARGET)
+    return end
 
 
 @inlined
@@ -164,7 +125,6 @@ def read(data: Bytes, frames: Longs, first: int, last: int, into: Longs, table: 
     """Read the pulls of some frames: see ``rows.PullOps.read``."""
     frame_rows, places = rows_of(frames, ROWS), places_of(frames, PLACES)
     pulls, unknown = pulls_of(into, PULLS), bytes_of(into, NEW_KEYS)
-    keys, rows, slots = bytes_of(table, KEYS), longs_of(table, KEY_ROWS), longs_of(table, SLOTS)
     unknown_end = int64(0)
     for i in range(first, last):
         pull = pulls[i - first]
@@ -173,10 +133,8 @@ def read(data: Bytes, frames: Longs, first: int, last: int, into: Longs, table: 
         key_end = _put_key(data, frame_rows[i], places[i], pull, unknown, unknown_end)
         if key_end < 0:
             return int64(i - first)
-        value = _hash(unknown, unknown_end, key_end)
-        pull.key_hash = value
         pull.key_at, pull.key_end = unknown_end, key_end
-        pull.target = _find(unknown, unknown_end, key_end, value, keys, rows, slots)
-        if pull.target == NO_TARGET:
+        pull.target = find_key(unknown, unknown_end, key_end, table)
+        if pull.target == NO_ROW:
             unknown_end = key_end
     return int64(last - first)

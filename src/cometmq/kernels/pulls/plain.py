@@ -20,7 +20,6 @@ from cometmq.format.scan import is_message
 from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls import rows as r
-from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, NO_TARGET, PullTable, hash_of
 from cometmq.kernels.pulls.rows import (
     AnswerRoom,
     AnswerStop,
@@ -34,6 +33,7 @@ from cometmq.kernels.pulls.rows import (
     PullState,
     ReadOutcome,
 )
+from cometmq.kernels.text.key_table import NO_ROW, OWN, KeyTable
 from cometmq.message import Buffer
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import PullFlag, PullHeader, parse
@@ -253,7 +253,7 @@ class PlainPulls:
     def __init__(self, crc: Crc) -> None:
         self._crc = crc
 
-    def read(self, frames: Frames, first: int, last: int, into: PullRows, table: PullTable, /) -> int:
+    def read(self, frames: Frames, first: int, last: int, into: PullRows, table: KeyTable, /) -> int:
         """Read pulls: see ``rows.PullOps.read``."""
         keys_end = 0
         for number in range(first, last):
@@ -264,24 +264,24 @@ class PlainPulls:
                 return number - first  # as a command it is refused
             if (key := key_of(command.code, header)) is None:
                 return number - first
-            pull = row_of(command, header)._replace(frame=number, target=table.numbers.get(key, NO_TARGET))
-            if pull.target == NO_TARGET:
+            pull = row_of(command, header)._replace(frame=number, target=table.numbers.get(key, NO_ROW))
+            if pull.target == NO_ROW:
                 into.keys[keys_end : keys_end + len(key)] = np.frombuffer(key, np.uint8)
-                pull = pull._replace(key_hash=hash_of(key), key_at=keys_end, key_end=keys_end + len(key))
+                pull = pull._replace(key_at=keys_end, key_end=keys_end + len(key))
                 keys_end += len(key)
             _PULL.pack_into(into.array.data, (number - first) * _PULL.size, *pull)
         return last - first
 
     def ask_known(
-        self, pulls: PullRows, begin: int, end: int, targets: Longs, known: KnownEntries, asks: Asks, /
+        self, pulls: PullRows, begin: int, end: int, table: KeyTable, known: KnownEntries, asks: Asks, /
     ) -> int:
         """Ask for what is known: see ``rows.PullOps.ask_known``."""
         count_max, bytes_min, bytes_max = asks.limits.tolist()
         states = pulls.array["state"]
         for number, pull in enumerate(map(Pull._make, pulls.array[begin:end].tolist()), begin):
-            if pull.target == NO_TARGET:
+            if pull.target == NO_ROW:
                 return number
-            queue, is_filtered = targets[pull.target].tolist()
+            queue, is_filtered = table.rows[pull.target, OWN:].tolist()
             offset, size = pull.queue_offset, pull.max_bytes
             if queue >= len(known.ends):
                 return number
@@ -397,8 +397,7 @@ def row_of(command: Command, header: PullHeader) -> Pull:
         sys_flag=header.sys_flag,
         commit_offset=header.commit_offset if is_committed else r.NOTHING_TO_COMMIT,
         suspend_ms=header.suspend_timeout_ms,
-        target=NO_TARGET,
-        key_hash=0,
+        target=NO_ROW,
         key_at=0,
         key_end=0,
         state=PullState.ASKED,
@@ -409,7 +408,7 @@ def key_of(code: int, header: PullHeader) -> bytes | None:
     """Return all of a header that says what its pull may be given, None if it is too long.
 
     That is its code, queue, group and topic, and the filter that is sent along or the version of the one
-    that the group has subscribed to. It is filled up to whole words.
+    that the group has subscribed to.
     """
     is_sent_along = header.sys_flag & PullFlag.SUBSCRIPTION
     texts: Sequence[str | None] = header.consumer_group, header.topic
@@ -425,9 +424,7 @@ def key_of(code: int, header: PullHeader) -> bytes | None:
         *[_ABSENT if part is None else len(part) for part in parts],
     )
     key = b"".join((start, *filter(None, parts)))
-    if len(key) + 8 > KEY_SIZE_MAX:
-        return None
-    return key + bytes(-len(key) % 8)
+    return None if len(key) + 8 > r.KEY_SIZE_MAX else key
 
 
 def _within(bounds: list[int], most_count: int, most_bytes: int) -> ReadLimits:

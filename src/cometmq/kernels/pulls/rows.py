@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
 from cometmq.kernels.frames.rows import Frames
-from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, PullTable
+from cometmq.kernels.text.key_table import OWN, KeyTable
 from cometmq.wire.template import NumbersTemplate
 
 PULLS_MAX: Final = 256
@@ -53,9 +53,8 @@ class Pull(NamedTuple):
         is_binary: whether the header is a ROCKETMQ one, and so the answer's.
         commit_offset: NOTHING_TO_COMMIT if nothing is to be committed.
         state: a PullState.
-        target: what the table has for it, or NO_TARGET; then …
-        key_hash: … the key's hash, …
-        key_at, key_end: … and where it stands.
+        target: the number that the table has for its key, or NO_ROW; then …
+        key_at, key_end: … where the key stands.
     """
 
     frame: int
@@ -69,7 +68,6 @@ class Pull(NamedTuple):
     suspend_ms: int
     state: int
     target: int
-    key_hash: int
     key_at: int
     key_end: int
 
@@ -79,12 +77,14 @@ PULL: Final = np.dtype([(name, np.int64) for name in Pull._fields])
 TARGET: Final = Pull._fields.index("target")
 
 
-# The columns of a target, as far as leaf operations know it.
+# The columns of a target's row in the ``KeyTable``. What its key holds is known only to ``plain.key_of``
+# and to the kernel that reads pulls; the broker has the targets themselves, by their numbers.
 (
     QUEUE_NUMBER,  # in the store, or NO_NUMBER
     IS_FILTERED,  # whether messages are wanted by their tags
-) = range(2)
-TARGET_SIZE: Final = 2
+) = range(OWN, OWN + 2)
+KEY_SIZE_MAX: Final = 1024
+"""The most bytes of a key; a pull with a longer one is a command."""
 NO_NUMBER: Final = 2**31
 """In place of a queue's number: no queue has it."""
 
@@ -358,7 +358,7 @@ class Choice(NamedTuple):
 class PullOps(Protocol):
     """The leaf operations on pulls."""
 
-    def read(self, frames: Frames, first: int, last: int, into: PullRows, table: PullTable, /) -> int:
+    def read(self, frames: Frames, first: int, last: int, into: PullRows, table: KeyTable, /) -> int:
         """Read the pulls of some frames from row ``first`` on, up to one with an unusual number or key.
 
         What is made of that one as a command is the same.
@@ -373,7 +373,7 @@ class PullOps(Protocol):
         ...
 
     def ask_known(
-        self, pulls: PullRows, begin: int, end: int, targets: Longs, known: KnownEntries, asks: Asks, /
+        self, pulls: PullRows, begin: int, end: int, table: KeyTable, known: KnownEntries, asks: Asks, /
     ) -> int:
         """Ask for what pulls want from row ``begin`` to ``end``, up to the first that it leaves.
 
@@ -383,7 +383,7 @@ class PullOps(Protocol):
 
         Args:
             pulls: as ``read`` makes them; each that is asked for or passed over gets its state.
-            targets: int64, a row for each target: see ``QUEUE_NUMBER`` and the other.
+            table: has the targets: see ``QUEUE_NUMBER`` and the other.
             asks: gets rows and entries, while there is room.
 
         Returns:

@@ -17,7 +17,6 @@ from cometmq.kernels.sends.batches import read_message
 from cometmq.kernels.sends.frames import read_send
 from cometmq.kernels.sends.records import put_entry, put_record, records_size
 from cometmq.kernels.sends.rows import SendBatch
-from cometmq.kernels.sends.topic_table import CELLS, NAMES, SLOT_SIZE, SLOTS
 
 __all__ = ["encode"]
 
@@ -26,7 +25,6 @@ _SEND: Final = int(FrameKind.SEND)
 
 _sends_of = array_of(record_of(r.SEND))
 _entries_of = array_of(types.int64, r.ENTRY_COLUMNS)
-_slots_of = array_of(types.int64, SLOT_SIZE)
 
 
 @inlined
@@ -73,7 +71,6 @@ def encode_sends(
     sends, room = _sends_of(batch, r.SENDS), bytes_of(batch, r.ROOM)
     next_offsets, entries = longs_of(batch, r.NEXT_OFFSETS), _entries_of(batch, r.ENTRIES)
     run_ends = longs_of(batch, r.RUN_ENDS)
-    names, slots, cells = bytes_of(topics, NAMES), _slots_of(topics, SLOTS), longs_of(topics, CELLS)
     answers_at = numbers[r.RECORDS_MAX]
     texts_at = answers_at + numbers[r.ANSWERS_MAX]
     records, answers, texts = room[:answers_at], room[answers_at:texts_at], room[texts_at:]
@@ -90,9 +87,7 @@ def encode_sends(
             if numbers[r.MESSAGE_COUNT] >= r.SENDS_MAX:
                 run.commands_end = run.done
                 break
-            if not read_send(
-                data, rows[i], places[i], send, texts, names, slots, cells, next_offsets, numbers
-            ):
+            if not read_send(data, rows[i], places[i], send, texts, topics, next_offsets, numbers):
                 continue
             if i > run.done:  # others lie between
                 run.commands_end = i

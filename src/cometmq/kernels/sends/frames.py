@@ -5,16 +5,18 @@ from typing import Any, Final
 from cometmq.format.record import TOPIC_MAX_LENGTH_V1
 from cometmq.format.sys_flag import TRANSACTION_MASK
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.buffers import byte_at, copy_bytes
-from cometmq.kernels.compiling.jit import inlined, int64, uint32
+from cometmq.kernels.compiling.buffers import byte_at, copy_bytes, longs_of
+from cometmq.kernels.compiling.jit import inlined, int64
 from cometmq.kernels.frames.compiled import int_field, long_field
 from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.sends.batches import batch_count
 from cometmq.kernels.sends.properties import read_properties
 from cometmq.kernels.sends.rows import BATCH_COUNT_MAX, BODY_LENGTH_MAX, PROPERTIES_LENGTH_MAX
-from cometmq.kernels.sends.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, NO_NAME, QUEUE_COUNT
+from cometmq.kernels.sends.topic_table import CELLS, CELLS_AT, QUEUE_COUNT
 from cometmq.kernels.text.json_text import NOT_A_NUMBER, unescape
-from cometmq.kernels.text.utf8 import hash_on, is_utf8
+from cometmq.kernels.text.key_search import find_key, key_rows_of
+from cometmq.kernels.text.key_table import NO_ROW, ROWS
+from cometmq.kernels.text.utf8 import is_utf8
 from cometmq.wire.codes import RequestCode
 
 _BATCH_CODE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
@@ -34,26 +36,6 @@ _RECONSUME_TIMES, _UNIT_MODE, _RECONSUME_TIMES_MAX, _BATCH = columns(*"jklm")
 _WORD_MAX: Final = 8
 _TRUE: Final = int.from_bytes(b"true", "big")
 _FALSE: Final = int.from_bytes(b"false", "big")
-
-
-@inlined
-def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, slots: Any) -> Any:
-    """Return a topic's slot in the ``TopicHashTable``, -1 if it has none."""
-    value = uint32(0)
-    for i in range(begin, end):
-        value = hash_on(value, byte_at(data, i))
-    slot = int64(uint32(value * uint32(MIX)) >> uint32(8)) & (len(slots) - 1)
-    while slots[slot, NAME_AT] != NO_NAME:
-        if slots[slot, NAME_LENGTH] == end - begin:
-            at, same = slots[slot, NAME_AT], True
-            for i in range(end - begin):
-                if names[at + i] != byte_at(data, begin + i):
-                    same = False
-                    break
-            if same:
-                return slot
-        slot = (slot + 1) & (len(slots) - 1)
-    return int64(-1)
 
 
 @inlined
@@ -88,24 +70,21 @@ def _is_usual_header(data: Bytes, places: Any) -> bool:
 
 @inlined
 def _read_target(
-    data: Bytes,
-    places: Any,
-    send: Any,
-    names: Bytes,
-    slots: Any,
-    cells: Longs,
-    next_offsets: Longs,
+    data: Bytes, places: Any, send: Any, texts: Bytes, topics: Longs, next_offsets: Longs
 ) -> bool:
     """Find where a send goes; return False if its topic or queue is not known."""
     begin, end = int64(places[2 * _TOPIC]), int64(places[2 * _TOPIC + 1])
     send.topic_at, send.topic_length = begin, end - begin
     send.queue_id = int_field(data, places, _QUEUE_ID, 0)
-    slot = _find_topic(data, begin, end, names, slots)
-    if slot < 0 or send.topic_length > TOPIC_MAX_LENGTH_V1:
+    if send.topic_length > TOPIC_MAX_LENGTH_V1:
         return False
-    if send.queue_id < 0 or send.queue_id >= slots[slot, QUEUE_COUNT]:
+    number = find_key(texts, int64(0), copy_bytes(data, begin, end, texts, int64(0)), topics)
+    if number == NO_ROW:
         return False
-    send.queue = cells[slots[slot, CELLS_AT] + send.queue_id]
+    row = key_rows_of(topics, ROWS)[number]
+    if send.queue_id < 0 or send.queue_id >= row[QUEUE_COUNT]:
+        return False
+    send.queue = longs_of(topics, CELLS)[row[CELLS_AT] + send.queue_id]
     return bool(send.queue >= 0 and next_offsets[send.queue] >= 0)
 
 
@@ -116,9 +95,7 @@ def read_send(
     places: Any,
     send: Any,
     texts: Bytes,
-    names: Bytes,
-    slots: Any,
-    cells: Longs,
+    topics: Longs,
     next_offsets: Longs,
     numbers: Longs,
 ) -> bool:
@@ -127,8 +104,8 @@ def read_send(
     Args:
         row: a ``Frame``.
         places: the places of its fields.
-        texts: uint8[], gets the unescaped properties.
-        names, slots, cells: the arrays of a ``TopicHashTable``.
+        texts: uint8[], gets the unescaped properties; before that it is scratch space for the topic.
+        topics: the table of a ``TopicTable``.
         numbers: those of a ``SendBatch``.
     """
     if row.end - row.body_at > numbers[BODY_LENGTH_MAX] or not _is_usual_header(data, places):
@@ -145,7 +122,7 @@ def read_send(
         or send.born_time == NOT_A_NUMBER
         or send.flag == NOT_A_NUMBER
         or send.reconsume_times == NOT_A_NUMBER
-        or not _read_target(data, places, send, names, slots, cells, next_offsets)
+        or not _read_target(data, places, send, texts, topics, next_offsets)
     ):
         return False
 

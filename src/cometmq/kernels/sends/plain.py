@@ -137,7 +137,7 @@ class _Encoder:
             encoded = header.properties.encode()
         except (CometMQError, UnicodeEncodeError):
             return None  # as a command it is refused
-        queue = self._batch.topics.numbers.get(header.topic, {}).get(header.queue_id, NO_QUEUE)
+        queue = self._batch.topics.queues.get(header.topic, {}).get(header.queue_id, NO_QUEUE)
         if queue < 0 or self._next_offsets[queue] < 0 or header.sys_flag & TRANSACTION_MASK:
             return None
         if not encoded.endswith(_END) or len(encoded) > self._values[r.PROPERTIES_LENGTH_MAX]:

@@ -28,7 +28,7 @@ from cometmq.format.properties import (
 )
 from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
 from cometmq.kernels.frames.rows import READS_MAX, Frames
-from cometmq.kernels.sends.topic_table import TopicHashTable
+from cometmq.kernels.sends.topic_table import TopicTable
 from cometmq.wire.frame import HEADER_LENGTH_MAX
 from cometmq.wire.template import ResponseTemplate
 
@@ -204,7 +204,7 @@ class SendBatch:
 
     def __init__(
         self,
-        topics: TopicHashTable[Any],
+        topics: TopicTable[Any],
         constants: SendConstants,
         body_length_max: int,
         records_max: int = RECORDS_SIZE_MAX,

@@ -30,6 +30,7 @@ from cometmq.kernels.pulls.rows import (
     PullState,
     ReadOutcome,
 )
+from cometmq.kernels.text.key_table import KeyTable
 from cometmq.message import Buffer
 from cometmq.store.files.residency import are_ready
 from cometmq.store.log.commit_log import CommitLog
@@ -121,7 +122,7 @@ class BulkReads:
             self._code_places = {}
         self._ops = self._plain or kernels.loading.ops.pulls
 
-    def add_known(self, pulls: PullRows, begin: int, end: int, targets: Longs) -> int:
+    def add_known(self, pulls: PullRows, begin: int, end: int, table: KeyTable) -> int:
         """Add the reads of pulls by what is cached: see ``PullOps.ask_known``, also for what is returned."""
         if self._reads_later:
             return begin
@@ -132,7 +133,7 @@ class BulkReads:
             and known.entries is ahead.entries
         ):  # they have grown
             known = self._known = KnownEntries(queues.next_offsets.longs, ahead.windows, ahead.entries)
-        return self._ops.ask_known(pulls, begin, end, targets, known, self._asks)
+        return self._ops.ask_known(pulls, begin, end, table, known, self._asks)
 
     def add(
         self,
