@@ -16,14 +16,13 @@ from cometmq.broker.requests.runs import ReadRun
 from cometmq.broker.requests.send import Sends
 from cometmq.cli.main import main as cometmq
 from cometmq.kernels.acks.rows import AckRows
-from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.buffers import copy_bytes, put_int
+from cometmq.kernels.arrays import Bytes, Longs, joined
 from cometmq.kernels.compiling.jit import int64, kernel
 from cometmq.kernels.compiling.signatures import bytes_out, long, longs_in
 from cometmq.kernels.frames.compiled import rows_of
 from cometmq.kernels.frames.rows import FRAMES_MAX, ROWS, Frames
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends.answers import put_decimal, put_prefix
+from cometmq.kernels.text.answers import put_around
 from cometmq.net.server import Session
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG, PREFIX_SIZE, Command, SerializeType, response
@@ -37,16 +36,20 @@ CONSTANTS: Final = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 ANSWER_SIZE_MAX: Final = 512
 
 
-def _answer_parts(kind: SerializeType, opaque: bytes) -> tuple[Bytes, Bytes]:
+def _answer_parts(kind: SerializeType, opaque: bytes) -> tuple[bytes, bytes]:
     """Return what an answer's header holds before its opaque number, and behind it."""
     request = Command(RequestCode.SEND_MESSAGE_V2, OPAQUE, serialize_type=kind)
     header = ResponseTemplate(NAMES, CONSTANTS).encode(request, VALUES)[PREFIX_SIZE:]
     before, _, behind = header.partition(opaque)
-    return np.frombuffer(before, np.uint8), np.frombuffer(behind, np.uint8)
+    return before, behind
 
 
-JSON_BEFORE, JSON_BEHIND = _answer_parts(SerializeType.JSON, str(OPAQUE).encode())
-BINARY_BEFORE, BINARY_BEHIND = _answer_parts(SerializeType.ROCKETMQ, OPAQUE.to_bytes(4, "big"))
+ANSWER_PARTS, BOUNDS = joined(
+    (
+        *_answer_parts(SerializeType.JSON, str(OPAQUE).encode()),
+        *_answer_parts(SerializeType.ROCKETMQ, OPAQUE.to_bytes(4, "big")),
+    )
+)
 
 
 @kernel(long(longs_in, long, long, bytes_out))
@@ -57,17 +60,8 @@ def answer_sends(frames: Longs, first: int, last: int, answers: Bytes) -> Any:
         row = rows[i]
         if row.flag & ONEWAY_FLAG:
             continue
-        at = size + PREFIX_SIZE
-        if row.is_binary:
-            at = copy_bytes(BINARY_BEFORE, 0, len(BINARY_BEFORE), answers, at)
-            put_int(answers, at, row.opaque)
-            end = copy_bytes(BINARY_BEHIND, 0, len(BINARY_BEHIND), answers, at + 4)
-        else:
-            at = copy_bytes(JSON_BEFORE, 0, len(JSON_BEFORE), answers, at)
-            at = put_decimal(answers, at, row.opaque)
-            end = copy_bytes(JSON_BEHIND, 0, len(JSON_BEHIND), answers, at)
-        put_prefix(answers, size, end, 0, row.is_binary)
-        size = end
+        piece = 2 if row.is_binary else 0
+        size = put_around(row.opaque, row.is_binary, 0, ANSWER_PARTS, BOUNDS, piece, answers, size)
     return size
 
 

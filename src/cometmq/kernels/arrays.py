@@ -1,6 +1,8 @@
 """The arrays that operations take and return."""
 
 import mmap
+from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -13,6 +15,12 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 PAGE_SIZE: Final = mmap.PAGESIZE
 """Bytes of a page of this machine's memory: for each page a byte says whether it is resident, or changed."""
+
+
+def joined(constants: Iterable[bytes]) -> tuple[Bytes, Longs]:
+    """Join constants: constant ``i`` is ``data[bounds[i]:bounds[i + 1]]``."""
+    parts = list(constants)
+    return np.frombuffer(b"".join(parts), np.uint8), np.array([0, *accumulate(map(len, parts))])
 
 
 class ArrayTable:

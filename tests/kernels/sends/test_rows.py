@@ -8,10 +8,8 @@ from cometmq.format.java.java_hash import tags_code
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.rows import (
     ADDED,
-    BINARY_PIECES,
     ENTRY_SIZE,
     HOST_ID,
-    JSON_PIECES,
     PHYSICAL_OFFSET,
     SENDS_MAX,
     STORE_HOST,
@@ -64,7 +62,7 @@ def test_constants_stand_one_behind_the_other() -> None:
     constants = constants_of(TEMPLATE, b"added", store_host)
     parts = [bytes(constants.data[begin:end]) for begin, end in pairwise(constants.bounds)]
     assert parts[:HOST_ID] == pieces
-    assert (parts[JSON_PIECES], parts[BINARY_PIECES]) == (pieces[0], pieces[6])
+    assert (parts[0], parts[6]) == (pieces[0], pieces[6])
     assert parts[HOST_ID] == constants.host_id.encode() == b"0A00000700000102"
     assert parts[ADDED] == constants.added == b"added"
     assert parts[STORE_HOST] == constants.store_host == store_host

@@ -7,23 +7,22 @@ from cometmq.kernels.acks.rows import (
     ACK_POINT,
     ACKS,
     ANSWERS,
-    BEFORE,
-    BEHIND,
+    BOUNDS,
+    CONSTANTS,
     POINTS,
     TEXT_MAX,
     TEXTS,
     AckRows,
 )
 from cometmq.kernels.arrays import Bytes, Longs
-from cometmq.kernels.compiling.buffers import array_of, byte_at, bytes_of, copy_bytes
+from cometmq.kernels.compiling.buffers import array_of, byte_at, bytes_of, copy_bytes, longs_of
 from cometmq.kernels.compiling.jit import inlined, int64, kernel
 from cometmq.kernels.compiling.signatures import bytes_object, long, longs_in, record_of
 from cometmq.kernels.frames.compiled import int_field, long_field, places_of, rows_of
 from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.frames.rows import PLACES, ROWS, Frames
-from cometmq.kernels.sends.answers import put_decimal, put_prefix
+from cometmq.kernels.text.answers import put_around
 from cometmq.kernels.text.json_text import NOT_A_NUMBER, number_between
-from cometmq.wire.frame import PREFIX_SIZE
 
 __all__ = ["read"]
 
@@ -64,15 +63,6 @@ def _is_same(data: Bytes, begin: int, end: int, texts: Bytes, at: int, texts_end
     return True
 
 
-@inlined
-def _put_answer(number: int, before: Bytes, behind: Bytes, out: Bytes, begin: int) -> Any:
-    """Write the response to an acknowledgement to ``out[begin:]``; return where it ends."""
-    at = copy_bytes(before, 0, len(before), out, begin + PREFIX_SIZE)
-    end = copy_bytes(behind, 0, len(behind), out, put_decimal(out, at, number))
-    put_prefix(out, begin, end, 0, 0)
-    return end
-
-
 _acks_of = array_of(record_of(ACK))
 _points_of = array_of(record_of(ACK_POINT))
 
@@ -82,7 +72,7 @@ def read_acks(data: Bytes, frames: Longs, first: int, last: int, into: Longs) ->
     """Read the acknowledgements of some frames: see ``rows.AckOps.read``."""
     rows, all_places = rows_of(frames, ROWS), places_of(frames, PLACES)
     acks, points, texts = _acks_of(into, ACKS), _points_of(into, POINTS), bytes_of(into, TEXTS)
-    answers, before, behind = bytes_of(into, ANSWERS), bytes_of(into, BEFORE), bytes_of(into, BEHIND)
+    answers, constants, bounds = bytes_of(into, ANSWERS), bytes_of(into, CONSTANTS), longs_of(into, BOUNDS)
     texts_end, point_end = int64(0), int64(0)
     count, answers_end = int64(0), int64(0)
     for i in range(min(last - first, len(acks))):
@@ -111,7 +101,8 @@ def read_acks(data: Bytes, frames: Longs, first: int, last: int, into: Longs) ->
             point.handle_end = texts_end
             point_end = point.topic_end + number_at - handle
             count += 1
-        answers_end = _put_answer(rows[first + i].opaque, before, behind, answers, answers_end)
+        opaque = rows[first + i].opaque
+        answers_end = put_around(opaque, 0, 0, constants, bounds, 0, answers, answers_end)
         ack.answer_end = answers_end
         points[count - 1].acks_end = i + 1
     return count

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.kernels.arrays import ArrayTable, Bytes
+from cometmq.kernels.arrays import ArrayTable, Bytes, joined
 from cometmq.kernels.frames.rows import Frames
 from cometmq.wire.template import EmptyResponses
 
@@ -58,7 +58,7 @@ ACK_POINT: Final = np.dtype([(name, np.int64) for name in AckPoint._fields])
 """The dtype of an AckPoint."""
 
 
-ACKS, POINTS, TEXTS, ANSWERS, BEFORE, BEHIND = range(6)
+ACKS, POINTS, TEXTS, ANSWERS, CONSTANTS, BOUNDS = range(6)
 """The arrays of ``AckRows.table``."""
 
 
@@ -70,7 +70,7 @@ class AckRows:
         points: ACK_POINT[], a row for each check point of neighbours.
         texts: the texts of the check points, ASCII.
         answers: the responses, which say that all is done.
-        responses: encodes them; ``before`` and ``behind`` are what is around their opaque numbers.
+        responses: encodes them.
         table: the arrays of all this: see ``ACKS`` and the others.
     """
 
@@ -79,10 +79,9 @@ class AckRows:
         self.points: NDArray[np.void] = np.zeros(count, ACK_POINT)
         self.texts: Bytes = np.zeros(texts_size, np.uint8)
         self.responses = EmptyResponses()
-        self.before: Bytes = np.frombuffer(self.responses.before, np.uint8)
-        self.behind: Bytes = np.frombuffer(self.responses.behind, np.uint8)
         self.answers: Bytes = np.empty(count * self.responses.size_max, np.uint8)
-        self.table = ArrayTable(self.acks, self.points, self.texts, self.answers, self.before, self.behind)
+        around = joined((self.responses.before, self.responses.behind))
+        self.table = ArrayTable(self.acks, self.points, self.texts, self.answers, *around)
 
 
 class AckOps(Protocol):

@@ -20,7 +20,6 @@ from cometmq.kernels.compiling.signatures import bytes_in, long, longs_in, types
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls import frames as pull_frames
 from cometmq.kernels.pulls import rows as r
-from cometmq.kernels.pulls.answers import put_header
 from cometmq.kernels.pulls.rows import (
     AnswerRoom,
     AnswerStop,
@@ -33,6 +32,7 @@ from cometmq.kernels.pulls.rows import (
     ReadOutcome,
 )
 from cometmq.kernels.records.walk import is_message
+from cometmq.kernels.text.answers import header_writer, put_decimal
 from cometmq.kernels.text.key_search import key_rows_of
 from cometmq.kernels.text.key_table import NO_ROW, ROWS, KeyTable
 
@@ -58,6 +58,14 @@ _AT_END: Final = int(PullState.AT_END)
 _asks_of = array_of(types.int64, r.ASK_SIZE)
 _windows_of = array_of(types.int64, r.WINDOW_SIZE)
 _chosen_of = array_of(types.int64, r.CHOSEN_SIZE)
+
+
+@inlined
+def _put_number(i: int, numbers: tuple[int, ...], out: Bytes, at: int) -> Any:
+    return put_decimal(out, at, numbers[i])
+
+
+_put_header = header_writer(_put_number)
 
 
 @inlined
@@ -313,8 +321,9 @@ def answer_asks(
         if count:
             if at + size + len(constants) + r.ANSWER_SIZE_MAX > len(answers):
                 return int64(i), at, int64(_STOP_FULL), int64(0)
-            ask[r.NEXT_OFFSET] = next_offset
-            at = put_header(ask, size, constants, bounds, answers, at)
+            numbers = int64(r.SUGGESTED_BROKER), next_offset, ask[r.MIN_OFFSET], ask[r.MAX_OFFSET]
+            opaque, is_binary = ask[r.ASK_NUMBER], ask[r.ASK_IS_BINARY]
+            at = _put_header(opaque, is_binary, size, numbers, constants, bounds, answers, at)
             at = _copy_runs(file, chosen, run_count, answers, at)
         ask[r.OUTCOME], ask[r.COUNT], ask[r.NEXT_OFFSET], ask[r.ANSWER_END] = outcome, count, next_offset, at
     return int64(asked), at, int64(_STOP_DONE), int64(0)

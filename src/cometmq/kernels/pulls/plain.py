@@ -38,9 +38,6 @@ from cometmq.message import Buffer
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import PullFlag, PullHeader, parse
 
-SUGGESTED_BROKER: Final = 0
-"""The broker that answers suggest to pull from next: the master."""
-
 _PULL: Final = Struct(f"{len(Pull._fields)}q")
 _ASK: Final = Struct(f"{r.ASK_SIZE}q")  # a row is packed in a third of the time that numpy takes to set it
 _KEY_START: Final = Struct(">iiqiiii")
@@ -440,5 +437,5 @@ def _within(bounds: list[int], most_count: int, most_bytes: int) -> ReadLimits:
 def _answer_start(ask: list[int], body_size: int, constants: Constants) -> bytes:
     """Return the frame that answers what was asked, up to its body: see ``rows.Constants``."""
     assert constants.template is not None
-    numbers = SUGGESTED_BROKER, ask[r.NEXT_OFFSET], ask[r.MIN_OFFSET], ask[r.MAX_OFFSET]
+    numbers = r.SUGGESTED_BROKER, ask[r.NEXT_OFFSET], ask[r.MIN_OFFSET], ask[r.MAX_OFFSET]
     return constants.template.start(ask[r.ASK_NUMBER], numbers, body_size, is_binary=ask[r.ASK_IS_BINARY])

@@ -6,13 +6,12 @@ A pull that a leaf leaves to others is no error: it is answered by a reading, se
 """
 
 from enum import IntEnum
-from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
+from cometmq.kernels.arrays import ArrayTable, Bytes, Longs, joined
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.text.key_table import OWN, KeyTable
 from cometmq.wire.template import NumbersTemplate
@@ -185,10 +184,10 @@ ASKS, ENTRIES, CODES, ASK_LIMITS = range(4)
 DATA, CHOSEN, LIMITS, CONSTANTS, BOUNDS = range(5)
 """The arrays of ``AnswerRoom.table``."""
 
-# Which constants there are.
-JSON_PIECES: Final = 0
-BINARY_PIECES: Final = 6
+SUGGESTED_BROKER: Final = 0
+"""The broker that answers suggest to pull from next: the master."""
 PIECE_COUNT: Final = 13
+"""How many constants there are."""
 
 
 class LogBytes(NamedTuple):
@@ -215,7 +214,8 @@ class Constants(NamedTuple):
         JSON     0 first number 1 second 2 third 3 fourth 4 opaque number 5
         binary   6 opaque number 7 length of what follows 8 first 9 second 10 third 11 fourth 12
 
-    The first number is always 0, the others are where to go on, and the queue's first and next offsets.
+    The first number is SUGGESTED_BROKER; the others are where to go on, and the queue's first and next
+    offsets.
 
     Attributes:
         template: encodes the answers.
@@ -234,8 +234,7 @@ def constants_of(template: NumbersTemplate) -> Constants:
     """Join the constant parts of the answers that a template of four numbers encodes."""
     pieces = template.pieces()
     assert len(pieces) == PIECE_COUNT
-    bounds = np.array([0, *accumulate(map(len, pieces))])
-    return Constants(np.frombuffer(b"".join(pieces), np.uint8), bounds, template)
+    return Constants(*joined(pieces), template)
 
 
 class PullRows:

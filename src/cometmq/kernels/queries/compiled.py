@@ -5,7 +5,7 @@ from typing import Any, Final
 from cometmq.format.index import ENTRY_SIZE, HEADER_SIZE, NO_ENTRY, SLOT_SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.arrays import PAGE_SIZE, Bytes, Longs
-from cometmq.kernels.compiling.buffers import copy_bytes, int_at, long_at, put_int
+from cometmq.kernels.compiling.buffers import copy_bytes, int_at, long_at
 from cometmq.kernels.compiling.jit import inlined, int64, kernel
 from cometmq.kernels.compiling.signatures import (
     bytes_in,
@@ -23,8 +23,7 @@ from cometmq.kernels.queries import rows as r
 from cometmq.kernels.queries.rows import IndexBytes, QueryConstants, QueryRows, QueryState
 from cometmq.kernels.records.index import slot_at
 from cometmq.kernels.records.walk import BODY_CRC, GOOD, has_key, walk
-from cometmq.kernels.sends.answers import put_decimal, put_piece, put_prefix
-from cometmq.wire.frame import PREFIX_SIZE
+from cometmq.kernels.text.answers import put_around
 
 __all__ = ["answer", "find", "read"]
 
@@ -199,21 +198,6 @@ def _check(
     return total
 
 
-@inlined
-def _put_header(query: Any, body_size: int, constants: Bytes, bounds: Longs, out: Bytes, begin: int) -> Any:
-    """Write the response's header to ``out[begin:]``; return the position for its body."""
-    piece = (r.BY_KEY_PIECES if query.is_by_key else 0) + (r.BINARY_PIECES if query.is_binary else 0)
-    at = put_piece(constants, bounds, piece, out, begin + PREFIX_SIZE)
-    if query.is_binary:
-        put_int(out, at, query.opaque)
-        at += 4
-    else:
-        at = put_decimal(out, at, query.opaque)
-    at = put_piece(constants, bounds, piece + 1, out, at)
-    put_prefix(out, begin, at, body_size, query.is_binary)
-    return at
-
-
 @kernel(
     types.UniTuple(long, 3)(
         bytes_in,
@@ -266,7 +250,8 @@ def answer_queries(
             continue
         if at + size + len(constants) + r.ANSWER_SIZE_MAX > len(answers):
             return int64(i), at, int64(_STOP_FULL)
-        at = _put_header(query, size, constants, bounds, answers, at)
+        piece = (r.BY_KEY_PIECES if query.is_by_key else 0) + (r.BINARY_PIECES if query.is_binary else 0)
+        at = put_around(query.opaque, query.is_binary, size, constants, bounds, piece, answers, at)
         for n in range(query.count):  # the oldest first, which was found last
             place = found[query.count - 1 - n] - begin
             at = copy_bytes(file, place, place + int64(int_at(file, place)), answers, at)

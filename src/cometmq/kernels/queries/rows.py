@@ -8,13 +8,12 @@ arguments. A query that a leaf leaves is no error: a reading responds to it, see
 
 from ctypes import Structure, c_int64
 from enum import IntEnum
-from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.kernels.arrays import Bytes, Longs
+from cometmq.kernels.arrays import Bytes, Longs, joined
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.pulls.rows import AnswerStop, LogBytes
 from cometmq.wire.template import NumbersTemplate
@@ -166,8 +165,7 @@ def constants_of(by_id: FilledTemplate, by_key: FilledTemplate) -> QueryConstant
     """Join the constant parts of the responses that the templates encode with these numbers."""
     pieces = [piece for template, numbers in (by_id, by_key) for piece in template.around(numbers)]
     assert len(pieces) == 2 * BY_KEY_PIECES
-    data = np.frombuffer(b"".join(pieces), np.uint8)
-    return QueryConstants(data, np.array([0, *accumulate(map(len, pieces))]), by_id, by_key)
+    return QueryConstants(*joined(pieces), by_id, by_key)
 
 
 class QueryRows:

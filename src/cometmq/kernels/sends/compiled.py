@@ -108,7 +108,14 @@ def encode_sends(
             if not send.is_oneway:
                 row = numbers[r.FIRST_ROW] + numbers[r.MESSAGE_COUNT]
                 numbers[r.ANSWERS_END] = put_answer(
-                    send, entries, row, texts, constants, bounds, answers, numbers[r.ANSWERS_END]
+                    send.opaque,
+                    send.is_binary,
+                    0,
+                    (send, entries, row, texts, constants, bounds),
+                    constants,
+                    bounds,
+                    answers,
+                    numbers[r.ANSWERS_END],
                 )
             numbers[r.RECORDS_END] = records_end
             numbers[r.MESSAGE_COUNT] += send.message_count

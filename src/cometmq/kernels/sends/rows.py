@@ -8,7 +8,6 @@ arguments. Frames that it leaves are handled as commands: see ``broker.requests.
 """
 
 from array import array
-from itertools import accumulate
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -26,7 +25,7 @@ from cometmq.format.properties import (
     TRACE_ON,
     TRANSACTION_PREPARED,
 )
-from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
+from cometmq.kernels.arrays import ArrayTable, Bytes, Longs, joined
 from cometmq.kernels.frames.rows import READS_MAX, Frames
 from cometmq.kernels.sends.topic_table import TopicTable
 from cometmq.wire.frame import HEADER_LENGTH_MAX
@@ -113,9 +112,7 @@ CONSTANTS, NUMBERS, SENDS, ROOM, NEXT_OFFSETS, ENTRIES, RUN_ENDS = range(7)
 BOUNDS: Final = 12
 _STATE: Final = Struct(f"{BOUNDS - FIRST_ROW}q")
 
-# The numbers of the constants.
-JSON_PIECES: Final = 0
-BINARY_PIECES: Final = 6
+# The numbers of the constants behind those of responses.
 HOST_ID: Final = 13
 ADDED: Final = 14
 STORE_HOST: Final = 15
@@ -160,11 +157,8 @@ def constants_of(template: ResponseTemplate, added: bytes, store_host: bytes) ->
     """
     pieces, host_id = template.pieces(), store_host.hex().upper()
     assert len(pieces) == HOST_ID
-    parts = [*pieces, host_id.encode(), added, store_host]
-    data = np.frombuffer(b"".join(parts), np.uint8)
-    return SendConstants(
-        data, np.array([0, *accumulate(map(len, parts))]), template, host_id, added, store_host
-    )
+    data, bounds = joined((*pieces, host_id.encode(), added, store_host))
+    return SendConstants(data, bounds, template, host_id, added, store_host)
 
 
 class SendBatch:

@@ -1,4 +1,4 @@
-"""The bytes of answers: those that the template gives, and the records behind them."""
+"""The bytes of answers, here those of pulls: what the template gives, and the records behind it."""
 
 import numpy as np
 from hypothesis import given
