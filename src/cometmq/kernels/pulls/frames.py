@@ -19,7 +19,7 @@ from cometmq.kernels.pulls.rows import (
     PullState,
 )
 from cometmq.kernels.text.json_text import NOT_A_NUMBER
-from cometmq.kernels.text.key_search import find_key
+from cometmq.kernels.text.key_search import find_key, keys_of
 from cometmq.kernels.text.key_table import NO_ROW
 from cometmq.wire.headers import PullFlag
 
@@ -125,7 +125,7 @@ def read(data: Bytes, frames: Longs, first: int, last: int, into: Longs, table: 
     """Read the pulls of some frames: see ``rows.PullOps.read``."""
     frame_rows, places = rows_of(frames, ROWS), places_of(frames, PLACES)
     pulls, unknown = pulls_of(into, PULLS), bytes_of(into, NEW_KEYS)
-    unknown_end = int64(0)
+    keys, unknown_end = keys_of(table), int64(0)
     for i in range(first, last):
         pull = pulls[i - first]
         if not _read_pull(data, i, frame_rows[i], places[i], pull):
@@ -134,7 +134,7 @@ def read(data: Bytes, frames: Longs, first: int, last: int, into: Longs, table: 
         if key_end < 0:
             return int64(i - first)
         pull.key_at, pull.key_end = unknown_end, key_end
-        pull.target = find_key(unknown, unknown_end, key_end, table)
+        pull.target = find_key(unknown, unknown_end, key_end, keys)
         if pull.target == NO_ROW:
             unknown_end = key_end
     return int64(last - first)

@@ -14,7 +14,7 @@ from cometmq.kernels.frames.rows import PLACES, ROWS, RUNS, Frames
 from cometmq.kernels.sends import rows as r
 from cometmq.kernels.sends.answers import answer_size, put_answer
 from cometmq.kernels.sends.batches import read_message
-from cometmq.kernels.sends.frames import read_send
+from cometmq.kernels.sends.frames import read_send, topics_of
 from cometmq.kernels.sends.records import put_entry, put_record, records_size
 from cometmq.kernels.sends.rows import SendBatch
 
@@ -74,7 +74,7 @@ def encode_sends(
     answers_at = numbers[r.RECORDS_MAX]
     texts_at = answers_at + numbers[r.ANSWERS_MAX]
     records, answers, texts = room[:answers_at], room[answers_at:texts_at], room[texts_at:]
-    bounds = numbers[r.BOUNDS :]
+    bounds, targets = numbers[r.BOUNDS :], topics_of(topics)
     send: Any = sends[0]
     run_count = int64(0)
     for number in range(read_count):
@@ -87,7 +87,7 @@ def encode_sends(
             if numbers[r.MESSAGE_COUNT] >= r.SENDS_MAX:
                 run.commands_end = run.done
                 break
-            if not read_send(data, rows[i], places[i], send, texts, topics, next_offsets, numbers):
+            if not read_send(data, rows[i], places[i], send, texts, targets, next_offsets, numbers):
                 continue
             if i > run.done:  # others lie between
                 run.commands_end = i

@@ -14,8 +14,8 @@ from cometmq.kernels.sends.properties import read_properties
 from cometmq.kernels.sends.rows import BATCH_COUNT_MAX, BODY_LENGTH_MAX, PROPERTIES_LENGTH_MAX
 from cometmq.kernels.sends.topic_table import CELLS, CELLS_AT, QUEUE_COUNT
 from cometmq.kernels.text.json_text import NOT_A_NUMBER, unescape
-from cometmq.kernels.text.key_search import find_key, key_rows_of
-from cometmq.kernels.text.key_table import NO_ROW, ROWS
+from cometmq.kernels.text.key_search import find_key, keys_of
+from cometmq.kernels.text.key_table import NO_ROW
 from cometmq.kernels.text.utf8 import is_utf8
 from cometmq.wire.codes import RequestCode
 
@@ -69,22 +69,27 @@ def _is_usual_header(data: Bytes, places: Any) -> bool:
 
 
 @inlined
-def _read_target(
-    data: Bytes, places: Any, send: Any, texts: Bytes, topics: Longs, next_offsets: Longs
-) -> bool:
+def topics_of(table: Longs) -> Any:
+    """Return the arrays of a ``TopicTable``."""
+    return keys_of(table), longs_of(table, CELLS)
+
+
+@inlined
+def _read_target(data: Bytes, places: Any, send: Any, topics: Any, next_offsets: Longs) -> bool:
     """Find where a send goes; return False if its topic or queue is not known."""
     begin, end = int64(places[2 * _TOPIC]), int64(places[2 * _TOPIC + 1])
     send.topic_at, send.topic_length = begin, end - begin
     send.queue_id = int_field(data, places, _QUEUE_ID, 0)
     if send.topic_length > TOPIC_MAX_LENGTH_V1:
         return False
-    number = find_key(texts, int64(0), copy_bytes(data, begin, end, texts, int64(0)), topics)
+    keys, cells = topics
+    number = find_key(data, begin, end, keys)
     if number == NO_ROW:
         return False
-    row = key_rows_of(topics, ROWS)[number]
+    row = keys[1][number]
     if send.queue_id < 0 or send.queue_id >= row[QUEUE_COUNT]:
         return False
-    send.queue = longs_of(topics, CELLS)[row[CELLS_AT] + send.queue_id]
+    send.queue = cells[row[CELLS_AT] + send.queue_id]
     return bool(send.queue >= 0 and next_offsets[send.queue] >= 0)
 
 
@@ -95,7 +100,7 @@ def read_send(
     places: Any,
     send: Any,
     texts: Bytes,
-    topics: Longs,
+    topics: Any,
     next_offsets: Longs,
     numbers: Longs,
 ) -> bool:
@@ -104,8 +109,8 @@ def read_send(
     Args:
         row: a ``Frame``.
         places: the places of its fields.
-        texts: uint8[], gets the unescaped properties; before that it is scratch space for the topic.
-        topics: the table of a ``TopicTable``.
+        texts: uint8[], gets the unescaped properties.
+        topics: see ``topics_of``.
         numbers: those of a ``SendBatch``.
     """
     if row.end - row.body_at > numbers[BODY_LENGTH_MAX] or not _is_usual_header(data, places):
@@ -122,7 +127,7 @@ def read_send(
         or send.born_time == NOT_A_NUMBER
         or send.flag == NOT_A_NUMBER
         or send.reconsume_times == NOT_A_NUMBER
-        or not _read_target(data, places, send, texts, topics, next_offsets)
+        or not _read_target(data, places, send, topics, next_offsets)
     ):
         return False
 
