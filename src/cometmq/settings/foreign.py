@@ -250,7 +250,7 @@ _NAMES: Final = """
     enableReconnectForGoAway enableRocksDBLog enableRunningFlagsInFlush enableScheduleAsyncDeliver
     enableScheduleMessageStats enableShutdownGracefully enableSingleTopicRegister enableSplitMetadata
     enableSplitRegistration endTransactionPoolQueueCapacity endTransactionThreadPoolNums estimateAccumulation
-    fetchNamesrvAddrInterval flushCommitLogTimed flushConsumerOffsetHistoryInterval forwardTimeout
+    fetchNamesrvAddrInterval flushConsumerOffsetHistoryInterval forwardTimeout
     globalColdReadThreshold haMaxTimeSlaveNotCatchup heartbeatThreadPoolNums heartbeatThreadPoolQueueCapacity
     highSpeedMode inBrokerContainer isolateLogEnable iteratorWhenUseRocksdbConsumeQueue liteEventCheckInterval
     liteEventFullDispatchDelayTime liteEventFullDispatchDelayTimeForWildcardGroup liteLagCountMetricsEnable
@@ -307,7 +307,7 @@ _NAMES: Final = """
     userCacheRefreshSecond useReentrantLockWhenPutMessage useServerSideResetOffset useTLS
     validateSystemTopicWhenUpdateTopic waitTimeMillsInAckQueue waitTimeMillsInAdminBrokerQueue
     waitTimeMillsInHeartbeatQueue waitTimeMillsInLitePullQueue waitTimeMillsInPullQueue
-    waitTimeMillsInTransactionQueue wakeFlushWhenPutMessage
+    waitTimeMillsInTransactionQueue
 """
 WITHOUT_EFFECT: Final = frozenset(_NAMES.split())
 """Names that RocketMQ knows, and whose values nobody notices here."""

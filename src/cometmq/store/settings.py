@@ -73,6 +73,9 @@ class StoreSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
         flush_interval_commit_log: interval of syncs of the CommitLog under ASYNC_FLUSH …
         flush_commit_log_least_pages: … if at least this many 4 KiB pages are unsynced …
         flush_commit_log_thorough_interval: … or this much time has passed.
+        flush_commit_log_timed: sleep each interval through, or else end it as soon as so many pages are
+            unsynced, when a commit of the transient store pool shows it …
+        wake_flush_when_put_message: … or, without the pool, an append.
         write_without_mmap: write the CommitLog through the file channel, or else through a mapped file …
         transient_store_pool_enable: … or into buffers of the process first: see ``store/log/write_path.py``.
         transient_store_pool_size: number of these buffers, each of a CommitLog file's length.
@@ -133,6 +136,8 @@ class StoreSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
     flush_interval_commit_log: Positive = 500
     flush_commit_log_least_pages: Annotated[int, Meta(ge=0)] = 4
     flush_commit_log_thorough_interval: Positive = 10_000
+    flush_commit_log_timed: bool = True
+    wake_flush_when_put_message: bool = False
     write_without_mmap: bool = True
     transient_store_pool_enable: bool = False
     transient_store_pool_size: Annotated[int, Meta(ge=1, le=1_000)] = 5
@@ -213,6 +218,11 @@ class StoreSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
     def reads_later(self) -> bool:
         """Whether appended messages can be read only after a sync or a commit."""
         return self.sync_flush or self.transient_store_pool_enable
+
+    @property
+    def wakes_flush(self) -> bool:
+        """Whether an append under ASYNC_FLUSH wakes the flusher."""
+        return self.wake_flush_when_put_message and not (self.flush_commit_log_timed or self.reads_later)
 
     @property
     def in_memory_bytes(self) -> int:

@@ -159,7 +159,7 @@ class MessageStore(Messages):
             self._dispatcher,
             self._upkeep,
             clock,
-            self._end_append if run_soon is None or self._reads_later else None,
+            self._end_append if run_soon is None or self._reads_later or settings.wakes_flush else None,
             (lambda: self.confirm_offset) if self._reads_later else None,
         )
         self.received = ReceivedLog(parts.log, self.appending)
@@ -408,7 +408,7 @@ class MessageStore(Messages):
     def _end_append(self) -> None:
         if self._run_soon is None:
             self._append_alone()
-        elif self._reads_later:
+        else:
             self.flusher.keep_up()
 
     def _record_files(self) -> None:
@@ -447,6 +447,8 @@ class MessageStore(Messages):
         if self._reads_later:
             self.flusher.make_readable()
             self._after_sync()
+        else:
+            self.flusher.keep_up()
         if paths := self.tick():
             time = self.dispatched_time
             self.sync_files(paths)

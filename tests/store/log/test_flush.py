@@ -3,12 +3,12 @@
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.store.conftest import ROOT, SMALL, new_message
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
@@ -26,6 +26,8 @@ WAIT_S = 60
 QUICK = replace(SMALL, mapped_file_size_commit_log=65_536, flush_interval_commit_log=1)
 RARELY = replace(QUICK, flush_interval_commit_log=1_000_000)
 """A flusher that does nothing unless it is told to."""
+PAGES_FULL = QUICK.flush_commit_log_least_pages * PAGE_SIZE
+WOKEN = replace(RARELY, flush_commit_log_timed=False, wake_flush_when_put_message=True)
 
 
 class GatedDisk(MemoryDisk):
@@ -149,7 +151,7 @@ def test_every_file_between_the_two_offsets_is_synced_and_no_other(bench: Bench,
 
 def test_enough_pages_are_synced_without_anyone_asking(bench: Bench) -> None:
     flusher = bench.start(QUICK)
-    end = bench.append(QUICK.flush_commit_log_least_pages * PAGE_SIZE)
+    end = bench.append(PAGES_FULL)
     assert bench.flushed.acquire(timeout=WAIT_S)
     assert flusher.flushed_offset == end
 
@@ -161,6 +163,58 @@ def test_little_is_synced_once_enough_time_has_passed(bench: Bench, clock: Manua
     clock.advance(QUICK.flush_commit_log_thorough_interval)
     assert bench.flushed.acquire(timeout=WAIT_S)
     assert flusher.flushed_offset == end
+
+
+def test_appends_end_the_interval_of_a_flush_that_is_not_timed(bench: Bench) -> None:
+    flusher = bench.start(WOKEN)
+    for number in range(1, 4):
+        end = bench.append(PAGES_FULL)
+        flusher.keep_up()
+        assert bench.flushed.acquire(timeout=WAIT_S)
+        assert (flusher.flushed_offset, flusher.sync_count) == (end, number)
+    bench.append()
+    flusher.keep_up()
+    assert not flusher._has_pages, "a few bytes wait for the interval"
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [replace(WOKEN, flush_commit_log_timed=True), replace(WOKEN, wake_flush_when_put_message=False)],
+    ids=["timed", "woken by nobody"],
+)
+def test_a_flush_sleeps_its_interval_through_whatever_is_appended(
+    bench: Bench, disk: GatedDisk, clock: ManualClock, timed: StoreSettings
+) -> None:
+    flusher = bench.start(timed)
+    for _ in range(3):
+        end = bench.append(PAGES_FULL)
+        clock.advance(timed.flush_commit_log_thorough_interval)
+        flusher.keep_up()
+        assert not disk.is_syncing.wait(0.05)
+    flusher.wait(end).result(WAIT_S)
+    assert disk.synced == [bench.log.chain.path(0)], "one sync for all"
+
+
+def test_a_commit_of_the_pool_ends_the_interval_of_a_flush_that_is_not_timed(
+    open_store: OpenStore, disk: GatedDisk
+) -> None:
+    pool = replace(RARELY, transient_store_pool_enable=True, commit_interval_commit_log=1)
+    for timed in (True, False):
+        store = open_store(replace(pool, flush_commit_log_timed=timed), run_soon=lambda _: None)
+        disk.is_syncing.clear()
+        store.append([new_message(body=bytes(PAGES_FULL))])
+        assert disk.is_syncing.wait(0.2 if timed else WAIT_S) is not timed
+        store.close()
+
+
+@pytest.mark.parametrize("run_soon", [None, lambda _: None], ids=["library", "broker"])
+def test_an_append_to_the_store_wakes_the_flush(
+    open_store: OpenStore, disk: GatedDisk, run_soon: Callable[[Callable[[], None]], None] | None
+) -> None:
+    store = open_store(WOKEN, run_soon=run_soon)
+    disk.is_syncing.clear()
+    store.append([new_message(body=bytes(PAGES_FULL))])
+    assert disk.is_syncing.wait(WAIT_S)
 
 
 def test_who_gives_up_waiting_does_not_end_the_thread(bench: Bench, disk: GatedDisk) -> None:

@@ -1,7 +1,8 @@
 """Sync the CommitLog to the disk, in a thread.
 
 Group commit: one sync answers all waiters that were there when it began. Without waiters or a request the
-thread syncs at intervals, if enough pages are unsynced or enough time has passed.
+thread syncs at intervals, if enough pages are unsynced or enough time has passed. Unless flushes are timed,
+appends or commits end an interval as soon as there are enough pages.
 
 A failed sync is final: the kernel may have dropped pages, and a retry would report success for them. So the
 store refuses messages until it is opened again and recovers. A sync that could not begin, because the system
@@ -68,10 +69,11 @@ class Flusher:
         self._on_synced = on_synced
         self._committer: Committer | None = None
         if settings.transient_store_pool_enable:
-            self._committer = Committer(commit_log, settings, clock, on_synced)
+            self._committer = Committer(commit_log, settings, clock, self._on_committed)
         self._last_sync_ms = clock.monotonic_ms()
         self._waiters: list[Waiter] = []
         self._is_requested = False
+        self._has_pages = False  # for a sync before the interval is over
         self._wake = threading.Condition()
         self._stopping = False
         self._files: dict[int, File] = {}  # held, by their start offset
@@ -95,11 +97,13 @@ class Flusher:
         return self.failed or self._refusals.of(Cause.COMMIT)
 
     def keep_up(self) -> None:
-        """Start the sync or commit that makes appended records readable. Called by appends."""
+        """Start the sync or commit that appended records are due for. Called by appends."""
         if self._settings.sync_flush:
             self.sync_soon()
         elif self._committer is not None:
             self._committer.keep_up()
+        elif self._settings.wakes_flush:
+            self._end_interval()
 
     def make_readable(self) -> None:
         """Sync or commit appended records, and wait for that. Raises StoreNotWritable if the sync fails."""
@@ -155,12 +159,13 @@ class Flusher:
             with self._wake:
                 if self._is_postponed:
                     self._wake.wait_for(lambda: self._stopping, RETRY_S)
-                elif not (self._waiters or self._is_requested or self._stopping):
+                elif not (self._waiters or self._is_requested or self._has_pages or self._stopping):
                     self._wake.wait(self._settings.flush_interval_commit_log / 1000)
                 if self._stopping:
                     return
                 waiters, self._waiters = self._waiters, []
                 is_requested, self._is_requested = self._is_requested, False
+                self._has_pages = False
             if self._is_postponed or self._has_request(waiters, is_requested=is_requested) or self._is_due():
                 self._sync()
             self._answer(waiters)
@@ -172,12 +177,28 @@ class Flusher:
             offset > self.flushed_offset for offset, _ in waiters
         )
 
-    def _is_due(self) -> bool:
+    def _on_committed(self) -> None:
+        if not self._settings.flush_commit_log_timed:
+            self._end_interval()
+        self._on_synced()
+
+    def _end_interval(self) -> None:
+        """Wake the thread if enough pages are unsynced. Safe from any thread."""
+        if self._is_full() and not self._has_pages:
+            with self._wake:
+                self._has_pages = True
+                self._wake.notify()
+
+    def _is_full(self) -> bool:
+        """Return whether ``flush_commit_log_least_pages`` are unsynced, if 0 any byte."""
         pending = self._log.written_offset - self.flushed_offset
-        least = self._settings.flush_commit_log_least_pages * PAGE_SIZE
+        return pending >= max(self._settings.flush_commit_log_least_pages * PAGE_SIZE, 1)
+
+    def _is_due(self) -> bool:
         waited_ms = self._clock.monotonic_ms() - self._last_sync_ms
-        return pending > 0 and (
-            pending >= least or waited_ms >= self._settings.flush_commit_log_thorough_interval
+        return self._is_full() or (
+            self._log.written_offset > self.flushed_offset
+            and waited_ms >= self._settings.flush_commit_log_thorough_interval
         )
 
     def _sync(self, *, is_last_try: bool = False) -> None:
