@@ -76,6 +76,22 @@ def test_a_bad_value_is_named_with_its_limit(name: str, value: str, limit: str) 
         settings.from_properties({name: value})
 
 
+@pytest.mark.parametrize(
+    "role",
+    [
+        {"brokerRole": "SYNC_MASTER"},
+        {"brokerRole": "SLAVE", "brokerId": "1"},
+        {"enableControllerMode": "true", "controllerAddr": "127.0.0.1:9878"},
+    ],
+    ids=lambda role: next(iter(role.values())),
+)
+def test_a_store_that_another_program_replicates_has_no_part_in_a_set(role: dict[str, str]) -> None:
+    replicated = {"duplicationEnable": "true"}
+    assert settings.load(None, replicated).store.duplication_enable
+    with pytest.raises(SettingsError, match=r"duplicationEnable = true with brokerRole = .*ASYNC_MASTER"):
+        settings.load(None, replicated | role)
+
+
 def test_all_settings_can_be_shown_as_text() -> None:
     shown = settings.as_properties(settings.load(None, {"brokerName": "b"}))
     assert shown["brokerName"] == "b" and shown["longPollingEnable"] == "true"

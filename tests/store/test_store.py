@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
-from cometmq.errors import MessageIllegal, StoreLocked, StoreNotWritable
+from cometmq.errors import MessageIllegal, SettingsError, StoreLocked, StoreNotWritable
 from cometmq.format import layout
+from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import FlushDiskType, GetStatus, MessageStore, StoreSettings
@@ -16,6 +17,7 @@ from cometmq.store.upkeep.dispatch import Arrival
 from cometmq.testing.memory_disk import MemoryDisk
 
 SYNC = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+DUPLICATED = replace(SMALL, duplication_enable=True)
 
 
 def bodies(store: MessageStore, topic: str = "Orders", queue_id: int = 0) -> list[bytes]:
@@ -364,3 +366,39 @@ def test_what_is_behind_a_limit_is_not_read_before_that_moves(
     store.close()
     store = open_store(settings=settings)
     assert bodies(store) == [b"before", b"first", b"with it", b"second"], "closed, nothing is held back"
+
+
+def test_with_duplication_only_what_is_confirmed_is_read(open_store: OpenStore, disk: MemoryDisk) -> None:
+    store = open_store(DUPLICATED)
+    first, second = (store.append([new_message(body=body)])[0] for body in (b"first", b"second"))
+    assert bodies(store) == [] and store.read_record(first.physical_offset) is None
+    store.confirm(second.physical_offset + second.size - 1)
+    assert bodies(store) == [b"first"] and store.read_record(first.physical_offset) is not None
+    store.confirm(first.physical_offset)
+    assert bodies(store) == [b"first"], "what is confirmed stays so"
+    store.confirm(second.physical_offset + second.size)
+    assert bodies(store) == [b"first", b"second"]
+    store.append([new_message(body=b"third")])
+    assert Checkpoint.unpack(disk.load(layout.checkpoint_path(ROOT))).confirm_phy_offset == 0
+    store.vouch(0)
+    confirmed = Checkpoint.unpack(disk.load(layout.checkpoint_path(ROOT))).confirm_phy_offset
+    assert confirmed == second.physical_offset + second.size == store.confirm_offset
+
+
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "killed"])
+def test_a_start_with_duplication_confirms_what_it_finds(
+    open_store: OpenStore, disk: MemoryDisk, *, is_closed: bool
+) -> None:
+    store = open_store(DUPLICATED)
+    store.append([new_message(body=b"found")])
+    assert bodies(store) == []
+    if is_closed:
+        store.close()
+    again = open_store(DUPLICATED, disk.after_kill())
+    again.append([new_message(body=b"later")])
+    assert bodies(again) == [b"found"]
+
+
+def test_without_duplication_nothing_can_be_confirmed(open_store: OpenStore) -> None:
+    with pytest.raises(SettingsError, match="duplicationEnable = true"):
+        open_store().confirm(0)

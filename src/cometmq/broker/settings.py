@@ -21,7 +21,7 @@ from cometmq.net.address import parse_address
 from cometmq.net.settings_file import read_file
 from cometmq.net.tls.client import TLS
 from cometmq.net.tls.settings import TlsMode, TlsSettings
-from cometmq.replication.settings import ReplicationSettings
+from cometmq.replication.settings import BrokerRole, ReplicationSettings
 from cometmq.settings import foreign
 from cometmq.settings.values import SettingsGroup, flat_fields, settings_from
 from cometmq.store import settings as store_settings
@@ -98,10 +98,22 @@ class BrokerSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
 
 
 class Settings(NamedTuple):
-    """The settings of one file."""
+    """The settings of one file: see ``checked``."""
 
     broker: BrokerSettings
     store: StoreSettings
+
+    def checked(self) -> Self:
+        """Return the settings. Raises SettingsError if one of the store's does not go with the broker's."""
+        role = self.broker.replication
+        is_alone = role.broker_role is BrokerRole.ASYNC_MASTER and not role.enable_controller_mode
+        if self.store.duplication_enable and not is_alone:
+            raise SettingsError(
+                f"duplicationEnable = true with brokerRole = {role.broker_role} and enableControllerMode = "
+                f"{str(role.enable_controller_mode).lower()}: another program replicates this store, as a "
+                "Java broker has no HA service with it; set ASYNC_MASTER and false, or leave it out"
+            )
+        return self
 
     def of_role(self) -> Self:
         """Return the settings as they hold: what a slave acknowledges must outlive it, so it has no pool."""
@@ -134,7 +146,7 @@ def load(
     foreign.check(values, ignored)
     for note in foreign.notes_on(values, known_names()):
         _log.warning("%s: %s", path, note)
-    return Settings(from_properties(values), store_settings.from_properties(values))
+    return Settings(from_properties(values), store_settings.from_properties(values)).checked()
 
 
 def from_properties(values: Mapping[str, Any]) -> BrokerSettings:

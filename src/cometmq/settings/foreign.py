@@ -241,7 +241,7 @@ _NAMES: Final = """
     controllerStorePath correctLogicMinOffsetForceInterval correctLogicMinOffsetSleepInterval
     dataReadAheadEnable debugLockEnable defaultQueryMaxNum delayOffsetUpdateVersionStep
     destroyMapedFileIntervalForcibly disableCallbackExecutor disableNettyWorkerGroup disappearTimeAfterStart
-    diskFallRecorded dispatchCqCacheNum dispatchCqThreads dispatchFromSenderThread duplicationEnable
+    diskFallRecorded dispatchCqCacheNum dispatchCqThreads dispatchFromSenderThread
     enableAcceleratedRecovery enableAsyncReput enableBatchPush enableBuildConsumeQueueConcurrently
     enableCompaction enableCreateSysGroup enableDetailStat enableFastChannelEventProcess enableLiteEventMode
     enableLitePopLog enableLmqQuota enableLmqStats enableLogConsumeQueueRepeatedlyBuildWhenRecover

@@ -18,12 +18,15 @@ class CheckpointFile:
         is_known: whether the file existed and was intact.
         vouched_time: store time, ms, up to which the CommitLog is on the disk: messages that are appended
             from now on must have later store times.
+        confirmed_offset: CommitLog offset that ``advance`` notes as confirmed: with ``duplicationEnable`` a
+            Java broker that opens the store after a kill dispatches no further.
     """
 
     def __init__(self, files: OpenFiles, path: Path) -> None:
         self.value = Checkpoint()
         self.is_known = False
         self.vouched_time = 0
+        self.confirmed_offset = 0
         self._files = files
         self._written: Checkpoint | None = None  # what the file holds, since it was written last
         self.path = path
@@ -46,6 +49,7 @@ class CheckpointFile:
             log.warning("%s: its fields differ from their copy in it; the earlier times count", self.path)
             value = Checkpoint._make(map(min, value, copy))
         self._set(value)
+        self.confirmed_offset = value.confirm_phy_offset
         self.is_known = True
 
     def create_if_missing(self) -> None:
@@ -60,6 +64,7 @@ class CheckpointFile:
         value = self.value._replace(
             physic_msg_timestamp=max(flushed_time, self.value.physic_msg_timestamp),
             logics_msg_timestamp=max(dispatched_time, self.value.logics_msg_timestamp),
+            confirm_phy_offset=self.confirmed_offset,
         )
         if self._files.layer.exists(self.path):
             if value == self._written:

@@ -76,6 +76,8 @@ class StoreSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
         flush_commit_log_timed: sleep each interval through, or else end it as soon as so many pages are
             unsynced, when a commit of the transient store pool shows it …
         wake_flush_when_put_message: … or, without the pool, an append.
+        duplication_enable: whether another program replicates the store: messages can be read once it has
+            confirmed them, by ``MessageStore.confirm``, and after a restart.
         write_without_mmap: write the CommitLog through the file channel, or else through a mapped file …
         transient_store_pool_enable: … or into buffers of the process first: see ``store/log/write_path.py``.
         transient_store_pool_size: number of these buffers, each of a CommitLog file's length.
@@ -138,6 +140,7 @@ class StoreSettings(SettingsGroup, frozen=True, kw_only=True, rename="camel"):
     flush_commit_log_thorough_interval: Positive = 10_000
     flush_commit_log_timed: bool = True
     wake_flush_when_put_message: bool = False
+    duplication_enable: bool = False
     write_without_mmap: bool = True
     transient_store_pool_enable: bool = False
     transient_store_pool_size: Annotated[int, Meta(ge=1, le=1_000)] = 5

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cometmq.arguments import check, instance_of, or_none
-from cometmq.errors import StoreLocked, StoreNotWritable
+from cometmq.errors import SettingsError, StoreLocked, StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.record import RecordHead
 from cometmq.io.clock import Clock, SystemClock
@@ -167,6 +167,10 @@ class MessageStore(Messages):
         self.deletions = Deletions(parts)
         self.readings = Readings(parts, settings, self._upkeep.catch_up, lambda: self.confirm_offset)
         self.queue_ends = EndsOfAllQueues(parts.queues)
+        if settings.duplication_enable:
+            parts.checkpoint.confirmed_offset = parts.log.written_offset
+            self.limit_reads(lambda: parts.checkpoint.confirmed_offset)
+            log.warning("duplicationEnable: messages can be read once a program has confirmed them")
         self.flusher.start()
 
     def __enter__(self) -> Self:
@@ -196,6 +200,19 @@ class MessageStore(Messages):
     def be_slave(self, reason: str | None) -> None:
         """Refuse messages, as only a master's records are appended; None to accept messages again."""
         self._log.refusals.set(Cause.SLAVE, None if reason is None else StoreNotWritable(reason))
+
+    def confirm(self, offset: int) -> None:
+        """Make the messages that end at or before a CommitLog offset readable, with ``duplicationEnable``.
+
+        For a program that replicates the store by its own means. What a start finds in the log is confirmed;
+        an offset before what is confirmed changes nothing. Raises SettingsError without the setting.
+        """
+        if not self.settings.duplication_enable:
+            raise SettingsError("confirm: open the store with duplicationEnable = true")
+        checkpoint = self._parts.checkpoint
+        if offset > checkpoint.confirmed_offset:
+            checkpoint.confirmed_offset = min(offset, self._log.written_offset)
+            self.limit_moved()
 
     def limit_reads(self, limit: Callable[[], int]) -> None:
         """Hide messages that are appended from now on, and end behind the offset that ``limit`` returns."""
