@@ -62,6 +62,7 @@ CONSUMERS: Final[dict[str, list[Any]]] = {
     "on_rebalance": ["f"],
     "instance": [7],
     "start_timeout_ms": [1.5, "3"],
+    "heartbeat_interval_ms": [None, 1.5, "3"],
 }
 PRODUCERS: Final[dict[str, list[Any]]] = {
     "name_servers": CONSUMERS["name_servers"],
@@ -73,6 +74,7 @@ PRODUCERS: Final[dict[str, list[Any]]] = {
     "in_flight_max": ["1", None, 1.5],
     "hooks": [7, "hook"],
     "trace": ["yes", 1],
+    "heartbeat_interval_ms": CONSUMERS["heartbeat_interval_ms"],
     "linger_ms": ["5", 0.5],
     "batch_bytes": ["1", None],
     "latency_fault_tolerance": [1, None],
@@ -121,7 +123,14 @@ CONSTRUCTORS: Final[list[tuple[Callable[..., object], dict[str, Any], dict[str, 
             {"name_servers": HERE, "group": "g"},
             {
                 name: CONSUMERS[name]
-                for name in ("name_servers", "group", "start", "instance", "start_timeout_ms")
+                for name in (
+                    "name_servers",
+                    "group",
+                    "start",
+                    "instance",
+                    "start_timeout_ms",
+                    "heartbeat_interval_ms",
+                )
             }
             | {"trace": ["yes", None]},
         )

@@ -31,6 +31,7 @@ from cometmq.client.consumer.consumer import STOP_TIMEOUT_MS
 from cometmq.client.handling.handle_hooks import HandleHook
 from cometmq.client.producer.producer import Producer
 from cometmq.client.producer.send_result import SendResult
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL_MS
 from cometmq.errors import NetworkError, NoRoute
 from cometmq.faststream.command import REQUEST_TIMEOUT_S, RocketMQPublishCommand, SendOptions
 from cometmq.faststream.config import RocketMQBrokerConfig, check_names
@@ -92,6 +93,7 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
         tls: how to connect by TLS; None to ask ``security``.
         security: the same in FastStream's words, shown in AsyncAPI: SASLPlaintext has the credentials.
         start_timeout: seconds that a start waits for a name server; None for no limit.
+        heartbeat_interval: seconds between the heartbeats of its consumers and of its producer, at least 0.1.
         options: see ``BrokerOptions``.
 
     Raises:
@@ -111,6 +113,7 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
         tls: TLS | bool | None = None,
         security: BaseSecurity | None = None,
         start_timeout: float | None = START_TIMEOUT_S,
+        heartbeat_interval: float = HEARTBEAT_INTERVAL_MS / 1000,
         **options: Unpack[BrokerOptions],
     ) -> None:
         check_names(options, BrokerOptions, "a broker")
@@ -123,6 +126,7 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
             None if start_timeout is None else int(start_timeout * 1000),
             STOP_TIMEOUT_MS if graceful_s is None else int(graceful_s * 1000),
             hooks,
+            int(heartbeat_interval * 1000),
         )
         super().__init__(
             config=_config_of(self, group, connecting, options),
@@ -139,6 +143,7 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
             group=producer_group,
             credentials=connecting.credentials,
             tls=connecting.tls,
+            heartbeat_interval_ms=connecting.heartbeat_interval_ms,
         )
 
     async def _connect(self) -> Producer:

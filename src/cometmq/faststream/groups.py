@@ -14,6 +14,7 @@ from cometmq.client.consumer.lite_pull import LitePullConsumer
 from cometmq.client.handling.handle_hooks import HandleHook
 from cometmq.client.handling.start import Start
 from cometmq.client.handling.subscription import Subscription
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL_MS
 from cometmq.net.tls.client import TLS
 from cometmq.wire.acl import Credentials
 
@@ -27,6 +28,7 @@ class Connecting(NamedTuple):
     start_timeout_ms: int | None = None
     stop_timeout_ms: int = 30_000
     hooks: tuple[HandleHook, ...] = ()
+    heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS
 
 
 class GroupOptions(NamedTuple):
@@ -104,6 +106,7 @@ class GroupConsumers:
             group,
             start=options.start,
             start_timeout_ms=how.start_timeout_ms,
+            heartbeat_interval_ms=how.heartbeat_interval_ms,
             credentials=how.credentials,
             tls=how.tls,
         )
@@ -119,6 +122,7 @@ class GroupConsumers:
             max_concurrency=options.max_workers,
             max_reconsume_times=options.max_reconsume_times,
             start_timeout_ms=how.start_timeout_ms,
+            heartbeat_interval_ms=how.heartbeat_interval_ms,
             stop_timeout_ms=how.stop_timeout_ms,
             hooks=how.hooks,
             credentials=how.credentials,

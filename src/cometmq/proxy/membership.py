@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from cometmq.client.identity import client_id
-from cometmq.client.requests.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL_MS, send_heartbeat, unregister
 from cometmq.cluster.route import MASTER
 from cometmq.errors import CometMQError, NoRoute
 from cometmq.logs import get_logger
@@ -67,7 +67,7 @@ class ProxyMembership:
     async def run(self) -> None:
         """Send heartbeats for all groups, each 30 s."""
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(HEARTBEAT_INTERVAL_MS / 1000)
             for group in list(self._groups):
                 await self._send(group)
 

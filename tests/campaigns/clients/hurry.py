@@ -11,17 +11,15 @@ from cometmq.admin import shrink
 from cometmq.broker.state import locks
 from cometmq.client import routes
 from cometmq.client.consumer import consumer
-from cometmq.client.group import member_heartbeats, rebalancing
+from cometmq.client.group import rebalancing
 from cometmq.client.handling import ordered, pulling
-from cometmq.client.requests import heartbeat
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL_MS
 from cometmq.cluster import rebalance_state
 
 TIMES: Final = 10
 INTERVALS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (consumer, "COMMIT_MS"),
     (locks, "LOCK_LIFETIME_MS"),
-    (member_heartbeats, "HEARTBEAT_S"),
-    (heartbeat, "HEARTBEAT_S"),
     (ordered, "AFTER_FAILURE_S"),
     (pulling, "AFTER_FAILURE_S"),
     (rebalance_state, "LOCK_TRUSTED_MS"),
@@ -30,6 +28,8 @@ INTERVALS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (routes, "REFRESH_S"),
     (shrink, "POLL_S"),
 )
+HURRIED_HEARTBEAT_MS: Final = HEARTBEAT_INTERVAL_MS // TIMES
+"""How often a member in a hurry sends heartbeats."""
 OFFSETS_SAVED_MS: Final = 500
 """How often a broker in a hurry saves offsets."""
 

@@ -18,7 +18,7 @@ from itertools import product
 from multiprocessing.connection import Connection
 from typing import Final
 
-from tests.campaigns.clients.hurry import hurry
+from tests.campaigns.clients.hurry import HURRIED_HEARTBEAT_MS, hurry
 
 from cometmq import Consumer, MessageQueue, Start, StoredMessage
 from cometmq.cluster.rebalance import (
@@ -116,6 +116,7 @@ def _member(name_server: str, name: str, strategy: Strategy, say: Say) -> Consum
         strategy=strategy,
         max_concurrency=CONCURRENCY,
         on_rebalance=owns,
+        heartbeat_interval_ms=HURRIED_HEARTBEAT_MS,
     )
     for way in WAYS:
         consumer.on(topic_of(name, way), ordered=way == "ordered")(handle)

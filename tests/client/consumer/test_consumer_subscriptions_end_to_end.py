@@ -10,7 +10,7 @@ from tests.shop import Shop, shop_at
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Model
 from cometmq.client.consumer.consumption import Consumption
-from cometmq.client.group import member_heartbeats, rebalancing
+from cometmq.client.group import rebalancing
 from cometmq.client.group.rebalancing import Locks
 from cometmq.client.handling.consumed_queue import ConsumedQueue
 from cometmq.message import Message, MessageQueue, StoredMessage
@@ -22,7 +22,7 @@ LOOK_S = 0.02
 def _never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the clock from being a reason to look again, or to tell brokers anything."""
     monkeypatch.setattr(rebalancing, "REBALANCE_S", 3_600.0)
-    monkeypatch.setattr(member_heartbeats, "HEARTBEAT_S", 3_600.0)
+    monkeypatch.setitem(Consumer.__init__.__kwdefaults__, "heartbeat_interval_ms", 3_600_000)
 
 
 def consumed(consumer: Consumer) -> dict[MessageQueue, ConsumedQueue]:

@@ -66,13 +66,16 @@ def bench(
     failures: int = 0,
     topics: tuple[str, ...] = (TOPIC,),
     start_timeout_ms: int | None = None,
+    heartbeat_interval_ms: int = 3_600_000,
 ) -> Bench:
     connections, registered = ScriptedConnections(answer), list[None]()
     routes = RoutesSoon(failures, list(topics))
     heartbeats = MemberHeartbeats(
         connections.as_connections(),
         routes.as_routes(),
-        settings_of("me")._replace(start_timeout_ms=start_timeout_ms),
+        settings_of("me")._replace(
+            start_timeout_ms=start_timeout_ms, heartbeat_interval_ms=heartbeat_interval_ms
+        ),
         lambda: [SUBSCRIPTION],
         lambda: registered.append(None),
     )
@@ -86,6 +89,13 @@ async def test_a_heartbeat_goes_to_all_brokers_and_names_the_subscriptions() -> 
     heartbeat = decode(Heartbeat, here.connections.requests[0][1].body)
     (consumer,) = heartbeat.consumers
     assert (heartbeat.client_id, consumer.group, consumer.subscriptions) == ("me", GROUP, [SUBSCRIPTION])
+
+
+async def test_heartbeats_are_sent_at_the_interval() -> None:
+    here = bench(heartbeat_interval_ms=0)
+    running = asyncio.create_task(here.heartbeats.run())
+    await settled(lambda: len(here.sent()) >= 3 * len("ab"))
+    running.cancel()
 
 
 async def test_a_start_waits_for_a_name_server_and_says_so_once(

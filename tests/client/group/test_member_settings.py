@@ -18,7 +18,7 @@ def unnamed(process_id: int) -> MemberSettings:
 
 
 def test_a_new_member_is_one_of_this_process_and_commits_only_on_request() -> None:
-    settings = MemberSettings.new("a:1;b:2", "readers", None, POP, FIRST, None, 50)
+    settings = MemberSettings.new("a:1;b:2", "readers", None, POP, FIRST, None, 50, 100)
     assert (settings.name_servers, settings.group, settings.start_timeout_ms) == (
         ("a:1", "b:2"),
         "readers",
@@ -26,19 +26,25 @@ def test_a_new_member_is_one_of_this_process_and_commits_only_on_request() -> No
     )
     assert settings.of_this_process() is settings
     assert (settings.commit_ms, settings.strategy, settings.offsets_path) == (None, None, None)
-    named = MemberSettings.new("a:1", "readers", "one", POP, FIRST, None, None)
+    named = MemberSettings.new("a:1", "readers", "one", POP, FIRST, None, None, 100)
     assert named.client_id.endswith("@one")
 
 
 @pytest.mark.parametrize(
-    ("name_servers", "group", "instance", "timeout_ms"),
-    [("", "g", None, None), ("a:1", "no group", None, None), ("a:1", "g", 0, None), ("a:1", "g", None, -1)],
+    ("name_servers", "group", "instance", "timeout_ms", "interval_ms"),
+    [
+        ("", "g", None, None, 100),
+        ("a:1", "no group", None, None, 100),
+        ("a:1", "g", 0, None, 100),
+        ("a:1", "g", None, -1, 100),
+        ("a:1", "g", None, None, 99),
+    ],
 )
 def test_a_member_that_cannot_be_is_refused(
-    name_servers: str, group: str, instance: Any, timeout_ms: int | None
+    name_servers: str, group: str, instance: Any, timeout_ms: int | None, interval_ms: int
 ) -> None:
     with pytest.raises(CometMQError):
-        MemberSettings.new(name_servers, group, instance, POP, FIRST, None, timeout_ms)
+        MemberSettings.new(name_servers, group, instance, POP, FIRST, None, timeout_ms, interval_ms)
 
 
 def test_settings_of_the_same_process_stay_as_they_are() -> None:

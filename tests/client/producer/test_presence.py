@@ -76,12 +76,14 @@ class Counting(Broker):
     def __init__(self, code: int = ResponseCode.SUCCESS) -> None:
         super().__init__("a")
         self.beats: list[Session] = []
+        self.has_beaten = asyncio.Semaphore(0)
         self._code = code
 
     def handle(self, session: Session, commands: list[Command]) -> None:
         for command in commands:
             if command.code == RequestCode.HEART_BEAT:
                 self.beats.append(session)
+                self.has_beaten.release()
             session.send(response(command, self._code))
 
 
@@ -111,6 +113,19 @@ async def test_a_broker_that_does_not_take_the_heartbeat_does_not_know_the_produ
     await connections.close()
     with pytest.raises(NetworkError, match=f"no connection to {address}"):
         await known.register(address)
+
+
+async def test_heartbeats_are_sent_at_the_interval() -> None:
+    broker = Counting()
+    server = Server(broker)
+    connections = Connections()
+    known = Presence(connections, "client", GROUP, interval_ms=1)
+    known.add_broker(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
+    for _ in range(3):
+        await broker.has_beaten.acquire()
+    await known.close()
+    await connections.close()
+    await server.stop()
 
 
 async def test_what_is_followed_later_is_added() -> None:

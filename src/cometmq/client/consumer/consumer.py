@@ -27,6 +27,7 @@ from cometmq.client.handling.ordered import SUSPEND_MS
 from cometmq.client.handling.pulling import PullOptions, check_options
 from cometmq.client.handling.start import Start
 from cometmq.client.handling.subscription import Handler, Subscription
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL_MS
 from cometmq.client.signals import stopped_by_signals
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import NetworkError, SettingsError
@@ -89,6 +90,8 @@ class Consumer:
         trace: whether to record each handled message in RMQ_SYS_TRACE_TOPIC.
         start_timeout_ms: how long a start waits for a name server; None for no limit. Brokers and topics may
             appear later in any case.
+        heartbeat_interval_ms: interval of the heartbeats that keep this member in its group, at least 100:
+            see ``docs/guide/consumer.md``.
         credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
@@ -119,6 +122,7 @@ class Consumer:
         hooks: Sequence[HandleHook] = (),
         trace: bool = False,
         start_timeout_ms: int | None = None,
+        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
@@ -143,7 +147,9 @@ class Consumer:
         if is_broadcasting and instance in (None, ""):
             instance = SHARED_INSTANCE
         kind = ConsumeType.CONSUME_POP if pop else ConsumeType.CONSUME_PASSIVELY
-        member = MemberSettings.new(name_servers, group, instance, kind, start.where, clock, start_timeout_ms)
+        member = MemberSettings.new(
+            name_servers, group, instance, kind, start.where, clock, start_timeout_ms, heartbeat_interval_ms
+        )
         offsets = Path(offsets_directory or Path.home() / OFFSETS_DIRECTORY)
         self._settings = ConsumerSettings(
             member._replace(

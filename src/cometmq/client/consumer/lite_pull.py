@@ -25,6 +25,7 @@ from cometmq.client.handling.pulling import Pulling, PullOptions, PullSource, ch
 from cometmq.client.handling.start import Start
 from cometmq.client.handling.subscription import Subscription
 from cometmq.client.requests.bodies import decompress_first
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL_MS
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import SettingsError, UndecodableBody
@@ -54,6 +55,8 @@ class LitePullConsumer:
         instance: makes the client id ``ip@instance``; None for a random one.
         on_rebalance: called with the owned queues whenever they change.
         start_timeout_ms: how long ``subscribe`` waits for a name server; None for no limit.
+        heartbeat_interval_ms: interval of the heartbeats that keep this member in its group, at least 100:
+            see ``docs/guide/consumer.md``.
         credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
@@ -74,6 +77,7 @@ class LitePullConsumer:
         instance: str | None = None,
         on_rebalance: Callable[[list[MessageQueue]], None] = lambda _: None,
         start_timeout_ms: int | None = None,
+        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
@@ -83,7 +87,7 @@ class LitePullConsumer:
         check(or_none(number(1)), commit_ms=commit_ms)
         kind = ConsumeType.CONSUME_ACTIVELY
         self._settings = MemberSettings.new(
-            name_servers, group, instance, kind, start.where, clock, start_timeout_ms
+            name_servers, group, instance, kind, start.where, clock, start_timeout_ms, heartbeat_interval_ms
         )._replace(
             strategy=strategy,
             commit_ms=commit_ms,

@@ -31,6 +31,7 @@ from cometmq.client.handling.start import Start
 from cometmq.client.handling.subscription import subscription_data
 from cometmq.client.producer.trace import trace_sender
 from cometmq.client.requests.bodies import decompress_first
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL_MS
 from cometmq.client.requests.pop_requests import PopOptions
 from cometmq.errors import CometMQError, ReceiptExpired, SettingsError, UndecodableBody
 from cometmq.format.layout import valid_topic
@@ -70,6 +71,8 @@ class SimpleConsumer:
         instance: makes the client id ``ip@instance``; None for a random one.
         trace: whether to record in RMQ_SYS_TRACE_TOPIC when a message was received and acknowledged.
         start_timeout_ms: how long ``subscribe`` waits for a name server; None for no limit.
+        heartbeat_interval_ms: interval of the heartbeats that keep this member in its group, at least 100:
+            see ``docs/guide/consumer.md``.
         credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
 
@@ -87,6 +90,7 @@ class SimpleConsumer:
         instance: str | None = None,
         trace: bool = False,
         start_timeout_ms: int | None = None,
+        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
@@ -97,7 +101,7 @@ class SimpleConsumer:
             raise SettingsError("start: a group that pops begins at Start.FIRST or Start.LAST, at no time")
         kind = ConsumeType.CONSUME_POP
         self._settings = MemberSettings.new(
-            name_servers, group, instance, kind, start.where, clock, start_timeout_ms
+            name_servers, group, instance, kind, start.where, clock, start_timeout_ms, heartbeat_interval_ms
         )._replace(credentials=find_credentials(credentials), tls=tls_of(tls))
         self._clock = self._settings.clock
         self._has_trace = trace

@@ -13,7 +13,7 @@ from typing import Final
 from cometmq.client.background import start_task
 from cometmq.client.group.member_settings import MemberSettings
 from cometmq.client.group.missing_topics import MissingTopics
-from cometmq.client.requests.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
+from cometmq.client.requests.heartbeat import send_heartbeat, unregister
 from cometmq.client.requests.queue_requests import SQL92
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import retry_while, wait_within
@@ -117,14 +117,16 @@ class MemberHeartbeats:
         self._missing.check_soon()
 
     async def run(self) -> None:
-        """Send heartbeats every 30 s, and at ``send_soon``.
+        """Send heartbeats at the settings' interval, and at ``send_soon``.
 
         Missing topics, and filters that brokers refuse which were not asked before, are logged.
         """
+        interval_s = self._settings.heartbeat_interval_ms / 1000
+        retry_s = min(HEARTBEAT_RETRY_S, interval_s)
         watching = start_task(self._missing.run(), f"watch over the topics of {self._settings.client_id}")
         try:
             while True:
-                await wait_within(self._due, HEARTBEAT_S if self._is_registered else HEARTBEAT_RETRY_S)
+                await wait_within(self._due, interval_s if self._is_registered else retry_s)
                 self._due.clear()
                 was_registered = self._is_registered
                 await self.send()

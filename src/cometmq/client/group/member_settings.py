@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.identity import client_id
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MS
 from cometmq.cluster.rebalance import Strategy
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock, SystemClock
@@ -29,6 +30,7 @@ class MemberSettings(NamedTuple):
         commit_ms: interval of commits; None to commit only on request.
         on_rebalance: called with the owned queues whenever they change.
         start_timeout_ms: how long a start waits for a name server; None for no limit.
+        heartbeat_interval_ms: interval of heartbeats to each broker.
         credentials: sign the requests; None if they are not signed.
         tls: how to connect by TLS; None to connect plainly.
     """
@@ -42,6 +44,7 @@ class MemberSettings(NamedTuple):
     where: ConsumeFromWhere
     clock: Clock
     start_timeout_ms: int | None = None
+    heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS
     credentials: Credentials | None = None
     tls: TLS | None = None
     model: MessageModel = MessageModel.CLUSTERING
@@ -60,6 +63,7 @@ class MemberSettings(NamedTuple):
         where: ConsumeFromWhere,
         clock: Clock | None,
         start_timeout_ms: int | None,
+        heartbeat_interval_ms: int,
     ) -> "MemberSettings":
         """Build the settings of a new member of this process from the arguments of its consumer.
 
@@ -67,6 +71,7 @@ class MemberSettings(NamedTuple):
         """
         check(or_none(TEXT), instance=instance)
         check(or_none(number(0)), start_timeout_ms=start_timeout_ms)
+        check(HEARTBEAT_INTERVAL, heartbeat_interval_ms=heartbeat_interval_ms)
         return cls(
             tuple(parse_name_servers(name_servers)),
             valid_group(group),
@@ -77,6 +82,7 @@ class MemberSettings(NamedTuple):
             where,
             clock or SystemClock(),
             start_timeout_ms,
+            heartbeat_interval_ms,
         )
 
     def of_this_process(self) -> "MemberSettings":

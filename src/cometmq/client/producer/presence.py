@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from cometmq.client.background import start_task
-from cometmq.client.requests.heartbeat import HEARTBEAT_S, send_heartbeat, unregister
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL_MS, send_heartbeat, unregister
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.route import MASTER
@@ -26,12 +26,19 @@ _log = get_logger(__name__)
 
 
 class Presence:
-    """Sends heartbeats to added brokers and to those of some topics: at once, then each 30 s."""
+    """Sends heartbeats to added brokers and to those of some topics: at once, then at intervals."""
 
-    def __init__(self, connections: Connections, client_id: str, group: str) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        client_id: str,
+        group: str,
+        interval_ms: int = HEARTBEAT_INTERVAL_MS,
+    ) -> None:
         self._connections = connections
         self._client_id = client_id
         self._group = group
+        self._interval_s = interval_ms / 1000
         self._heartbeat = Heartbeat(client_id=client_id, producers=[ProducerData(group=group)])
         self._brokers: set[str] = set()
         self._has_new = asyncio.Event()
@@ -89,7 +96,9 @@ class Presence:
             self._has_new.clear()
             all_found = self._routes is None or await self._find_brokers(self._routes)
             await send_heartbeat(self._connections, list(self._brokers), self._heartbeat)
-            await wait_within(self._has_new, HEARTBEAT_S if all_found else ROUTE_RETRY_S)
+            await wait_within(
+                self._has_new, self._interval_s if all_found else min(ROUTE_RETRY_S, self._interval_s)
+            )
 
     async def _find_brokers(self, routes: Routes) -> bool:
         """Add the brokers of the topics; return whether all topics have a route."""

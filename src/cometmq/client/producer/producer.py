@@ -30,6 +30,7 @@ from cometmq.client.producer.send_result import SendResult, result_of_each
 from cometmq.client.producer.send_trace import SendTracer
 from cometmq.client.producer.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
 from cometmq.client.producer.trace import trace_sender
+from cometmq.client.requests.heartbeat import HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MS
 from cometmq.client.routes import GONE_S, Routes
 from cometmq.client.semaphore import LightSemaphore
 from cometmq.cluster.fault import BrokerFaults
@@ -76,6 +77,7 @@ class Producer(Opening):
             message's key, or None for its id.
         delay_level_max: the highest delay level of a message; more than 18 if the brokers' setting
             ``messageDelayLevel`` has more.
+        heartbeat_interval_ms: interval of the heartbeats by which brokers know this producer, at least 100.
         credentials: sign the requests; None for those of the environment (``client/credentials.py``).
         tls: how to connect by TLS; True to trust the system's authorities, None to connect plainly.
     """
@@ -99,12 +101,14 @@ class Producer(Opening):
         batch_bytes: int = packing.BATCH_BYTES,
         idempotent_by: IdempotentBy | None = None,
         delay_level_max: int = LEVEL_MAX,
+        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: TLS | bool | None = None,
         clock: Clock | None = None,
     ) -> None:
         check(number(), in_flight_max=in_flight_max, batch_bytes=batch_bytes)
         check(number(1), timeout_ms=timeout_ms, tries=tries, delay_level_max=delay_level_max)
+        check(HEARTBEAT_INTERVAL, heartbeat_interval_ms=heartbeat_interval_ms)
         check(or_none(number(0)), compress_over=compress_over, linger_ms=linger_ms)
         check(FLAG, latency_fault_tolerance=latency_fault_tolerance, trace=trace)
         check(several(instance_of(object), "SendHooks"), hooks=hooks)
@@ -126,6 +130,7 @@ class Producer(Opening):
         self._batch_bytes = batch_bytes
         self._key_of = None if idempotent_by is None else key_by(idempotent_by)
         self._delay_level_max = delay_level_max
+        self._heartbeat_interval_ms = heartbeat_interval_ms
         self._credentials = find_credentials(credentials)
         self._tls = tls_of(tls)
         self._clock = clock or SystemClock()
@@ -141,7 +146,7 @@ class Producer(Opening):
             self._tracer = SendTracer(send)
             hooks.add(self._tracer)
         self._client_id = client_id()
-        self._presence = Presence(self._connections, self._client_id, self.group)
+        self._presence = Presence(self._connections, self._client_id, self.group, self._heartbeat_interval_ms)
         self._replies = PendingReplies(self._clock)
         self._sender = Sender(
             self._connections, routes, self._settings, self._clock, self._faults, hooks, self._presence

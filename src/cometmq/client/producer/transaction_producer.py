@@ -66,6 +66,7 @@ class ProducerOptions(TypedDict, total=False):
     batch_bytes: int
     idempotent_by: IdempotentBy | None
     delay_level_max: int
+    heartbeat_interval_ms: int
     credentials: Credentials | None
     tls: TLS | bool | None
     clock: Clock | None

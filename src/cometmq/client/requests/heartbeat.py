@@ -1,7 +1,7 @@
 """Heartbeats: they register a client, its groups and its subscriptions with every broker of its topics.
 
 A broker removes a client from its groups two minutes after its last heartbeat, or when the connection breaks.
-So one is sent every 30 s, and at once on a new connection.
+So one is sent at intervals, every 30 s by default, and at once on a new connection.
 (RocketMQ: MQClientInstance.java, sendHeartbeatToAllBroker.)
 """
 
@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from cometmq.arguments import number
 from cometmq.errors import CometMQError
 from cometmq.logs import get_logger
 from cometmq.net.client import Connections
@@ -18,7 +19,9 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import UnregisterClientHeader, fields
 
-HEARTBEAT_S: Final = 30.0
+HEARTBEAT_INTERVAL_MS: Final = 30_000
+HEARTBEAT_INTERVAL: Final = number(100)
+"""The kind of intervals that clients accept, ms: a shorter one would be a load on all brokers."""
 
 _log = get_logger(__name__)
 
