@@ -200,6 +200,8 @@ DIFFERING: Final[Mapping[str, Differing]] = {
     "enableStatsMetrics": Differing("true", _OWN_NAMES),
     "enableTransactionMetrics": Differing("true", _OWN_NAMES),
     "timerStopEnqueue": Differing("false", "the timer takes in timed messages"),
+    "timerCongestNumEachSlot": Differing("2147483647", "any number of messages may be due in one second"),
+    "readUnCommitted": Differing("false", "under SYNC_FLUSH nothing is read that is not on the disk"),
     "timerInterceptDelayLevel": Differing("false", "messages with a delay level go the way of delay levels"),
     "transactionOpBatchInterval": Differing("3000", "ends of transactions are recorded at once"),
     "enableLmq": Differing("false", _LITE),
@@ -274,7 +276,7 @@ _NAMES: Final = """
     putMessageTimeout putMsgIndexHightWater putThreadPoolQueueCapacity queryMessageThreadPoolNums
     queryThreadPoolQueueCapacity readAheadCacheEnable readAheadCacheExpireDuration
     readAheadCacheSizeThresholdRate readAheadMessageCountThreshold readAheadMessageSizeThreshold
-    readUnCommitted realTimeNotifyConsumerChange realTimePersistRocksDBConfig recheckReputOffsetFromCq
+    realTimeNotifyConsumerChange realTimePersistRocksDBConfig recheckReputOffsetFromCq
     recordGetMessageResult recoverConcurrently recoverThreadPoolNums redeleteHangedFileInterval
     replyThreadPoolQueueCapacity reviveAckWaitMs reviveScanTime rmqAddressServerDomain
     rmqAddressServerSubGroup rocksdbCompressionType rocksdbFlushWalFrequency rocksdbWalFileRollingThreshold
@@ -294,7 +296,7 @@ _NAMES: Final = """
     tieredStoreGroupCommit tieredStoreGroupCommitCount tieredStoreGroupCommitSize
     tieredStoreGroupCommitTimeout tieredStoreIndexFileMaxHashSlotNum tieredStoreIndexFileMaxIndexNum
     tieredStoreMaxGroupCommitCount tieredStoreMaxPendingLimit timerColdDataCheckIntervalMs
-    timerCongestNumEachSlot timerEnableCheckMetrics timerEnableRetryUntilSuccess timerGetMessageThreadNum
+    timerEnableCheckMetrics timerEnableRetryUntilSuccess timerGetMessageThreadNum
     timerMetricSmallThreshold timerProgressLogIntervalMs timerPutMessageThreadNum timerRecallToTimelineEnable
     timerRecallToTimeWheelEnable timerReputServiceCorePoolSize timerReputServiceMaxPoolSize
     timerReputServiceQueueCapacity timerRocksDBPrecisionMs timerRocksDBRollIntervalHours

@@ -59,11 +59,16 @@ class CheckpointFile:
         if not self._files.layer.exists(self.path):
             self.advance(flushed_time=0)
 
-    def advance(self, *, flushed_time: int, dispatched_time: int = 0) -> None:
-        """Advance the store times, ms, up to which log and queues are on the disk. Raises OSError."""
+    def advance(self, *, flushed_time: int, dispatched_time: int = 0, full_index_time: int = 0) -> None:
+        """Advance the store times, ms, up to which log, queues and full index files are on the disk.
+
+        A Java broker that opens the store after a kill deletes index files that end later than the third.
+        Raises OSError.
+        """
         value = self.value._replace(
             physic_msg_timestamp=max(flushed_time, self.value.physic_msg_timestamp),
             logics_msg_timestamp=max(dispatched_time, self.value.logics_msg_timestamp),
+            index_msg_timestamp=max(full_index_time, self.value.index_msg_timestamp),
             confirm_phy_offset=self.confirmed_offset,
         )
         if self._files.layer.exists(self.path):
@@ -81,6 +86,7 @@ class CheckpointFile:
         value = self.value._replace(
             physic_msg_timestamp=min(time_ms, self.value.physic_msg_timestamp),
             logics_msg_timestamp=min(time_ms, self.value.logics_msg_timestamp),
+            index_msg_timestamp=min(time_ms, self.value.index_msg_timestamp),
         )
         self._written = None  # until it is known to be on the disk
         self._files.get(self.path).write(0, value.pack_with_copy())

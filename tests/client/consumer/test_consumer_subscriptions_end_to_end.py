@@ -22,7 +22,9 @@ LOOK_S = 0.02
 def _never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the clock from being a reason to look again, or to tell brokers anything."""
     monkeypatch.setattr(rebalancing, "REBALANCE_S", 3_600.0)
-    monkeypatch.setitem(Consumer.__init__.__kwdefaults__, "heartbeat_interval_ms", 3_600_000)
+    defaults = Consumer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "heartbeat_interval_ms", 3_600_000)
 
 
 def consumed(consumer: Consumer) -> dict[MessageQueue, ConsumedQueue]:

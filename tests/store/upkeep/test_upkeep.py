@@ -11,7 +11,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.checkpoint import RECOVERY_MARGIN_MS, Checkpoint
-from cometmq.format.index import SLOT_SIZE
+from cometmq.format.index import SLOT_SIZE, IndexHeader
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
@@ -117,6 +117,25 @@ def test_a_round_syncs_all_files_that_were_written_since_the_last(
     assert {path.parent for path in queue_files + index_files} <= set(disk.synced), "names must be synced too"
     assert len(queue_files) == 5 and len(index_files) == 5
     assert go_round(store, clock) == [layout.checkpoint_path(ROOT)]
+
+
+def test_a_round_vouches_for_full_index_files_as_a_java_broker_would_delete_others(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    for n in range(100):
+        clock.advance(1)
+        store.append([new_message(keys=f"k{n}")])
+    store.wait_flushed().result(timeout=60)
+    assert checkpoint(disk).index_msg_timestamp == 0
+    go_round(store, clock)
+    directory = layout.index_dir(ROOT)
+    files = [disk.load(directory / name) for name in disk.names(directory)]
+    *full, newest = map(IndexHeader.unpack, files)
+    assert full and full[-1].end_time == checkpoint(disk).index_msg_timestamp < newest.end_time
+    clock.set_wall(full[-1].end_time)
+    store.append([new_message()])
+    assert checkpoint(disk).index_msg_timestamp < full[-1].end_time, "the clock was set back"
 
 
 def test_after_a_round_a_loss_of_power_takes_nothing_that_it_vouched_for(

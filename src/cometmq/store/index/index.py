@@ -154,6 +154,11 @@ class Index:
         header = self._index[-1].header
         return header.end_time, header.end_physical_offset
 
+    @property
+    def full_time(self) -> int:
+        """Store time of the newest record in the full files, ms; 0 if no file is full."""
+        return self._index[-2].header.end_time if len(self._index) > 1 else 0
+
     def write_back(self) -> None:
         """Write what is in memory only. Raises OSError; it stays then."""
         self._files.layer.make_directory(layout.index_dir(self._root), durable=False)

@@ -73,7 +73,7 @@ class Upkeep:
         self._in_round = False  # a thorough one
         self._uncollected: deque[ConsumeQueue] = deque()  # queues whose files to sync in this round …
         self._unsynced: list[Path] = []  # … are collected here
-        self._round_time = 0
+        self._round_time = self._round_index_time = 0
         self._back_offset = -1  # the log's end when the clock was set back …
         self._back_time = 0  # … and the time it was set to; the earliest, if several times since a sync
         self._can_vouch = False
@@ -115,6 +115,7 @@ class Upkeep:
             return []
         self._in_round = False
         self._can_vouch = not self._sync_failed
+        self._round_index_time = self._full_index_time()
         return [*self._take_unsynced(), self._checkpoint.path]  # the checkpoint of the round before
 
     def follow(self) -> None:
@@ -207,6 +208,7 @@ class Upkeep:
             return False
         self._can_vouch = True
         self._round_time = written_time
+        self._round_index_time = self._full_index_time()
         self.sync(self._queues.take_unsynced() + self._take_unsynced())
         self._advance(written_time, written_time)
         self._checkpoint.sync()
@@ -217,11 +219,15 @@ class Upkeep:
             self._checkpoint.advance(
                 flushed_time=flushed_time,
                 dispatched_time=min(dispatched_time, self._round_time) if self._can_vouch else 0,
+                full_index_time=self._round_index_time if dispatched_time and self._can_vouch else 0,
             )
             if dispatched_time and self._can_vouch:
                 self.vouched_offset = self._round_offset
         except OSError as error:
             log.warning("the checkpoint was not written: %s", describe(error, self._root))
+
+    def _full_index_time(self) -> int:
+        return 0 if self._index is None else self._index.full_time
 
     def _begin_round(self, now: int) -> None:
         """Begin to write all that is in memory only; messages from now on belong to the next round."""
