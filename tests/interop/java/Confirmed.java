@@ -14,7 +14,7 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
 /**
  * Opens a broker's store with duplicationEnable, as the program does that replicates it, and carries out steps
  * on it: {@code put} appends a message to each of two queues, {@code confirm=N} confirms all but the last N
- * bytes, {@code ends} prints how far each queue is dispatched, {@code kill} ends without closing.
+ * bytes, {@code ends} prints how far each queue is dispatched.
  *
  * <p>Arguments: the directory, steps.
  */
@@ -27,6 +27,10 @@ public final class Confirmed {
     }
 
     public static void main(String[] arguments) throws Exception {
+        Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {
+            failure.printStackTrace();
+            Runtime.getRuntime().halt(1); // the store's threads would go on for ever
+        });
         DefaultMessageStore store = new DefaultMessageStore(config(arguments[0]),
                 new BrokerStatsManager("Confirmed", false), null, new BrokerConfig(), new ConcurrentHashMap<>());
         if (!store.load()) {
@@ -43,17 +47,16 @@ public final class Confirmed {
             } else if (step.startsWith("confirm=")) {
                 store.setConfirmOffset(store.getMaxPhyOffset() - Long.parseLong(step.substring("confirm=".length())));
                 Thread.sleep(SETTLE_MS);
-            } else if (step.equals("ends")) {
+            } else {
                 List<Long> ends = new ArrayList<>();
                 for (int queue = 0; queue < QUEUES; queue++) {
                     ends.add(store.getMaxOffsetInQueue(TOPIC, queue));
                 }
                 Lines.print("ends", ends, "confirmed", store.getConfirmOffset(), "written", store.getMaxPhyOffset());
-            } else {
-                Runtime.getRuntime().halt(0);
             }
         }
         store.shutdown();
+        System.exit(0); // the statistics' threads go on
     }
 
     private static MessageStoreConfig config(String directory) {
@@ -76,6 +79,7 @@ public final class Confirmed {
         message.setQueueId(queue);
         message.setQueueOffset(queueOffset);
         message.setBody("body".getBytes(StandardCharsets.UTF_8));
+        message.putUserProperty("by", "the test"); // a message without properties is not stored
         message.setBornTimestamp(System.currentTimeMillis());
         message.setStoreTimestamp(System.currentTimeMillis());
         message.setBornHost(new InetSocketAddress("127.0.0.1", 1));
