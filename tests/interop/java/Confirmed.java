@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.rocketmq.common.BrokerConfig;
+import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageConst;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExtBrokerInner;
 import org.apache.rocketmq.store.AppendMessageResult;
@@ -79,7 +81,7 @@ public final class Confirmed {
         message.setQueueId(queue);
         message.setQueueOffset(queueOffset);
         message.setBody("body".getBytes(StandardCharsets.UTF_8));
-        message.putUserProperty("by", "the test"); // a message without properties is not stored
+        MessageAccessor.putProperty(message, MessageConst.DUP_INFO, "1_1"); // else a start ends the log here
         message.setBornTimestamp(System.currentTimeMillis());
         message.setStoreTimestamp(System.currentTimeMillis());
         message.setBornHost(new InetSocketAddress("127.0.0.1", 1));
