@@ -56,10 +56,12 @@ SHORT_ID: Final = f"%(message_id)-{SHOWN_OF_AN_ID}s"
 class BrokerOptions(TypedDict, total=False):
     """The options of each FastStream broker, with FastStream's meanings and defaults.
 
-    ``traced`` is ours: whether what is published and handled are spans of OpenTelemetry (extra ``otel``).
+    Two are ours: ``traced`` says whether what is published and handled are spans of OpenTelemetry (extra
+    ``otel``), ``heartbeat_interval`` how many seconds, at least 0.1, are between heartbeats of its clients.
     """
 
     traced: bool
+    heartbeat_interval: float
     graceful_timeout: float | None
     ack_policy: AckPolicy
     dependencies: Sequence[Dependant]
@@ -93,7 +95,6 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
         tls: how to connect by TLS; None to ask ``security``.
         security: the same in FastStream's words, shown in AsyncAPI: SASLPlaintext has the credentials.
         start_timeout: seconds that a start waits for a name server; None for no limit.
-        heartbeat_interval: seconds between the heartbeats of its consumers and of its producer, at least 0.1.
         options: see ``BrokerOptions``.
 
     Raises:
@@ -113,7 +114,6 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
         tls: TLS | bool | None = None,
         security: BaseSecurity | None = None,
         start_timeout: float | None = START_TIMEOUT_S,
-        heartbeat_interval: float = HEARTBEAT_INTERVAL_MS / 1000,
         **options: Unpack[BrokerOptions],
     ) -> None:
         check_names(options, BrokerOptions, "a broker")
@@ -126,7 +126,7 @@ class RocketMQBroker(RocketMQRegistrator, BrokerUsecase[Delivery, Producer, Rock
             None if start_timeout is None else int(start_timeout * 1000),
             STOP_TIMEOUT_MS if graceful_s is None else int(graceful_s * 1000),
             hooks,
-            int(heartbeat_interval * 1000),
+            int(options.get("heartbeat_interval", HEARTBEAT_INTERVAL_MS / 1000) * 1000),
         )
         super().__init__(
             config=_config_of(self, group, connecting, options),

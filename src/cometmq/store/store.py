@@ -202,7 +202,7 @@ class MessageStore(Messages):
         self._log.refusals.set(Cause.SLAVE, None if reason is None else StoreNotWritable(reason))
 
     def confirm(self, offset: int) -> None:
-        """Make the messages that end at or before a CommitLog offset readable, with ``duplicationEnable``.
+        """Allow reads of the messages that end at or before a CommitLog offset, with ``duplicationEnable``.
 
         For a program that replicates the store by its own means. What a start finds in the log is confirmed;
         an offset before what is confirmed changes nothing. Raises SettingsError without the setting.
