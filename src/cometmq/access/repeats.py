@@ -1,7 +1,7 @@
 """Requests that are like one that was allowed: of those only the signature is checked.
 
 What decides about a request is who sends it and from where, its code, and the topics and groups that it
-names. A key has all of these but for the address (``kernels.signed.rows``), so while neither users nor
+names. A key has all of these but for the address (``kernels.frames.rows.Signed``), so while neither users nor
 policies change, a request with a known key from the same address is allowed if its user has signed it.
 """
 

@@ -20,7 +20,7 @@ from cometmq import kernels
 from cometmq.access.guard import Guard
 from cometmq.broker.requests.runs import ReadRun, Taker
 from cometmq.kernels.frames.fields import FrameKind
-from cometmq.kernels.frames.rows import READS_MAX, Frames, ReadFrames, Signed
+from cometmq.kernels.frames.rows import READS_MAX, Frames, ReadFrames
 from cometmq.net.boundary import attempt
 from cometmq.net.guarded import recognise, refuse
 from cometmq.net.session import Read, Session
@@ -180,20 +180,21 @@ class RowCheck:
         """Check the frames of a run up to the first one that is refused."""
         frames = self._frames
         address, is_known = session.peer[0], session.newcomers is None
-        for row in map(Signed._make, frames.signed[run.checked : run.last].tolist()):
+        for row in frames.signed_numbers[run.checked : run.last].tolist():
             if not (is_known and self._is_repeat(address, row)):
                 command = frames.request(run.checked)
                 refusal = self._guard.refusal(command, address)
                 if refusal is not None:
                     self._refusals[run.checked] = command, refusal
                     return
-                key = bytes(self._texts[row.key_at : row.key_end])
+                *_, key_at, key_end = row
+                key = bytes(self._texts[key_at:key_end])
                 self._repeats.add(address, key, command.ext_fields.get(ACCESS_KEY, ""))
                 recognise(session, command, self._guard)
             run.checked += 1
 
-    def _is_repeat(self, address: str, row: Signed) -> bool:
-        """Return whether a row's frame is like one that was allowed, and is signed."""
+    def _is_repeat(self, address: str, row: list[int]) -> bool:
+        """Return whether the frame of a ``Signed`` is like one that was allowed, and is signed."""
         body_at, end, signed, signature, key, key_end = row
         texts = self._texts
         parts = texts[signed:signature], self._frames.data[body_at:end]

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.kernels.arrays import ArrayTable, Bytes
+from cometmq.kernels.arrays import ArrayTable, Bytes, Longs
 from cometmq.kernels.frames.fields import ABSENT, FIELD_COUNT, NAMES, FrameKind
 from cometmq.wire.acl import ACCESS_KEY, ADDED_AFTER_SIGNING
 from cometmq.wire.codes import RequestCode
@@ -150,6 +150,7 @@ class Frames:
         rows: a row for each frame.
         places: int32[rows, 2 × FIELD_COUNT]: see ``fields``. Of commands they mean nothing.
         signed: SIGNED[], for each frame that is no command where its texts are, if signatures are read.
+        signed_numbers: int64[frames, fields], the same.
         texts: these texts, UTF-8.
         runs: for each read where it is and its run, ``read_count`` of them.
         decoded: for each frame its command, if the body that reads decodes it; else None.
@@ -164,6 +165,7 @@ class Frames:
         self.rows = (Frame * count)()
         self.places: NDArray[np.int32] = np.empty((count, 2 * FIELD_COUNT), np.int32)
         self.signed: NDArray[np.void] = np.zeros(count if are_signed else 0, SIGNED)
+        self.signed_numbers: Longs = self.signed.view(np.int64).reshape(-1, len(Signed._fields))
         self.texts: Bytes = np.zeros(texts_size if are_signed else 0, np.uint8)
         runs = (ReadFrames * READS_MAX)()
         self.runs = list(runs)  # a structure that is taken from an array is made anew each time
