@@ -20,7 +20,7 @@ from cometmq.format.host import pack_host, sized_host
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.rows import SendBatch, constants_of
-from cometmq.kernels.sends.topic_table import TopicTable
+from cometmq.kernels.sends.send_topics import SendTopics
 from cometmq.store.append import NewMessage
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
@@ -73,7 +73,7 @@ class Fill:
         self.count = 0
         self.queues = [(f"bench-{topic}", queue) for queue in range(queues) for topic in range(topics)]
         self._store = store
-        table = TopicTable[None]()
+        table = SendTopics[None]()
         for name, queue in self.queues:
             table.put_topic(name, None, queues)
             table.put_queue(name, queue, store.appending.queue_number(name, queue))

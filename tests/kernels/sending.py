@@ -20,7 +20,7 @@ from cometmq.kernels.sends.rows import (
     SendBatch,
     constants_of,
 )
-from cometmq.kernels.sends.topic_table import TopicTable
+from cometmq.kernels.sends.send_topics import SendTopics
 from cometmq.wire.template import ResponseTemplate
 
 ADDED: Final = b"CLUSTER\x01c\x02"
@@ -64,7 +64,7 @@ class Reader:
         records_max: int = RECORDS_SIZE_MAX,
         answers_max: int = ANSWERS_SIZE_MAX,
     ) -> None:
-        self.topics = TopicTable[str]()
+        self.topics = SendTopics[str]()
         self.topics.put_topic("T", "T", 4)
         for queue_id in range(4):
             self.topics.put_queue("T", queue_id, queue_id)

@@ -9,7 +9,7 @@ from cometmq import kernels
 from cometmq.format.host import sized_host
 from cometmq.format.record import decode_many
 from cometmq.kernels.sends.rows import SendBatch, constants_of
-from cometmq.kernels.sends.topic_table import TopicTable
+from cometmq.kernels.sends.send_topics import SendTopics
 from cometmq.store import MessageStore, NewMessage
 
 
@@ -18,7 +18,7 @@ def append(store: MessageStore, messages: Sequence[NewMessage], queue_count: int
 
     Raises StoreNotWritable.
     """
-    table = TopicTable[None]()
+    table = SendTopics[None]()
     for message in messages:
         table.put_topic(message.topic, None, queue_count)
         number = store.appending.queue_number(message.topic, message.queue_id)

@@ -39,7 +39,7 @@ class ArrayTable:
             self.put(number, array)
 
     def put(self, number: int, array: NDArray[Any]) -> None:
-        """Put an array in the place of another; its memory stays as long as it is in the table."""
+        """Replace an array by another; its memory stays as long as it is in the table."""
         assert array.flags.c_contiguous
         self._arrays[number] = array
         self.numbers[2 * number] = array.ctypes.data

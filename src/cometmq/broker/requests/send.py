@@ -31,7 +31,7 @@ from cometmq.format.message_id import OFFSET_ID
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends.rows import SendBatch, constants_of
-from cometmq.kernels.sends.topic_table import NO_QUEUE
+from cometmq.kernels.sends.send_topics import NO_QUEUE
 from cometmq.net.server import Session
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.queue.next_offsets import GONE

@@ -17,7 +17,7 @@ from cometmq.broker.state.topics import PERM_WRITE, Topics, is_for_producers
 from cometmq.cluster.system_names import AUTO_CREATE_TOPIC
 from cometmq.errors import IllegalName
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
-from cometmq.kernels.sends.topic_table import TopicTable
+from cometmq.kernels.sends.send_topics import SendTopics
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import ResponseCode, Version
 from cometmq.wire.headers import SendHeader
@@ -55,7 +55,7 @@ class Targets:
         self._locks = locks
         self._permission = permission
         self._turn = count()
-        self.table = TopicTable[Target]()
+        self.table = SendTopics[Target]()
         topics.on_change.append(self._forget)
 
     def find_or_create(self, header: SendHeader, version: int) -> Target:

@@ -192,7 +192,7 @@ def _put_wanted(
 
 @inlined
 def _put_missing(chosen: Any, count: int, resident: Bytes) -> Any:
-    """Note which of the chosen records are not known to be in memory; return how many."""
+    """Collect those of the chosen records that are not known to be in memory; return how many."""
     missing = int64(0)
     for i in range(count):
         place, size = chosen[i, r.RECORD_AT], chosen[i, r.RECORD_SIZE]

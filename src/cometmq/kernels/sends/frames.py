@@ -12,7 +12,7 @@ from cometmq.kernels.frames.fields import ABSENT, columns
 from cometmq.kernels.sends.batches import batch_count
 from cometmq.kernels.sends.properties import read_properties
 from cometmq.kernels.sends.rows import BATCH_COUNT_MAX, BODY_LENGTH_MAX, PROPERTIES_LENGTH_MAX
-from cometmq.kernels.sends.topic_table import CELLS, CELLS_AT, QUEUE_COUNT
+from cometmq.kernels.sends.send_topics import CELLS, CELLS_AT, QUEUE_COUNT
 from cometmq.kernels.text.json_text import NOT_A_NUMBER, unescape
 from cometmq.kernels.text.key_search import find_key, keys_of
 from cometmq.kernels.text.key_table import NO_ROW
@@ -70,7 +70,7 @@ def _is_usual_header(data: Bytes, places: Any) -> bool:
 
 @inlined
 def topics_of(table: Longs) -> Any:
-    """Return the arrays of a ``TopicTable``."""
+    """Return the arrays of a ``SendTopics``."""
     return keys_of(table), longs_of(table, CELLS)
 
 

@@ -22,7 +22,7 @@ from cometmq.kernels.frames.fields import FrameKind
 from cometmq.kernels.frames.rows import Frames, ReadFrames
 from cometmq.kernels.sends import rows as r
 from cometmq.kernels.sends.rows import SendBatch
-from cometmq.kernels.sends.topic_table import NO_QUEUE
+from cometmq.kernels.sends.send_topics import NO_QUEUE
 from cometmq.wire import batch as batches
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import ONEWAY_FLAG, Command

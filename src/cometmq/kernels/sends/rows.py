@@ -27,7 +27,7 @@ from cometmq.format.properties import (
 )
 from cometmq.kernels.arrays import ArrayTable, Bytes, Longs, joined
 from cometmq.kernels.frames.rows import READS_MAX, Frames
-from cometmq.kernels.sends.topic_table import TopicTable
+from cometmq.kernels.sends.send_topics import SendTopics
 from cometmq.wire.frame import HEADER_LENGTH_MAX
 from cometmq.wire.template import ResponseTemplate
 
@@ -198,7 +198,7 @@ class SendBatch:
 
     def __init__(
         self,
-        topics: TopicTable[Any],
+        topics: SendTopics[Any],
         constants: SendConstants,
         body_length_max: int,
         records_max: int = RECORDS_SIZE_MAX,

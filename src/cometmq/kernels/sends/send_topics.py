@@ -16,13 +16,13 @@ CELLS_AT: Final = OWN + 1
 """Columns of a topic's row."""
 
 CELLS: Final = 3
-"""The array that ``TopicTable.table`` has beside those of a ``KeyTable``."""
+"""The array that ``SendTopics.table`` has beside those of a ``KeyTable``."""
 NO_QUEUE: Final = -1
 
 TargetT = TypeVar("TargetT")
 
 
-class TopicTable(KeyTable, Generic[TargetT]):
+class SendTopics(KeyTable, Generic[TargetT]):
     """Topics by name: what sends to each go by, and the numbers of its queues.
 
     A topic that is forgotten keeps its row until ``clear``, without queues.

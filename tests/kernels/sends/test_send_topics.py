@@ -1,17 +1,17 @@
 import numpy as np
 import pytest
 
-from cometmq.kernels.sends.topic_table import CELLS_AT, QUEUE_COUNT, TopicTable
+from cometmq.kernels.sends.send_topics import CELLS_AT, QUEUE_COUNT, SendTopics
 
 
-def put(table: TopicTable[str], topic: str, queue_count: int, queue_id: int, number: int) -> None:
+def put(table: SendTopics[str], topic: str, queue_count: int, queue_id: int, number: int) -> None:
     table.put_topic(topic, topic.upper(), queue_count)
     table.put_queue(topic, queue_id, number)
 
 
 @pytest.mark.parametrize("count", [1, 32, 33, 500])
 def test_every_topic_is_found_with_its_queues(count: int) -> None:
-    table = TopicTable[str]()
+    table = SendTopics[str]()
     topics = [f"topic-{number}" * (1 + number % 9) for number in range(count)]
     for number, topic in enumerate(topics):
         put(table, topic, 4, 1, number)
@@ -24,7 +24,7 @@ def test_every_topic_is_found_with_its_queues(count: int) -> None:
 
 
 def test_a_queue_that_is_put_again_has_its_new_number() -> None:
-    table = TopicTable[str]()
+    table = SendTopics[str]()
     put(table, "T", 2, 0, 7)
     put(table, "T", 2, 1, 8)
     put(table, "T", 2, 0, 9)
@@ -33,13 +33,13 @@ def test_a_queue_that_is_put_again_has_its_new_number() -> None:
 
 
 def test_what_is_cleared_is_gone() -> None:
-    table = TopicTable[str]()
+    table = SendTopics[str]()
     put(table, "T", 2, 0, 7)
     table.clear()
     assert table.find("T") is None and len(table) == 0 and np.all(table.cells == -1)
 
 
-def queues(table: TopicTable[str], topic: str) -> list[int]:
+def queues(table: SendTopics[str], topic: str) -> list[int]:
     """The numbers of a topic's queues."""
     row = table.rows[table.numbers[topic.encode()]]
     begin, count = int(row[CELLS_AT]), int(row[QUEUE_COUNT])
@@ -47,7 +47,7 @@ def queues(table: TopicTable[str], topic: str) -> list[int]:
 
 
 def test_a_topic_that_is_forgotten_has_no_queues_and_the_others_keep_theirs() -> None:
-    table = TopicTable[str]()
+    table = SendTopics[str]()
     put(table, "A", 2, 0, 7)
     put(table, "B", 2, 1, 8)
     table.forget("A")
@@ -58,7 +58,7 @@ def test_a_topic_that_is_forgotten_has_no_queues_and_the_others_keep_theirs() ->
 
 @pytest.mark.parametrize("queue_count", [1, 2, 5])
 def test_a_topic_that_comes_again_begins_anew(queue_count: int) -> None:
-    table = TopicTable[str]()
+    table = SendTopics[str]()
     put(table, "A", 2, 0, 7)
     put(table, "A", 2, 1, 8)
     put(table, "B", 2, 1, 9)
@@ -69,7 +69,7 @@ def test_a_topic_that_comes_again_begins_anew(queue_count: int) -> None:
 
 
 def test_a_topic_that_changes_again_and_again_takes_no_more_room() -> None:
-    table = TopicTable[str]()
+    table = SendTopics[str]()
     for number in range(10_000):
         put(table, "A", 8 - number % 2, 0, number)
         table.forget("A")
