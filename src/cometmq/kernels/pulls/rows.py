@@ -163,7 +163,6 @@ CHOSEN_SIZE: Final = 7
     DISK_COUNT,
     DISK_SIZE,
 ) = range(7)
-LIMITS_SIZE: Final = 7
 
 # What bounds the pulls that are asked for by what is known: the numbers of one array.
 (
@@ -171,6 +170,7 @@ LIMITS_SIZE: Final = 7
     ASK_BYTES_MIN,  # a pull that asks for fewer bytes is left
     ASK_BYTES_MAX,  # so is one that asks for more
 ) = range(3)
+ASK_LIMITS_SIZE: Final = 3
 
 NO_TAGS: Final[Longs] = np.empty(0, np.int64)
 """No hashes of tags."""

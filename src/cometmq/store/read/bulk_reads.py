@@ -93,7 +93,7 @@ class BulkReads:
         self._reads_later = reads_later
         self._numbers_asked = array("q")
         rows, entries = np.empty((0, ASK_SIZE), np.int64), np.empty(_ENTRIES_ROOM, np.uint8)
-        self._asks = Asks(rows, entries, np.zeros(3, np.int64))
+        self._asks = Asks(rows, entries, np.zeros(r.ASK_LIMITS_SIZE, np.int64))
         self._reserve_rows(_ASKS_ROOM)
         self._known = KnownEntries(queues.next_offsets.longs, queues.ahead.windows, queues.ahead.entries)
         self.set_limits(limits)
