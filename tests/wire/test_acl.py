@@ -20,6 +20,7 @@ from cometmq.wire.acl import (
     signature_of,
     signed_content,
     signed_fields,
+    signing_key,
 )
 from cometmq.wire.codes import VERSION, Version
 
@@ -33,7 +34,19 @@ def test_the_signature_is_that_of_rocketmq_for_the_content_of_its_own_test() -> 
 @given(secret=st.text(min_size=1, max_size=100), content=st.binary(max_size=200))
 def test_the_signature_is_hmac_with_secrets_of_any_length(secret: str, content: bytes) -> None:
     digest = hmac.digest(secret.encode(errors="replace"), content, "sha1")
-    assert signature_of(secret, content) == base64.b64encode(digest).decode()
+    expected = base64.b64encode(digest)
+    assert signature_of(secret, content) == expected.decode()
+    key, half = signing_key(secret), len(content) // 2
+    assert key.has_signed(memoryview(expected), memoryview(content)[:half], content[half:])
+    for wrong in (
+        expected[:-1],
+        b"",
+        "\u00fc".encode(),
+        b"A" + expected,
+        signing_key(secret + "x").sign(content),
+    ):
+        assert not key.has_signed(wrong, content)
+    assert not key.has_signed(expected, content, b"more")
 
 
 def test_the_values_are_signed_in_the_order_of_their_names_and_the_body_follows() -> None:

@@ -22,7 +22,7 @@ from cometmq.access.needs import Needs
 from cometmq.access.repeats import Repeats
 from cometmq.access.users import User
 from cometmq.errors import CometMQError
-from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, is_signature, signed_content
+from cometmq.wire.acl import ACCESS_KEY, SIGNATURE, signed_content, signing_key
 from cometmq.wire.command import Command
 
 REMEMBERED_MAX: Final = 10_000
@@ -174,6 +174,6 @@ def _unauthentic(command: Command, name: str | None, user: User | None) -> str |
         return f"User:{name} is disabled."
     content = signed_content(command.ext_fields, command.body, command.version)
     signature = command.ext_fields.get(SIGNATURE, "").encode(errors="replace")
-    if is_signature(signature, user.password, content):
+    if signing_key(user.password).has_signed(signature, content):
         return None
     return "check signature failed."

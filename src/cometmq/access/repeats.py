@@ -5,11 +5,11 @@ names. A key has all of these but for the address (``kernels.frames.rows.Signed`
 policies change, a request with a known key from the same address is allowed if its user has signed it.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from cometmq.access.directory import Directory
-from cometmq.message import Buffer
-from cometmq.wire.acl import is_signature
+from cometmq.wire.acl import SigningKey, signing_key
 
 KEYS_MAX: Final = 10_000
 """Most keys that are known; with one more all are forgotten."""
@@ -22,22 +22,24 @@ class Repeats:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self._secrets: dict[tuple[str, bytes], str] = {}  # by address and key
-        directory.on_change.append(self._secrets.clear)
+        self._known: dict[str, dict[bytes, SigningKey]] = {}  # by address, then by key
+        self._count = 0
+        directory.on_change.append(self._forget_all)
 
     def add(self, address: str, key: bytes, user: str) -> None:
         """Remember that a request with this key was allowed, which a user has signed."""
         known = self._directory.find(user)
         if known is not None and len(key) <= KEY_LENGTH_MAX:
-            if len(self._secrets) >= KEYS_MAX:
-                self._secrets.clear()
-            self._secrets[address, key] = known.password
+            if self._count >= KEYS_MAX:
+                self._forget_all()
+            keys = self._known.setdefault(address, {})
+            self._count += key not in keys
+            keys[key] = signing_key(known.password)
 
-    def has(self, address: str, key: bytes, signature: Buffer, *signed: Buffer) -> bool:
-        """Return whether a request like this was allowed, and its user has signed this one.
+    def known_from(self, address: str) -> Mapping[bytes, SigningKey]:
+        """Return the known keys of an address, until the next change; each with what its user signs with."""
+        return self._known.get(address, {})
 
-        Args:
-            signed: the parts of what is signed of it.
-        """
-        secret = self._secrets.get((address, key))
-        return secret is not None and is_signature(signature, secret, *signed)
+    def _forget_all(self) -> None:
+        self._known.clear()
+        self._count = 0

@@ -137,6 +137,7 @@ class RowCheck:
         self._repeats = guard.repeats
         self._frames = frames
         self._texts = frames.texts.data
+        self._signed = frames.signed_numbers
         self._refusals: dict[int, tuple[Command, str]] = {}  # by the row
 
     def begin(self) -> None:
@@ -177,28 +178,36 @@ class RowCheck:
                 drop(read, run)
 
     def _check(self, session: Session, run: ReadFrames) -> None:
-        """Check the frames of a run up to the first one that is refused."""
-        frames = self._frames
-        address, is_known = session.peer[0], session.newcomers is None
-        for row in frames.signed_numbers[run.checked : run.last].tolist():
-            if not (is_known and self._is_repeat(address, row)):
-                command = frames.request(run.checked)
-                refusal = self._guard.refusal(command, address)
-                if refusal is not None:
-                    self._refusals[run.checked] = command, refusal
-                    return
-                *_, key_at, key_end = row
-                key = bytes(self._texts[key_at:key_end])
-                self._repeats.add(address, key, command.ext_fields.get(ACCESS_KEY, ""))
-                recognise(session, command, self._guard)
-            run.checked += 1
+        """Check the frames of a run up to the first one that is refused.
 
-    def _is_repeat(self, address: str, row: list[int]) -> bool:
-        """Return whether the frame of a ``Signed`` is like one that was allowed, and is signed."""
-        body_at, end, signed, signature, key, key_end = row
-        texts = self._texts
-        parts = texts[signed:signature], self._frames.data[body_at:end]
-        return self._repeats.has(address, bytes(texts[key:key_end]), texts[signature:key], *parts)
+        One that is like those that were allowed from there needs its user's signature only.
+        """
+        data, texts, address, number = self._frames.data, self._texts, session.peer[0], run.checked
+        known = self._repeats.known_from(address) if session.newcomers is None else {}
+        rows = self._signed[number : run.last].tolist()
+        for body_at, end, signed_at, signature_at, key_at, key_end in rows:
+            key = bytes(texts[key_at:key_end])
+            user = known.get(key)
+            parts = texts[signed_at:signature_at], data[body_at:end]
+            if user is None or not user.has_signed(texts[signature_at:key_at], *parts):
+                run.checked = number
+                if not self._is_allowed(session, number, key):
+                    return
+                if session.newcomers is None:
+                    known = self._repeats.known_from(address)
+            number += 1
+        run.checked = number
+
+    def _is_allowed(self, session: Session, number: int, key: bytes) -> bool:
+        """Check a frame that is like none before it, remember what was decided, and return it."""
+        command, address = self._frames.request(number), session.peer[0]
+        refusal = self._guard.refusal(command, address)
+        if refusal is not None:
+            self._refusals[number] = command, refusal
+            return False
+        self._repeats.add(address, key, command.ext_fields.get(ACCESS_KEY, ""))
+        recognise(session, command, self._guard)
+        return True
 
 
 def _joined(reads: Sequence[Read]) -> Sequence[Read]:

@@ -9,7 +9,7 @@ from tests.kernels.signing import ANN, USUAL, read_signed, signed_frame
 
 from cometmq.kernels.frames.rows import Frames
 from cometmq.kernels.ops import Ops
-from cometmq.wire.acl import ADDED_AFTER_SIGNING, is_signature, signed_content
+from cometmq.wire.acl import ADDED_AFTER_SIGNING, signed_content, signing_key
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import decode
 
@@ -21,7 +21,7 @@ def test_what_is_signed_is_read_as_the_signer_has_written_it(ops: Ops) -> None:
     assert row.end == 1 + len(frame) and (b"x" + frame)[row.body_at :] == command.body
     assert row.signed + command.body == signed_content(command.ext_fields, command.body, command.version)
     assert row.signature.decode() == command.ext_fields["Signature"]
-    assert is_signature(row.signature, ANN.secret_key, row.signed, command.body)
+    assert signing_key(ANN.secret_key).has_signed(row.signature, row.signed, command.body)
 
 
 def test_fields_are_signed_in_the_order_of_their_names_in_whatever_order_they_come(ops: Ops) -> None:
@@ -89,5 +89,5 @@ def test_no_more_are_read_than_there_is_room_for(ops: Ops) -> None:
 def test_properties_may_be_any_text(ops: Ops, text: str) -> None:
     into = Frames(are_signed=True, texts_size=1_000_000)
     (row,) = read_signed(ops, signed_frame({"i": text}), into=into)
-    assert is_signature(row.signature, ANN.secret_key, row.signed, b"body")
+    assert signing_key(ANN.secret_key).has_signed(row.signature, row.signed, b"body")
     assert row.key == key(310, 0, "ann", None, "orders", None)
